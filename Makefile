@@ -1,21 +1,35 @@
-# Every target makes its own virtual environment in .venv; python3 (3.11 or newer) is all that it needs.
+# Every target makes its own virtual environment; python3 (3.11 or newer) is all that it needs. It is .venv, and another one for
+# each Python or JAX that is asked for:
+#     make test PYTHON=python3.13     in .venv-3.13, with the newest JAX that Partita supports
+#     make test JAX=0.13              in .venv-3.13-jax-0.13, if 3.13 is the newest Python here
+ifdef JAX
+PYTHON ?= $(or $(shell .ci/python --beside python3),python3)
+endif
 PYTHON ?= python3
-BIN := .venv/bin
+ifeq ($(PYTHON)$(JAX),python3)
+VENV := .venv
+else
+override PYTHON := $(or $(shell .ci/python '$(PYTHON)'),$(error $(PYTHON) is neither on the PATH nor a version of pyenv))
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')$(if $(JAX),-jax-$(JAX))
+endif
+BIN := $(VENV)/bin
 WORKERS ?= 2
+# All of them, unless folders or files are named.
+TESTS ?=
 # A worker has its part of the files, so that what a file keeps between its tests is made once; who is done helps the others.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(SEED),--shuffle=$(SEED))
 TEXTS := find README.md docs tests compiler dialects rewrites examples -type f ! -name '*.pyc' -exec cksum {} + | sort -k 3
 
 .PHONY: demo test lint check texts bench fuzz update page pictures clean
 
-demo: .venv/stamp
+demo: $(VENV)/stamp
 	$(BIN)/partita demo
 
-# In another order, with other workers: make test SEED=7 WORKERS=4
-test: .venv/stamp
-	$(PYTEST)
+# In another order, with other workers: make test SEED=7 WORKERS=4. Some of them: make test TESTS=tests/compiler/plan
+test: $(VENV)/stamp
+	$(PYTEST) $(TESTS)
 
-lint: .venv/stamp
+lint: $(VENV)/stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
@@ -27,14 +41,14 @@ check:
 texts:
 	@$(TEXTS)
 
-bench: .venv/stamp
+bench: $(VENV)/stamp
 	$(BIN)/python -m benchmarks
 
 # Only the tests whose examples are generated, many more of them, and other ones each time, by the code generator of users.
-fuzz: .venv/stamp
-	XLA_FLAGS=--xla_cpu_use_fusion_emitters=true $(PYTEST) --hypothesis-profile=fuzz $$(grep -rl --include='test_*.py' hypothesis tests)
+fuzz: $(VENV)/stamp
+	$(PYTEST) --hypothesis-profile=fuzz $$(grep -rl --include='test_*.py' hypothesis tests)
 
-update: .venv/stamp
+update: $(VENV)/stamp
 	$(PYTEST) --update
 
 # The page of `plan.html`, from its sources in `page/`. Needs Node and npm; everybody else has the page that is built.
@@ -42,17 +56,18 @@ page:
 	cd page && npm ci && npm run build
 
 # The pictures of the documentation: a session of `partita shell`, and pages by the Chromium of the machine.
-pictures: .venv/stamp
+pictures: $(VENV)/stamp
 	COLUMNS=100 $(BIN)/partita shell examples/llama.py:plan --record docs/pictures/shell.svg < docs/pictures/tactics.txt
 	$(BIN)/python -m docs.pictures.make
 
 clean:
-	rm -rf .venv build dist .pytest_cache .jax_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .pytest_cache .jax_cache .ruff_cache .hypothesis
 
-# The stamp is written last, so an install that was cut off is begun again.
-.venv/stamp: pyproject.toml
+# The stamp is written last, so an install that was cut off is begun again. Another JAX is installed over what Partita asks for.
+$(VENV)/stamp: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Partita needs Python 3.11 or newer, this is " + sys.version)'
-	$(PYTHON) -m venv --clear .venv
-	@echo "installing Partita and what it needs into .venv: about half a minute"
+	$(PYTHON) -m venv --clear $(VENV)
+	@echo "installing Partita and what it needs into $(VENV): about half a minute"
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(if $(JAX),$(BIN)/python -m pip install --quiet 'jax==$(JAX).*')
 	@touch $@

@@ -17,6 +17,7 @@ import optax
 from jax.experimental import topologies
 
 import partita as pt
+from partita.compiler.jax_private import RELEASE
 from partita.examples import gpt
 
 from .report import Cell, Table
@@ -65,7 +66,7 @@ def table() -> Table:
         memory = plan.compile(devices=devices).lower(*args).compile().memory_analysis()
         rows.append([name, memory.temp_size_in_bytes / 2**20, plan.counts()["all_gather"], plan.bytes_per_device() / 1e6])
     version = importlib.metadata.version("libtpu")
-    notes = [f"Compiled ahead of time. jax {jax.__version__}, libtpu {version}."]
+    notes = [f"Compiled ahead of time. jax {RELEASE}, libtpu {version}."]
     columns = ["values of the layers", "temporaries, MiB", "all_gather", "received, MB"]
     return Table("recompute", f"Layers computed again, compiled for {TOPOLOGY}", columns, rows, notes)
 

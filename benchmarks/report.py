@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import jax
 from rich.console import Console
 from rich.table import Table as Grid
+
+from partita.compiler.jax_private import RELEASE
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -57,7 +58,7 @@ class Table:
 
 def machine() -> str:
     """The machine that the figures were measured on, and its load: a note for a table of times."""
-    return f"{os.cpu_count()} cores, jax {jax.__version__}, load average {os.getloadavg()[1]:.1f} when it ended."
+    return f"{os.cpu_count()} cores, jax {RELEASE}, load average {os.getloadavg()[1]:.1f} when it ended."
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from jax.experimental import topologies
 from jax.sharding import NamedSharding, PartitionSpec
 
 import partita as pt
+from partita.compiler.jax_private import RELEASE
 
 from . import hlo, tpu_programs
 from .case import on_auto_axes
@@ -136,7 +137,7 @@ def table(start: str = "") -> Table:
             made += rows(program, devices)
             print(*("  ".join(_shown(cell) for cell in row) for row in made[-3:]), sep="\n", flush=True)
     version = importlib.metadata.version("libtpu")
-    return Table("tpu", f"Compiled for {TOPOLOGY}", COLUMNS, made, [*NOTES, f"jax {jax.__version__}, libtpu {version}."])
+    return Table("tpu", f"Compiled for {TOPOLOGY}", COLUMNS, made, [*NOTES, f"jax {RELEASE}, libtpu {version}."])
 
 
 def _shown(cell: Cell) -> str:

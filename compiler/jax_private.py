@@ -2,7 +2,8 @@
 
 JAX annotates few of the functions that a tracer calls, and some of them are in private modules. Both are handled only here:
 the modules below are `Any`; every private JAX name that Partita uses is listed, to be checked when JAX changes; and the
-protocols describe the attributes of JAX's private types that Partita uses.
+protocols describe the attributes of JAX's private types that Partita uses. All that differs between the versions of JAX that
+Partita runs on is here too, so that the rest of the program knows one JAX.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 
 from jax import Array
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr, Primitive
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.stages import Wrapped
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -30,6 +32,7 @@ Tracer: Any = import_module("jax.core").Tracer
 trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
 backends: Any = import_module("jax.extend.backend").backends
+fancy_primitive_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params
 shaped_abstractify: Any = import_module("jax._src.core").shaped_abstractify
 core_primitive: Any = import_module("jax._src.core").Primitive
@@ -38,9 +41,11 @@ ordered_effects: Any = import_module("jax._src.effects").ordered_effects
 lowerings: Any = import_module("jax._src.interpreters.mlir")._lowerings
 lower_fun: Any = import_module("jax._src.interpreters.mlir").lower_fun
 platform_lowerings: Any = import_module("jax._src.interpreters.mlir")._platform_specific_lowerings
+call_hi_primitive: Any = import_module("jax._src.hijax").call_hi_primitive_p
 discharge_state: Any = import_module("jax._src.state.discharge").discharge_state
 dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
+get_concrete_mesh: Any = import_module("jax._src.mesh").get_concrete_mesh
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
@@ -48,6 +53,41 @@ source_info_util: Any = import_module("jax._src.source_info_util")
 Ref: Any = import_module("jax").Ref
 RefEffect: Any = import_module("jax._src.state.types").RefEffect
 ReadEffect: Any = import_module("jax._src.state.types").ReadEffect
+
+Version: TypeAlias = tuple[int, ...]
+RELEASE: str = jax.__version__
+VERSION: Version = jax.__version_info__[:2]
+OLDEST: Version = (0, 10)
+"""The first version of JAX that Partita runs on."""
+
+QUICK: Mapping[str, bool | int] = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_parallel_codegen_split_count": 1,
+    # XLA has only the other code generator since, and ends the process on an option that it does not know.
+    **({"xla_cpu_use_fusion_emitters": False} if VERSION < (0, 11) else {}),
+}
+"""XLA's options for a program that runs once: they compile it in a quarter of the time that good machine code takes."""
+
+_BROUGHT: Mapping[Version, str] = {
+    (0, 11): "log2 one_minus_square program_order relayout unreduced_pmax unreduced_pmin",
+    (0, 12): "pbroadcast_dynamic polynomial reduced_vary_cast thunky.inline_constant vary_unreduced_cast",
+}
+_DROPPED: Mapping[Version, str] = {
+    (0, 11): """call closed_call core_map fusible pbroadcast_done pbroadcast_start psum_start shard_alike unreduced_psum_start
+        unreduced_reduce_scatter_start""",
+    (0, 12): "reduced_vary_cast_p vary_unreduced_cast_p",
+}
+FIRST_WITH: Mapping[str, Version] = {name: version for version, names in _BROUGHT.items() for name in names.split()}
+"""The version of JAX that brought a primitive, if not all versions that Partita runs on have it."""
+FIRST_WITHOUT: Mapping[str, Version] = {name: version for version, names in _DROPPED.items() for name in names.split()}
+"""The first version of JAX that no longer has a primitive."""
+ABSENT = frozenset(
+    name
+    for name in {*FIRST_WITH, *FIRST_WITHOUT}
+    if not FIRST_WITH.get(name, OLDEST) <= VERSION < FIRST_WITHOUT.get(name, (*VERSION, 1))
+)
+"""The primitives that only other versions of JAX have."""
 
 
 class Device(Protocol):
@@ -159,8 +199,11 @@ def pallas() -> Any:
 def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
     """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
 
-    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure.
+    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure. A call
+    that replaces itself by other primitives before it is lowered, as those of sparse arrays since JAX 0.12, has no rule.
     """
+    if primitive is call_hi_primitive:
+        return call_hi_primitive.to_lojax
     rule = getattr(lowerings.get(primitive), "rule", None)
     if rule is None or getattr(rule, "__qualname__", "") != _LOWERED_BY_TRACING:
         return None
@@ -174,6 +217,29 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
     return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
+
+
+def signatures(jitted: Wrapped) -> int:
+    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
+    return cast(int, cast(Any, jitted)._cache_size())
+
+
+def with_counts(eqn: JaxprEqn) -> JaxprEqn:
+    """A `scan` with the parameters `num_consts` and `num_carry`, which are in its trees of operands since JAX 0.12."""
+    if "ft_in" not in eqn.params:
+        return eqn
+    consts, carry, _ = map(len, eqn.params["ft_in"].unpack())
+    return cast(Any, eqn).replace(params={**eqn.params, "num_consts": consts, "num_carry": carry})
+
+
+def varying_axes(aval: ShapedArray) -> frozenset[str]:
+    """The axes of the `shard_map` around along which values of this type differ; none if it does not check this."""
+    return cast("frozenset[str]", cast(Any, aval).mat.varying)
+
+
+def called(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
+    """The program that a call runs. Its parameter has another name in each primitive, and in each version of JAX."""
+    return next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "call") if name in eqn.params)
 
 
 def platform() -> str:

@@ -6,8 +6,9 @@ import difflib
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, MappingView
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -27,6 +28,13 @@ class Span:
         return Span(self.line, self.column, other.end_line, other.end_column)
 
 
+# A text with as many mistakes, or statements, as lines is split into lines only once.
+@lru_cache(maxsize=8)
+def lines_of(source: str) -> tuple[str, ...]:
+    """The lines of a text as lark counts them: a form feed or a Unicode line separator does not end one."""
+    return tuple(source.split("\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A span of one line of a file, with that line: a program, a rule, a definition, or the user's Python.
@@ -44,8 +52,7 @@ class Location:
     @classmethod
     def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Location:
         """The location on line `line` of `source`, which is the whole text of `file`."""
-        # As lark counts lines: a form feed or a Unicode line separator does not end one.
-        lines = source.split("\n")
+        lines = lines_of(source)
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
 
     def narrowed(self, title: str) -> Location:
@@ -70,6 +77,8 @@ class Error(Exception):
     Every error that a user can cause is a `pt.Error`, so one `except` is enough; any other exception is a defect of
     Partita. The title names the object, what was expected and what was given. A help says what to type.
 
+    `helps` may be a function that finds them: what takes long to try is tried only if the error is shown.
+
     Its `str` begins with the title, as that of any exception; the command line puts `error: ` in front.
 
     ```
@@ -92,19 +101,25 @@ class Error(Exception):
         location: Location | None = None,
         label: str = "",
         notes: Iterable[str] = (),
-        helps: Iterable[str] = (),
+        helps: Iterable[str] | Callable[[], Iterable[str]] = (),
     ) -> None:
-        if not isinstance(title, str) or isinstance(notes, str) or isinstance(helps, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Error(
-                "an Error takes a title, and lists of notes and of helps", helps=['write pt.Error("title", helps=["help"])']
-            )
-        title, notes, helps = _cut(str.__str__(title)), _texts("notes", notes), _texts("helps", helps)
+        if not isinstance(title, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Error("`title` of an Error takes a string", helps=['write pt.Error("what is wrong", helps=["what to do"])'])
+        title, notes = _cut(str.__str__(title)), _texts("notes", notes)
         super().__init__(title)
         self.title = title
         self.location = location
         self.label = label
         self.notes = notes
-        self.helps = helps
+        self._tried = helps if callable(helps) else None
+        self._helps = () if callable(helps) else _texts("helps", helps)
+
+    @property
+    def helps(self) -> tuple[str, ...]:
+        """What to type instead."""
+        if self._tried is not None:
+            self._helps, self._tried = _texts("helps", self._tried()), None
+        return self._helps
 
     def __str__(self) -> str:
         lines = [self.title]

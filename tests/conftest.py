@@ -1,21 +1,23 @@
 """The set-up of every test: eight host devices, strict promotion, and one option that renews expected texts.
 
 JAX reads all of it from the environment when it is first imported, so it is set here, before any test module loads.
-It imports nothing, so the tests of `dialects` and `rewrites` run without JAX.
 """
 
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+import expected_texts
+import figures as sums
 import hypothesis
 import pytest
-from figures import figures, pytest_terminal_summary
+from expected_texts import golden
+from figures import figures
 from mlir_files import pytest_collect_file
 from shuffled import pytest_collection_modifyitems
 
@@ -25,26 +27,12 @@ __all__ = [
     "pytest_addoption",
     "pytest_collect_file",
     "pytest_collection_modifyitems",
+    "pytest_configure",
     "pytest_terminal_summary",
     "pytest_unconfigure",
 ]
 
 CACHED = type(cache(len))
-FLAGS = {
-    # The time after which a collective that some device never joins ends the process.
-    "--xla_cpu_collective_call_terminate_timeout_seconds": "60",
-    # A test runs a program once, so it is compiled in a quarter of the time that good machine code takes. Commands of documents
-    # are compiled as for users, and `make fuzz` uses the code generator that users have.
-    "--xla_cpu_use_fusion_emitters": "false",
-    "--xla_backend_optimization_level": "0",
-    "--xla_llvm_disable_expensive_passes": "true",
-    "--xla_cpu_parallel_codegen_split_count": "1",
-}
-
-# Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
-for flag, setting in FLAGS.items():
-    if flag not in os.environ.get("XLA_FLAGS", ""):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}={setting}".strip()
 os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
@@ -72,6 +60,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in another order")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """XLA's options: a test runs a program once, so it is compiled as fast as it can be.
+
+    Commands of documents are compiled as for users, and `make fuzz` uses the code generator that users have. Which options XLA
+    has depends on the version of JAX, so JAX is imported for them, but not before all that it reads is set.
+    """
+    from partita.compiler.jax_private import QUICK
+
+    # The time after which a collective that some device never joins ends the process.
+    options: dict[str, bool | int] = {"xla_cpu_collective_call_terminate_timeout_seconds": 60, **QUICK}
+    if config.getoption("--hypothesis-profile") == "fuzz":
+        options.pop("xla_cpu_use_fusion_emitters", None)
+    # Said once: a worker inherits it, and JAX's cache takes the flags as part of a program's key.
+    for name, setting in options.items():
+        if name not in os.environ.get("XLA_FLAGS", ""):
+            os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={str(setting).lower()}".strip()
+    expected_texts.check_update(config)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for each in (sums, expected_texts):
+        each.summarize(terminalreporter)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     """After pytest's last look for garbage, Python exits without walking all that the tests hold, which takes seconds."""
@@ -87,15 +99,3 @@ def caches_of_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
         for each in vars(module).values():
             if isinstance(each, CACHED) and each.__module__ == module.__name__:
                 each.cache_clear()
-
-
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Compares a text with the file of expected text; with `--update` writes the file."""
-
-    def compare(path: Path, text: str) -> None:
-        if request.config.getoption("--update"):
-            path.write_text(text)
-        assert text == (path.read_bytes().decode() if path.exists() else ""), f"{path.name} differs: make update"
-
-    return compare

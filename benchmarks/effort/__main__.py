@@ -8,6 +8,8 @@ import sys
 
 import jax
 
+from partita.compiler.jax_private import RELEASE
+
 from ..report import Table
 from .measure import COLUMNS, programs, rows
 
@@ -21,7 +23,7 @@ NOTES = [
 def table() -> Table:
     title = "One training step, partitioned in five ways: data parallel, Megatron, ZeRO-3"
     made = sorted(rows(), key=lambda row: int(str(row[1])))
-    return Table("effort", title, COLUMNS, made, [*NOTES, f"jax {jax.__version__}."])
+    return Table("effort", title, COLUMNS, made, [*NOTES, f"jax {RELEASE}."])
 
 
 def main(only: str = "") -> None:

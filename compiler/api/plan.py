@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +20,7 @@ from ...dialects.given import CHECKS, checked, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
-from ..inputs.checks import mesh_given, run_tactic
+from ..inputs.checks import Axes, mesh_given, run_tactic
 from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
@@ -38,6 +39,7 @@ from ..plan import (
     stops,
     summary,
 )
+from ..plan.advice import advised
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
@@ -79,13 +81,17 @@ class Plan(State):
         self,
         values: Patterns,
         dim: int | str,
-        axis: str = "",
+        axis: Axes = "",
         *,
         propagate: bool = True,
+        held: bool = False,
         padded: bool = False,
         block: int | None = None,
     ) -> Plan:
-        """Factor a dim's range of these values and place a factor on a mesh axis; then propagate.
+        """Factor a dim's range of these values and place a factor on a mesh axis, or several, major to minor; then propagate.
+
+        With `held`, the claims propagate only through ops in which every array has the dim, and no later tactic propagates them
+        further.
 
         With `block`, blocks of so many elements go to the devices in turn: a cyclic layout for 1, otherwise block-cyclic.
         An argument or result has one block on each device all the same, and is exchanged at the boundary.
@@ -94,19 +100,21 @@ class Plan(State):
         does not divide, unless `padded`; the plan stays as it was.
 
             tile("x", 0, "data"):                x: f32[256, 8]   -->   x: f32[data*64, 8]
+            tile("x", 0, ("data", "model")):     x: f32[256, 8]   -->   x: f32[data*model*32, 8]
             tile("x", 0, "data.0:2"):            x: f32[256, 8]   -->   x: f32[data.0:2*128, 8], the major 2 of `data`
             tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
             tile("x", 0, "data", block=16):      x: f32[256, 8]   -->   x: f32[4*data*16, 8] on 4 devices
         """
-        return claims.tile(self, values, dim, axis, propagate=propagate, padded=padded, block=block)
+        said = {"propagate": propagate, "held": held, "padded": padded, "block": block}
+        return advised(self, partial(claims.tile, values=values, dim=dim, axis=axis, **said))
 
     @checked
-    def replicate(self, values: Patterns, axis: str, *, propagate: bool = True) -> Plan:
-        """Keep these values replicated along an axis; propagation does not cross them.
+    def replicate(self, values: Patterns, axis: Axes, *, propagate: bool = True) -> Plan:
+        """Keep these values replicated along an axis, or along several; propagation does not cross them.
 
         replicate("w", "data"):   w stays f32[8, 16], whatever layout its uses want
         """
-        return claims.replicate(self, values, axis, propagate=propagate)
+        return advised(self, partial(claims.replicate, values=values, axis=axis, propagate=propagate))
 
     @checked
     def widen(self, values: Patterns) -> Plan:
@@ -177,7 +185,7 @@ class Plan(State):
         With `held`, the claims propagate only through ops in which every array has the range, and no later tactic propagates
         them further.
         """
-        return claims.place(self, seeds, text, propagate=propagate, held=held)
+        return advised(self, partial(claims.place, seeds=seeds, text=text, propagate=propagate, held=held))
 
     # --- what happens ----------------------------------------------------------------------------------------------
 
@@ -191,7 +199,10 @@ class Plan(State):
         return collectives.counts(self)
 
     def collectives(self) -> Listing[Collective]:
-        """Every collective with its provenance: kind, axes, value, bytes received, executions, source line, tactic."""
+        """Every collective with its provenance: kind, axes, value, bytes received, executions, source lines, causes.
+
+        `bytes` are those of one execution, in a loop of one trip; `total_bytes`, which the table shows, are those of one call.
+        """
         return collectives.collectives(self)
 
     def bytes_per_device(self) -> int:
@@ -242,7 +253,8 @@ class Plan(State):
     def blocked(self) -> Listing[Stop]:
         """Where propagation stopped: an extent that does not divide, or a dim that cannot be placed.
 
-        Each says which ops every device of the axis then runs in full, the flops and the bytes of that, and what to do.
+        Each says which ops every device of the axis then runs in full, and the flops and the bytes of that. `.cure` is a tactic
+        with which it is gone, `plan.apply(plan.blocked[0].cure)`, and what a device then receives and computes.
         """
         return stops.stops(self)
 
@@ -291,11 +303,11 @@ class Plan(State):
         """The names of the results' leaves."""
         return list(self.source.program.result_names)
 
-    def explain(self, what: Patterns | Collective | Conflict) -> Explanation:
-        """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict is about.
+    def explain(self, what: Patterns | Collective | Conflict | Stop) -> Explanation:
+        """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict or a stop is.
 
-        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective or
-        a conflict of another plan.
+        The answer prints as text, and `.steps` has its reasons with source lines and tactics. Raises Error for a collective, a
+        conflict or a stop of another plan.
 
             explain("w1"):                   w1: f32[data*2, 16], decided by 2: tile('w1', 0, 'data'); gathered for dot_general
             explain(collectives()[0]):       what is sent; the op that sums it, or that reads it; by which tactics
@@ -405,6 +417,10 @@ def plan(
 
 class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
+
+
+class PlacementWarning(UserWarning):
+    """A function of `pt.jit` has no tactics, or arguments of a call lie otherwise than the plan wants."""
 
 
 def warn_of_conflicts(plan: Plan) -> None:

@@ -129,10 +129,11 @@ class Replayed:
         On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
         """
         same = self.block.mesh == start_mesh(self.plan)
-        lines, moved = (
-            (self.changed(), layouts_changed(self.block.layouts, layout_rows(self.plan), self.plan.mesh)) if same else ([], [])
-        )
-        program = _program_note(self.block, self.plan)
+        lines = self.changed() if same else []
+        # Equal rows on one mesh are those of one program.
+        differs = not same or list(self.block.layouts) != layout_rows(self.plan)
+        moved = layouts_changed(self.block.layouts, layout_rows(self.plan), self.plan.mesh) if same and differs else []
+        program = _program_note(self.block, self.plan) if differs else []
         if not lines and not moved and not program:
             return None
         total = len(self.block.lines)

@@ -8,7 +8,8 @@ mlp.partita:zero3                                --> the plan of that name, or t
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
 import jax
@@ -22,10 +23,11 @@ from ..api.notation import load
 from ..api.plan import Plan, plan
 from ..api.replay import tactics_of
 from ..inputs.files import regular
+from ..inputs.lines import raised_at
 
 NOTATION = ".partita"
 MOST = 8
-"""The most functions of a file that an error lists."""
+"""The most functions of a file, and the most calls, that an error lists."""
 
 
 def find(target: str) -> Callable[..., object]:
@@ -63,7 +65,9 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
         raise Error(f"`{target}` cannot be called with {counted(len(shapes), 'shape')}: {error}", helps=helps) from None
     if shapes and not mesh:
         raise Error(f"`{target}` is given shapes but no mesh", helps=["give one: --mesh data=4,model=2"])
-    made = plan(function, Mesh.parse(mesh), *arguments) if mesh else function()
+    over = Mesh.parse(mesh) if mesh else None
+    with users(f"the shapes were {', '.join(shapes)}" if shapes else ""):
+        made = function() if over is None else plan(function, over, *arguments)
     if not isinstance(made, Plan):
         title = f"`{target}` returned {type(made).__name__}, expected a plan"
         raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
@@ -111,5 +115,27 @@ def module_of(file: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    with users():
+        spec.loader.exec_module(module)
     return module
+
+
+@contextmanager
+def users(*how: str) -> Generator[None]:
+    """What the user's own program raises, as an error at its line. What Partita itself raises is a defect, and stays as it is.
+
+    x @ w of f32[3, 5] and f32[8, 4]   -->   your program raised TypeError: dot_general requires contracting dimensions ...
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        lines = raised_at(error)
+        if not lines:
+            raise
+        # JAX's own text may go on about its traceback, and Python's repeats the place.
+        text = error.msg if isinstance(error, SyntaxError) else str(error).strip().partition("\n")[0]
+        title = f"your program raised {type(error).__name__}{f': {text}' if text else ''}"
+        notes = [f"called from {line}" for line in reversed(lines[:-1])]
+        raise Error(title, location=lines[-1].location(), notes=[*filter(None, how), *notes[:MOST]]) from error

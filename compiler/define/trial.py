@@ -21,7 +21,7 @@ from ...dialects.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
 from ...rewrites.program.program import Digit, Digits, Program, Signature
-from ..jax_private import jax, jnp
+from ..jax_private import QUICK, jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
 from .candidate import Candidate, Unfit
@@ -38,14 +38,6 @@ COUNTS = (2, 4)
 """The numbers of devices over which an index is placed."""
 MOST = 16
 """The largest number of devices tried for an index that is major in a joint dim."""
-
-# A compiled trial runs only once, so it is compiled in a quarter of the time that good machine code takes.
-_QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +183,7 @@ class Trial:
 
         run = self.with_gradient(function) if derived else plain
         try:
-            options = _QUICK if jax.default_backend() == "cpu" else None
+            options = QUICK if jax.default_backend() == "cpu" else None
             traced = jax.jit(run, compiler_options=options).trace(operands)
             if any(without_steps(eqn) for eqn in equations(traced.jaxpr)):
                 raise Unfit(f"on {self.listed(operands)} it runs a kernel that has no steps")

@@ -141,6 +141,6 @@ class Graph(GraphModule):
 
 def lower(plan: State, granularity: str) -> Graph:
     """The graph of a plan. Raises Error for an unknown granularity."""
-    check(granularity)
+    check(granularity, "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`")
     with without_collector():
         return Graph(to_flow(ir(plan), granularity), plan.source.traced)

@@ -41,7 +41,8 @@ def _value(value: Value) -> dict[str, object]:
 
 def _exchange(each: Exchange) -> dict[str, object]:
     where = {"where": each.where} if each.where else {}
-    return {"kind": each.kind, "axes": list(each.axes), "bytes": each.bytes, "times": each.times, **where}
+    sizes = {"bytes": each.bytes, "times": each.times, "total_bytes": each.total_bytes}
+    return {"kind": each.kind, "axes": list(each.axes), **sizes, **where}
 
 
 def to_dot(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
@@ -59,8 +60,13 @@ def _lines(nodes: Sequence[Node], edges: Sequence[Edge]) -> Iterator[str]:
 
 def _label(node: Node) -> list[str]:
     """The label of a node: that of a redistribution is its collectives."""
-    said = [f"{each}, {each.bytes} bytes" for each in node.collectives]
+    said = [_sent(each) for each in node.collectives]
     return said if node.kind == "redistribute" and said else [node.name, *said]
+
+
+def _sent(each: Exchange) -> str:
+    """A collective, the bytes of one run, how many runs, and where: `all_gather over data, 512 bytes x 8 trips`."""
+    return f"{each.kind} over {', '.join(each.axes)}, {each.sent}{f' in {each.where}' if each.where else ''}"
 
 
 def _quoted(*lines: str) -> str:

@@ -6,6 +6,7 @@ tile('w1', 1, 'model')   -->   Call("tile", ("w1", 1, "model"))
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -37,8 +38,8 @@ class Call:
     def read(cls, text: str, location: Location | None = None, *helps: str) -> Call:
         """The call of a text. Raises Error, at this location, for a text that is not a call with literal arguments."""
 
-        def wrong(why: str) -> Error:
-            return Error("expected a tactic on this line", location=location, label=why, helps=helps)
+        def wrong(why: str, *more: str) -> Error:
+            return Error("expected a tactic on this line", location=location, label=why, helps=[*more, *helps])
 
         try:
             call = ast.parse(text.strip(), mode="eval").body
@@ -62,12 +63,41 @@ class Call:
             try:
                 return ast.literal_eval(node)
             except (ValueError, TypeError):
-                raise wrong(f"`{shortened(ast.unparse(node))}` is not a literal") from None
+                cure = [f"put names in quotes: `{shortened(quoted)}`"] if (quoted := _quoted(call)) is not None else []
+                raise wrong(f"`{shortened(ast.unparse(node))}` is not a literal", *cure) from None
 
         kwargs = {each.arg or "**": literal(each.value) for each in call.keywords}
         if "**" in kwargs:
             raise wrong("`**` is not a literal")
         return cls(call.func.id, tuple(map(literal, call.args)), kwargs)
+
+
+def _quoted(call: ast.Call) -> str | None:
+    """The call with its names as texts, if it then has only literals: `FSDP(data)` --> `FSDP('data')`."""
+    made = ast.Call(
+        call.func, [*map(_as_text, call.args)], [ast.keyword(each.arg, _as_text(each.value)) for each in call.keywords]
+    )
+    try:
+        for each in (*made.args, *(each.value for each in made.keywords)):
+            ast.literal_eval(each)
+    except (ValueError, TypeError):
+        return None
+    return ast.unparse(made)
+
+
+def _as_text(given: ast.expr) -> ast.expr:
+    """An expression in which each name is a text."""
+    return _Quotes().visit(copy.deepcopy(given))
+
+
+class _Quotes(ast.NodeTransformer):
+    """Replaces names by texts: `params.w1` too."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return ast.Constant(ast.unparse(node))
 
 
 def _is_deep(call: ast.expr) -> bool:

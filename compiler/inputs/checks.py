@@ -1,8 +1,9 @@
 """Checks of axes, dims, patterns, meshes and tactics: a wrong one raises an Error at the call, which says what to write."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from ...dialects.errors import Error
 from ...dialects.given import (
@@ -10,6 +11,7 @@ from ...dialects.given import (
     LARGEST,
     flag_of as flag_of,
     integer as integer,
+    integer_of,
     refused,
     shortened as shortened,
     shown as shown,
@@ -18,6 +20,9 @@ from ...dialects.given import (
 from ...dialects.mesh import Mesh
 
 Some = TypeVar("Some")
+
+Axes: TypeAlias = str | Sequence[str]
+"""One mesh axis, or several, major to minor."""
 
 # `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
@@ -40,7 +45,7 @@ def axes_of(given: object) -> tuple[str, ...]:
         helps = ['name one, "data", or several, ("data", "model"), major to minor']
         raise Error("expected at least one mesh axis, got none", helps=helps)
     if twice := next((axis for place, axis in enumerate(axes) if axis in axes[:place]), None):
-        raise Error(f"axis `{twice}` is given twice in {shown(axes)}", helps=["name each axis once"])
+        raise Error(f"axis `{twice}` is named twice in {shown(axes)}", helps=["name each axis once"])
     return axes
 
 
@@ -164,10 +169,27 @@ def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
 
 def tactic_given(given: Some) -> Some:
     """The tactic. Raises Error for a string, a list, or a class that was not called."""
+    if isinstance(given, type) and any("__call__" in vars(base) for base in given.__mro__):
+        raise Error(f"expected a tactic, got the class `{given.__name__}`", helps=[f"call it: {_call_of(given)}"])
     if isinstance(given, type) or not callable(given):
         helps = ["a tactic is a function from plan to plan, such as pt.Tile({...}, axis); pass several as apply(*tactics)"]
+        if isinstance(given, str):
+            helps = ["`pt.replay` reads tactics from text: pt.replay(fn, mesh, text, *args)", *helps]
         raise Error(f"expected a tactic, got {shown(given)}", helps=helps)
     return given
+
+
+def _call_of(tactic: type) -> str:
+    """How a tactic is made: a call with the arguments that it needs."""
+    try:
+        given = inspect.signature(tactic).parameters.values()
+    except ValueError:
+        given = ()
+    needed = [each.name for each in given if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    axes = {"axis": '"data"', "data": '"data"', "model": '"model"'}
+    package = __name__.partition(".")[0]
+    prefix = "pt." if tactic.__module__.partition(".")[0] == package else ""
+    return f"{prefix}{tactic.__name__}({', '.join(axes.get(name, name) for name in needed)})"
 
 
 def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
@@ -210,7 +232,10 @@ CHECKS.update(
         "model: str": lambda _, given: axis_of(given),
         # A number of elements, which FSDP reads when it looks for what is large.
         "smallest: int | None": lambda _, given: given,
+        "axis: Axes": lambda name, given: given if isinstance(given, int) and abs(given) < LARGEST else said_axes(name, given),
         "Axes": said_axes,
+        # A text is the axis: `ZeRO` says which of the two comes first.
+        "stage: int": lambda name, given: given if isinstance(given, str) else integer_of(name, given),
         "Patterns": said_patterns,
         "Dims": said_dims,
         "values: Mapping[str, int]": said_dims,

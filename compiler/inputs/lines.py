@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -44,7 +45,8 @@ class Origin:
 class Source:
     """A line of the user's program, the function it is in, and the path of `jax.named_scope`s around it.
 
-    `mlp.py:12 in block (transpose(jvp(layer0))/attention)`; line 0 if JAX recorded no user frame.
+    `mlp.py:12 in block (transpose(jvp(layer0))/attention)`; line 0 if JAX recorded no user frame. Where that line calls an
+    installed library, which makes the operation, `inner` is the library's line.
     """
 
     file: str
@@ -53,6 +55,7 @@ class Source:
     end_column: int
     function: str
     scope: str
+    inner: Source | None = None
 
     @property
     def direction(self) -> str:
@@ -75,6 +78,7 @@ class Source:
 
     def __str__(self) -> str:
         where = f"{self.place} in {self.function}" if self.line else "unknown line"
+        where += f", through {self.inner}" if self.inner is not None else ""
         return f"{where} ({self.scope})" if self.scope else where
 
 
@@ -98,33 +102,65 @@ def place_of(source: Source | None) -> str:
 
 
 def resolve(origin: Origin) -> Source:
-    """Reads the traceback; if it has no user frame, those of the enclosing calls."""
-    frame, scope = _frame(origin), escape_parts(str(origin.scope))
-    while frame is None and origin.outer is not None:
-        origin = origin.outer
-        frame = _frame(origin)
-    if frame is None:
-        return Source("", 0, 0, 0, "", scope)
+    """Reads the traceback: the innermost line of the user's program, and the line of an installed library that it calls.
+
+    Where only a library is traced, it is the library's line.
+    """
+    scope, library = escape_parts(str(origin.scope)), None
+    for frame in _frames(origin):
+        if not _is_installed(frame.file_name):
+            return _source(frame, scope, None if library is None else _source(library))
+        library = library or frame
+    return Source("", 0, 0, 0, "", scope) if library is None else _source(library, scope)
+
+
+def _source(frame: Frame, scope: str = "", inner: Source | None = None) -> Source:
     # JAX's columns count from 0, Partita's from 1. A range over several lines has no end on its first line.
     column = frame.start_column + 1
     end = frame.end_column + 1 if frame.end_line == frame.start_line else column
-    return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope)
+    return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope, inner)
 
 
-def _frame(origin: Origin) -> Frame | None:
-    """The innermost user frame.
+def _frames(origin: Origin) -> Iterator[Frame]:
+    """The frames that are neither JAX's nor Partita's, the innermost first: of the traceback, then of the enclosing calls.
 
     A function that is traced separately and then inlined is traced once, even if it is called several times. The outer
     frames of its tracebacks belong to its first caller. The right caller is the call that it is inlined from.
     """
-    frames = origin.info.traceback.raw_frames() if origin.info.traceback else ((), ())
-    for code, position in zip(*frames, strict=True):
-        if origin.outer is not None and code.co_name in _TRACERS:
-            return None
-        name = code.co_filename
-        if source_info_util.is_user_filename(name) and not name.startswith(_OURS):
-            return source_info_util.raw_frame_to_frame(code, position)
-    return None
+    while True:
+        frames = origin.info.traceback.raw_frames() if origin.info.traceback else ((), ())
+        for code, position in zip(*frames, strict=True):
+            if origin.outer is not None and code.co_name in _TRACERS:
+                break
+            name = code.co_filename
+            if source_info_util.is_user_filename(name) and not name.startswith(_OURS):
+                yield source_info_util.raw_frame_to_frame(code, position)
+        if origin.outer is None:
+            return
+        origin = origin.outer
+
+
+def raised_at(error: BaseException) -> list[Source]:
+    """The lines of the user's program on the way to an exception, the outermost first; none if Partita itself raised it."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        column = error.offset or 1
+        return [Source(error.filename, error.lineno, column, max(error.end_offset or 0, column + 1), "the module", "")]
+    found = list[Source]()
+    is_ours = True
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        code, name = frame.f_code, frame.f_code.co_filename
+        if name.startswith(_OURS):
+            is_ours = True
+        elif source_info_util.is_user_filename(name) and not _is_installed(name):
+            is_ours = False
+            found.append(_source(source_info_util.raw_frame_to_frame(code, frame.f_lasti)))
+    return [] if is_ours else found
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_installed(file: str) -> bool:
+    """Whether a file belongs to an installed package or to Python, and not to the user's program."""
+    return file.startswith("<frozen ") or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
 
 
 @dataclass(eq=False)

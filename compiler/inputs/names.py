@@ -10,17 +10,22 @@ patterns.
 """
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TypeAlias
 
+from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ..jax_private import Shaped
 from .checks import patterns_of, shortened
 
 Patterns: TypeAlias = str | Sequence[str]
+
+SHOWN = 8
+"""The most names that an error lists."""
 
 _SPECIAL = re.compile(r"([\\/*?\[\]])")
 # What ends a line, is not shown, or has no encoding.
@@ -132,19 +137,48 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     leaves = [name for name in names if name.startswith(f"{glob}/")]
     ends = [name for name in names if name.endswith(f"/{glob}")]
     if leaves:
-        helps = [f"`{glob}` is a tree: name its leaves, {_listed(leaves)}, or all of them, `{glob}/*`"]
+        helps = [f"`{glob}` is a tree: name its leaves, {listed(leaves)}, or all of them, `{glob}/*`"]
     elif ends:
-        helps = [f"names begin with their argument: did you mean {_listed(ends)}?"]
+        helps = [f"names begin with their argument: did you mean {listed(ends)}?"]
     else:
-        helps = did_you_mean(glob, [*names, *inner(names)], most=3)
+        helps = near(glob, [*names, *inner(names)])
     if not helps:
-        helps = [f"there are {len(names)}: {_listed(names, 8)}"] if names else []
+        several = f"the arguments are {trees(names)}" if what == "argument" else f"names begin with {trees(names)}"
+        shown = f"there are {len(names)}: {listed(names, SHOWN)}" if len(names) <= SHOWN else several
+        helps = [shown] if names else []
         if what == "value" and glob.isidentifier():
             helps.append(f'name an intermediate value, also in a loop body, in the function: {glob} = pt.tag({glob}, "{glob}")')
     return Error(f"no {what} is named `{glob}`", helps=helps)
 
 
-def _listed(names: Sequence[str], most: int = 3) -> str:
+def near(glob: str, names: Sequence[str]) -> list[str]:
+    """The help with the names that are nearest to a pattern, by their spelling or by a part that it spells out, if any are."""
+    return did_you_mean(glob, names, most=3) or [
+        f"did you mean {listed(found)}?" for found in [_with_part(glob, names)] if found
+    ]
+
+
+def _with_part(glob: str, names: Iterable[str]) -> list[str]:
+    """The shortest names whose last part contains what a pattern spells out, those of layers once: `enc*` --> `p/encoder`."""
+    said = max(re.split(r"[\W\d_]+", glob), key=len).lower()
+    found = sorted(
+        {name for name in names if len(said) > 2 and said in (parts(name) or [name])[-1].lower()},
+        key=lambda name: (len(name), name),
+    )
+    return list({re.sub(r"\d+", "*", name): name for name in reversed(found)}.values())[::-1]
+
+
+def trees(names: Iterable[str]) -> str:
+    """Names for a message, those of one tree together: "`params` (28 leaves), `x`"."""
+    counts, leaves = Counter((parts(name) or [name])[0] for name in names), set(names)
+    shown = [
+        f"`{root}`" if root in leaves else f"`{root}` ({counted(count, 'leaf', 'leaves')})" for root, count in counts.items()
+    ]
+    return ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names in a message: "`a`, `b`, ..."."""
     return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 

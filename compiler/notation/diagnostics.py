@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
-from ...dialects.errors import Error, Location, Span, did_you_mean
+from ...dialects.errors import Error, Location, Span, did_you_mean, lines_of
 from ...dialects.grammar import Node, Word, place
 
 LONGEST = 200
@@ -51,7 +51,7 @@ class Text:
 
     def location(self, where: Where) -> Location:
         at = span(where)
-        lines = self.source.split("\n")
+        lines = lines_of(self.source)
         last = len(lines[at.line - 1].rstrip()) + 1 if 0 < at.line <= len(lines) else at.column + 1
         end = at.end_column if at.end_line == at.line else last
         location = Location.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
@@ -60,8 +60,8 @@ class Text:
 
     def said(self, where: Where) -> str:
         """The text of one phrase, on one line."""
-        at, lines = span(where), self.source.split("\n")
-        taken = lines[at.line - 1 : at.end_line]
+        at = span(where)
+        taken = [*lines_of(self.source)[at.line - 1 : at.end_line]]
         taken[-1] = taken[-1][: at.end_column - 1]
         taken[0] = taken[0][at.column - 1 :]
         return " ".join(line.strip() for line in taken)

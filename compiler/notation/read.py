@@ -74,6 +74,9 @@ EXACT = {
     "COMMA EQUAL": BEGIN,
     "COMMA EQUAL LSQB": BEGIN,
     "OVER": "write the axes after `over`: `tile range B over data`",
+    "DOT OVER": "write the axes after `over`: `tile range B over data`",
+    "AXIS": "write a mesh axis here by its name alone: `data`",
+    "AS": "write the name of a range after `as`: `name x.0 as B`",
 }
 """The cures where the grammar allows exactly these terminals."""
 CURES = {
@@ -184,6 +187,8 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
         return f"values are lower case, `{word[0].lower()}`: upper case names extents"
     if (exactly := " ".join(sorted(names))) in EXACT:
         return EXACT[exactly]
+    if plan and "AT" in names and found.isidentifier():
+        return f"did you mean `@{found}`? `@` comes before a mesh axis"
     for habit in (before[-1:] + behind[:1], behind[:2], found):
         if habit in HABITS and len(names) > 1 and not plan and "LBRACE" not in names:
             return HABITS[habit]

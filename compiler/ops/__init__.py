@@ -13,6 +13,7 @@
       positions         reads and writes at positions that XLA would otherwise merge or overflow
       barrier           an optimization barrier, left out on XLA:CPU
       shard_map         the body of a user's `shard_map`
+        mapped_collectives  its collectives, where `jax.vmap` runs it
 
 Imports `inputs`. Does not depend on programs or plans.
 """

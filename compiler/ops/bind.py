@@ -59,7 +59,7 @@ def bind_local(
     if name in _REGIONS:
         return _REGIONS[name](params, inputs, bodies)
     if name == "whole" and "own_axes" in params:
-        return run_mapped(params, inputs, foreign, run_block)
+        return run_mapped(params, inputs, foreign, run_block, run_op)
     if name == "whole":
         return _whole(params, inputs, foreign)
     return _defined(name, params, inputs, out_types, foreign, alone)

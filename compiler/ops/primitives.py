@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from jax.extend.core import JaxprEqn, Primitive
 
-from ..jax_private import lax, lowerings, platform_lowerings
+from ..jax_private import ABSENT, lax, lowerings, platform_lowerings
 from .constrain import constrain_p
 from .grouped import grouped_dot_p, grouped_outer_p
 from .stored import stored_p
@@ -41,12 +41,13 @@ def check(name: str, eqn: JaxprEqn) -> None:
 def name_of(primitive: Primitive) -> str:
     """The name of a primitive in a program: its own, or `name#2` if another one has that name.
 
-    JAX's primitives have distinct names. A user's primitive can have the name of any other.
+    JAX's primitives have distinct names. A user's primitive can have the name of any other, also of one that only another
+    version of JAX has.
     """
     found = _NAMES.get(primitive)
     if found is None:
         found, number = primitive.name, 1
-        while (other := _REMEMBERED.get(found) or _known().get(found)) is not None and other is not primitive:
+        while (_REMEMBERED.get(found) or _known().get(found, None if found in ABSENT else primitive)) is not primitive:
             number += 1
             found = f"{primitive.name}#{number}"
         _NAMES[primitive] = found

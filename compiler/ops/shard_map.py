@@ -2,6 +2,7 @@
 
 If these are axes of the plan's mesh, the body runs on its devices, with its own collectives. Otherwise the global arrays are
 split into the blocks that the body needs, and `jax.vmap` runs it on all of them, with a mapped axis for each mesh axis.
+Collectives for which JAX has no rule there are written with others (`mapped_collectives.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,11 +18,14 @@ from xdsl.ir import Block, Operation
 from ...dialects.params import ParamsAttr
 from ...rewrites.program.executions import Marks, executions
 from ..jax_private import jax
+from .mapped_collectives import exchanged, has_rule
 
 Function: TypeAlias = Callable[..., Sequence[Array]]
 Spec: TypeAlias = tuple[tuple[str, ...], ...]
 RunBlock: TypeAlias = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
 """Runs a block of ops on these values of its arguments, given the program's parameters without text."""
+RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
+"""Runs one op without regions, given the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,11 +48,11 @@ def dims_of(spec: PartitionSpec, rank: int) -> Spec:
 
 
 COLLECTIVES: Mapping[str, str] = {
-    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all_reduce"),
+    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum", "unreduced_pmax", "unreduced_pmin"), "all_reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all_gather"),
     **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce_scatter"),
     **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all_to_all"),
-    **dict.fromkeys(("ppermute", "pbroadcast"), "permute"),
+    **dict.fromkeys(("ppermute", "pbroadcast", "pbroadcast_dynamic"), "permute"),
 }
 """JAX's collectives, and the kind of each."""
 
@@ -79,19 +83,36 @@ def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
     return cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
 
 
-def run_mapped(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object], run_block: RunBlock) -> list[Array]:
-    """The results of a `shard_map` op, on the arrays of one device or on global arrays."""
+def run_mapped(
+    params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object], run_block: Callable[..., list[Array]], run_op: RunOp
+) -> list[Array]:
+    """The results of a `shard_map` op, on the arrays of one device or on global arrays.
+
+    `run_block` runs a block, with another function than `run_op` for its ops if it is given one.
+    """
     body = _body(params, foreign)
     if params.get("placed"):
         return body.run(run_block, *inputs)
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
+    run = partial(run_block, run=partial(_run_mapped_op, run_op, tuple(axes)))
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Function = partial(body.run, run_block)
+    function: Function = partial(body.run, run)
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
     return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
+
+
+def _run_mapped_op(
+    run_op: RunOp, order: Sequence[str], op: Operation, operands: Sequence[Array], foreign: Sequence[object]
+) -> list[Array]:
+    """An op of a body that `jax.vmap` runs."""
+    params = dict(cast(ParamsAttr, op.properties["params"]).items())
+    primitive = str(params.get("primitive"))
+    if op.name != "lax.whole" or has_rule(primitive, params):
+        return run_op(op, operands, foreign)
+    return [exchanged(primitive, params, each, order) for each in operands]
 
 
 def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:

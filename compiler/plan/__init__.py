@@ -4,6 +4,7 @@
       addresses    the names of values
     claims         what a tactic says about values: checked, then propagated
       refusals     why a claim cannot be made, and what to do instead
+      advice       what helps there, tried
     products       products of the forward pass, parameters and inputs: where structure is looked for
     pairs          pairs of products over a range that nothing between them folds
     stream         what the sums over an axis add up to: the activations between the parts of a model
@@ -12,7 +13,8 @@
     succession     whether a result is computed from the argument that it replaces
     undone         whether a tactic did what it was asked for
     lowered        the lowering, one step a line: the placed program, the device-local module
-    collectives    what is sent, how often, and which tactic is the reason
+    collectives    what is sent, how often, and which tactics are the reason
+      causes       the tactics whose placements it resolves, leaves or reaches
       counts       how often each runs, with branches and loops of unknown trip count listed separately; for graphs too
     queries        layouts
     ranges         the ranges of a program: dims that belong together
@@ -20,11 +22,13 @@
     summary        the text of a plan: its whole state on a screen
     silent         what is replicated, computed by several devices, or not partitioned
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops
-      cures        what to do there
+      open_stops   which of these are open
+      cures        tactics with which they are gone, each tried
       work         what one device computes
       lookups      whether a table is looked up in blocks or gathered
       elsewhere    which ops run along a dim that is stored in parts, instead of gathering it
     annotations    what the program says about layouts, and what the plan made of it
+      said         layouts that a program says, as claims
     memory         the most bytes that one device stores at one time, by value
     explain, diff, expect     why, what changed, and what a test expects
     prefixes       the plans on the way to a plan, after each of its tactics
@@ -37,6 +41,7 @@
         candidates the places that are tried
       in_parts     whether a large value fills the memory
     conflicts      claims that cannot all hold, and the ways out of them
+      trials       what is tried to get out of them, and out of stops
       seconds      about how long a device receives and computes, slow links weighed
 
 Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.

@@ -1,20 +1,40 @@
 """Addresses: from names and patterns to the numbers of values.
 
 Arguments and results are named by path, intermediates by tag or scope, and any other value by its op: `transpose#3`. A
-value has one name, the first of these that applies.
+value has one name, the first of these that applies. What a loop reads of an argument has the name of the argument too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
-from ...rewrites.program.program import Program
+from ...rewrites.program.program import Node, Program
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Patterns, match, pattern, unknown
 from ..trace.trace import Traced
+
+BORDERS = "trip", "optimization_barrier"
+"""Through these, a loop or a rematerialised function gets its parameters."""
+
+
+def is_seen_through(node: Node) -> bool:
+    """Whether what an op makes is its one operand, moved, cast, or a part of it: a layer of a stack, also by its number."""
+    if node.passes_on or node.kind in BORDERS:
+        return True
+    return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
+
+
+def argument(program: Program, value: int) -> int | None:
+    """The argument that a value is, seen through such ops; None if it is computed."""
+    while (number := program.producer[value]) >= 0:
+        node = program.nodes[number]
+        if not is_seen_through(node):
+            return None
+        (value,) = node.operands
+    return value
 
 
 @dataclass(frozen=True)
@@ -23,7 +43,6 @@ class Addresses:
 
     traced: Traced
     program: Program
-    _own: dict[int, str] = field(default_factory=dict[int, str])
 
     def __repr__(self) -> str:
         return f"Addresses({self.traced})"
@@ -106,37 +125,77 @@ class Addresses:
         names = match(globs, self.arguments, what="argument")
         return {name: self.arguments[name] for name in names}
 
-    def has(self, value: int) -> bool:
-        """Whether a tactic may make claims for the value: for all, here."""
-        del value
+    @cached_property
+    def chosen(self) -> dict[str, int]:
+        """The values to which a tactic is restricted, by name; empty if it is not."""
+        return {}
+
+    def has(self, *values: int) -> bool:
+        """Whether a tactic may claim one of these values, or for the sake of one: always, here."""
+        del values
         return True
 
     def within(self, given: Patterns, successors: Mapping[str, str]) -> Within:
         """Only the values that the patterns match, and those that take their places in the next call."""
-        found = self.find(given)
-        after = (self.results[successors[name]] for name in found if name in successors)
-        return Within(self.traced, self.program, wanted=frozenset((*found.values(), *after)))
+        found = Within(self.traced, self.program, self, given, successors)
+        # A pattern that matches nothing is said here, before a tactic looks for anything.
+        vars(found)["chosen"] = self.find(given)
+        return found
 
 
 @dataclass(frozen=True)
 class Within(Addresses):
-    """The names of some values of a program: patterns match no others. Every value keeps its name."""
+    """Some values of a program: of what a pattern matches, these. Every value keeps its name."""
 
-    wanted: frozenset[int] = frozenset()
+    every: Addresses
+    given: Patterns
+    successors: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"Within({len(self.wanted):,} values of {self.traced})"
+        return f"Within({self.given!r} of {self.traced})"
+
+    @cached_property
+    def chosen(self) -> dict[str, int]:
+        return self.every.find(self.given)
+
+    @cached_property
+    def wanted(self) -> frozenset[int]:
+        results = Addresses(self.traced, self.program).results
+        after = (results[self.successors[name]] for name in self.chosen if name in self.successors)
+        return frozenset((*self.chosen.values(), *after))
 
     @cached_property
     def arguments(self) -> dict[str, int]:
-        return self.only(Addresses(self.traced, self.program).arguments)
+        return self.only(self.every.arguments)
 
     @cached_property
     def results(self) -> dict[str, int]:
-        return self.only(Addresses(self.traced, self.program).results)
+        return self.only(self.every.results)
+
+    @cached_property
+    def inside(self) -> dict[str, list[int]]:
+        return self.every.inside
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        return self.every.names
+
+    def one(self, glob: str) -> dict[str, int]:
+        # A tactic may also name other values: it claims nothing for these.
+        found = self.every.one(glob)
+        return self.only(found) or found
+
+    def inputs(self, given: Patterns) -> dict[str, int]:
+        found = self.every.inputs(given)
+        return self.only(found) or found
 
     def only(self, names: Mapping[str, int]) -> dict[str, int]:
-        return {name: value for name, value in names.items() if value in self.wanted}
+        return {name: value for name, value in names.items() if self.has(value)}
 
-    def has(self, value: int) -> bool:
-        return value in self.wanted
+    def has(self, *values: int) -> bool:
+        return self.every.has(*values) and not self.wanted.isdisjoint((*values, *self.named_by(values)))
+
+    def named_by(self, values: Iterable[int]) -> Iterable[int]:
+        """The arguments whose names the values have too: those that they are, in a loop or moved."""
+        found = (argument(self.program, value) for value in values)
+        return (value for value in found if value is not None)

@@ -19,9 +19,9 @@ from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
 from ...rewrites.program.program import Node, Program
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
-from ..inputs.checks import axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
+from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.names import Patterns
-from .refusals import Seed, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
+from .refusals import Seed, elsewhere, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -32,13 +32,14 @@ def tile(
     plan: Some,
     values: Patterns,
     dim: int | str,
-    axis: str,
+    axis: Axes,
     *,
     propagate: bool = True,
+    held: bool = False,
     padded: bool = False,
     block: int | None = None,
 ) -> Some:
-    """Factor a dim's range of these values and place a factor on a mesh axis; then propagate."""
+    """Factor a dim's range of these values and place factors on mesh axes, major to minor; then propagate."""
     dim = dim_number(dim)
     if isinstance(dim, str) and dim not in plan.range_roots:
         no_axis(plan.mesh, values, dim, axis)
@@ -46,18 +47,25 @@ def tile(
         helps = [f"write plan.tile({shown(values)}, {dim!r}, axis); the mesh is {plan.mesh}"]
         raise Error("`tile` needs the mesh axis that tiles the dim", helps=helps)
     padded, block = flag_of("padded", padded), block_of(block, padded)
-    said = {"propagate": (propagate, True), "padded": (padded, False), "block": (block, None)}
-    text = _call("tile", (values, dim, axis), {name: given for name, (given, default) in said.items() if given != default})
+    axes = axes_of(axis)
+    plan = having(plan, axes)
+    said = {"propagate": (propagate, True), "held": (held, False), "padded": (padded, False), "block": (block, None)}
+    on = axis if isinstance(axis, str) else axes
+    text = _call("tile", (values, dim, on), {name: given for name, (given, default) in said.items() if given != default})
     named = plan.names(values, dim).items()
-    seeds = [Seed(value, plan.dim_of(value, dim, name), axis, name, padded=padded, block=block) for name, value in named]
-    return place(plan, seeds, text, propagate=propagate)
+    seeds = [Seed(value, plan.dim_of(value, dim, name), "", name, padded=padded, block=block) for name, value in named]
+    seeds = [each for seed in seeds for each in seed.over(axes, plan.mesh)]
+    redo = partial(tile, values=values, dim=dim, axis=on, propagate=propagate, held=held, padded=padded, block=block)
+    return place(plan, seeds, text, propagate=propagate, held=held).by(redo)
 
 
-def replicate(plan: Some, values: Patterns, axis: str, *, propagate: bool = True) -> Some:
-    """Keep these values replicated along an axis; propagation does not cross them."""
-    text = _call("replicate", (values, axis), {} if propagate else {"propagate": False})
-    seeds = [Seed(value, None, axis, name) for name, value in plan.source.addresses.find(values).items()]
-    return place(plan, seeds, text, propagate=propagate)
+def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = True) -> Some:
+    """Keep these values replicated along axes; propagation does not cross them."""
+    axes = axes_of(axis)
+    on = axis if isinstance(axis, str) else axes
+    text = _call("replicate", (values, on), {} if propagate else {"propagate": False})
+    named = plan.source.addresses.find(values).items()
+    return place(plan, [Seed(value, None, each, name) for name, value in named for each in axes], text, propagate=propagate)
 
 
 def widen(plan: Some, values: Patterns) -> Some:
@@ -224,14 +232,30 @@ def _placed(table: Table, axis: str) -> dict[int, Claim]:
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
     """Make these claims, all at once, and propagate; `Plan.place` describes it."""
-    propagate = flag_of("propagate", propagate)
+    propagate, held = flag_of("propagate", propagate), flag_of("held", held)
+    seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
-    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
-    seeds = [part for seed in seeds if plan.source.addresses.has(seed.value) for part in seed.parts(plan.mesh)]
+    plan, seeds = on_parts(plan, seeds)
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
-    action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, redo=redo)
+    idle = is_same(plan.table, table)
+    action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[Seed]]:
+    """The plan on the mesh that has the axes of the seeds, and the seeds on the sub-axes of that mesh."""
+    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
+    return plan, [part for seed in seeds for part in seed.parts(plan.mesh)]
+
+
+def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
+    """The claims on the values to which the plan restricts a tactic. Raises Error if there are claims, but none on these."""
+    has = plan.source.addresses.has
+    found = [seed for seed in seeds if has(seed.value, *seed.of)]
+    if seeds and not found:
+        raise elsewhere(plan, seeds, text)
+    return found
 
 
 def place_own(plan: Some) -> Some:
@@ -267,6 +291,17 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
     if problem := too_wide(plan, table):
         raise problem
     return table
+
+
+def is_same(before: Table, after: Table) -> bool:
+    """Whether an action has changed nothing: neither a claim nor what is open."""
+    axes = ((before.axes.get(axis), table) for axis, table in after.axes.items())
+    claims = all(
+        not (any(table.nodes) or any(table.values)) if old is None else (old.nodes, old.values) == (table.nodes, table.values)
+        for old, table in axes
+        if old is not table
+    )
+    return claims and before.blocked.keys() == after.blocked.keys() and before.conflicts.keys() == after.conflicts.keys()
 
 
 def _leave(plan: State, table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
@@ -309,13 +344,13 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool, moved
             raise taken(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.axis].whole, number)
     if have is None or moved:
-        return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
+        return Claim(seed.dim, factor_of(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
     raise taken(plan, seed, have)
 
 
-def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
+def factor_of(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
@@ -325,7 +360,8 @@ def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
         if shape[dim] % in_turn.span or not table.fits_value(seed.value, dim, in_turn):
             raise not_in_turn(plan, table, seed, dim)
         return in_turn
-    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions else None
+    computed = plan.source.program.producer[seed.value] >= 0 and seed.said
+    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions and not computed else None
     if trip is not None and trip % (seed.multiple or plan.mesh[seed.axis]):
         trip = None
     factor = next_factor(table, seed.value, dim, seed.axis, 0 if trip else seed.pads(plan.mesh), trip)

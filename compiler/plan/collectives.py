@@ -1,4 +1,4 @@
-"""The collectives of a plan, each with its provenance: the value sent, how often, and the tactic that causes it."""
+"""The collectives of a plan, each with its provenance: the value sent, how often, and the tactics that cause it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,41 +10,73 @@ from ..inputs.lines import Source, place_of
 from ..ops.shard_map import own_collectives
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
+from .causes import Cause, causes, listed
 from .counts import Counts, Exchange, counted, received, tally
 from .elsewhere import because, parameter
-from .lookups import is_own, made_by
 from .state import State
 
 
 @dataclass(frozen=True, slots=True)
 class Collective(Exchange):
-    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactic that causes it.
+    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactics that cause it.
 
-    `tactic` is the text of the tactic, and `number` its place in `plan.trace`, counted from 1; 0 for the program itself.
+    A device receives `bytes` of it each time it runs, which is `times` in one call, and so `total_bytes` in one call.
     """
 
     value: str = field(kw_only=True)
     use: str = field(kw_only=True)
-    source: Source | None = field(kw_only=True)
-    tactic: str = field(kw_only=True)
-    number: int = field(kw_only=True, default=0)
-    direction: str = field(kw_only=True, default="")
-    """`forward`, `recomputed` or `backward`, in a program that JAX has differentiated; otherwise empty."""
+    made: Source | None = field(kw_only=True)
+    """The line of the op that makes the value; None for an argument."""
+    used: Source | None = field(kw_only=True)
+    """The line of the op that needs it; None for a result, and for an op that no line of the program has written."""
+    resolves: bool = field(kw_only=True)
+    """Whether it resolves a fold that devices have done in part, and does not only move what they have."""
+    causes: tuple[Cause, ...] = field(kw_only=True)
+    """The tactics that cause it, in the order of `plan.trace`; none for what the program alone needs."""
     why: str = field(kw_only=True, default="")
     """How it relates to lookups, scans, selections, sorts, gathered folds, or an op that runs along a stored dim, if at all."""
     move: int = field(kw_only=True, default=-1, repr=False, compare=False)
     """The number of the redistribution that it is a part of."""
 
     def __str__(self) -> str:
-        where = f" at {self.source}" if self.source is not None else ""
-        trips = f"{self.times} trips" if self.times != 1 else ""
-        when = ", ".join(filter(None, (self.direction, trips, self.where and f"in {self.where}")))
-        what = f"{self.kind} of `{self.value}`{f' ({when})' if when else ''} over {', '.join(self.axes)}"
-        by = f"{self.number}: {self.tactic}" if self.number else self.tactic
+        made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", f" at {self.used}" if self.used else "")
+        when = f" ({self.when})" if self.when else ""
         why = f" ({self.why})" if self.why else ""
-        return f"{what}: {self.bytes} bytes for {self.use}{where}, by {by}{why}"
+        what = f"{self.kind} of `{self.value}`{when}{made}over {', '.join(self.axes)}"
+        return f"{what}: {self.sent} for {self.use}{used}, by {listed(self.causes)}{why}"
 
     __repr__ = __str__
+
+    @property
+    def is_of_maker(self) -> bool:
+        """Whether the line by which it is known is that of the op that makes the value: of a sum, or without a use's line."""
+        return self.made is not None and (self.resolves or self.used is None)
+
+    @property
+    def source(self) -> Source | None:
+        """The line by which it is known: of a sum `made`, of what is only moved `used`."""
+        return self.made if self.is_of_maker else self.used
+
+    @property
+    def at(self) -> str:
+        """That line's file and number, for a table that names the use before it: `mlp.py:12`, `made at mlp.py:12`."""
+        place = place_of(self.source)
+        return f"made at {place}" if place and self.is_of_maker else place
+
+    @property
+    def direction(self) -> str:
+        """`forward`, `recomputed` or `backward`, in a program that JAX has differentiated; otherwise empty."""
+        return "" if self.source is None else self.source.direction
+
+    @property
+    def when(self) -> str:
+        """The pass, and the branch or the loop of unknown trip count that it runs in: `backward, in while#0`."""
+        return ", ".join(filter(None, (self.direction, self.where and f"in {self.where}")))
+
+    @property
+    def numbers(self) -> str:
+        """The numbers of its tactics, for a table: `1, 3`."""
+        return ", ".join(str(each.number) for each in self.causes)
 
 
 def counts(plan: State) -> Counts:
@@ -70,12 +102,15 @@ def _exchanges(plan: State) -> Iterator[Exchange]:
 
 
 def by_cause(plan: State) -> dict[int, Counts]:
-    """The executions of each kind of collective by the number of the tactic that causes them; 0 is the program."""
+    """The executions of each kind of collective by the numbers of the tactics that cause them; 0 is the program.
+
+    What several tactics cause is counted for each of them.
+    """
     where = plan.source.program.where
     rows: dict[int, list[tuple[str, int, str]]] = {}
     for move, step, _ in _parts(plan):
-        cause = _cause(plan, move, step)
-        rows.setdefault(0 if cause is None else cause + 1, []).append((step.kind, move.trips, where(move.region)))
+        for number in [each.number for each in causes(plan, move, step)] or [0]:
+            rows.setdefault(number, []).append((step.kind, move.trips, where(move.region)))
     return {number: tally(found) for number, found in rows.items()}
 
 
@@ -98,26 +133,24 @@ def of_move(plan: State, number: int) -> list[Collective]:
     return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.parts]
 
 
-_COLUMNS = ("value", "collective", "over", "when", "times", "bytes", "for", "at", "tactic")
+_COLUMNS = ("value", "collective", "over", "when", "times", "total bytes", "for", "at", "tactic")
 
 
 def _row(each: Collective) -> Sequence[Cell]:
-    when, at, sent = ", ".join(filter(None, (each.direction, each.where))), place_of(each.source), each.times * each.received
-    return each.value, each.kind, ", ".join(each.axes), when, each.times, round(sent), each.use, at, str(each.number or "")
+    when = ", ".join(filter(None, (each.direction, each.where)))
+    return each.value, each.kind, ", ".join(each.axes), when, each.times, each.total_bytes, each.use, each.at, each.numbers
 
 
 def _tactics(found: Sequence[Collective]) -> list[str]:
     """The tactics that a table cites by number."""
-    return [f"{number}: {text}" for number, text in sorted({each.number: each.tactic for each in found if each.number}.items())]
+    return list(map(str, sorted({cause for each in found for cause in each.causes})))
 
 
 def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) -> Collective:
     addresses, program = plan.source.addresses, plan.source.program
     node = use_of(plan, move)
-    # A sum that waits behind ops that only move it is known by what it was before, and by the line that made it.
+    # A sum that waits behind ops that only move it is known by what it was before.
     value = program.source(move.value) if move.pending else parameter(plan, move.value)
-    is_moved = move.pending and value != move.value
-    source, cause = line_of(plan, value, None if is_moved else node), _cause(plan, move, step)
     return Collective(
         step.kind,
         step.axes,
@@ -126,10 +159,10 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         program.where(move.region),
         value=addresses.names[value],
         use=node.kind if node is not None else "the result" if move.uses else "the argument",
-        source=source,
-        tactic="the program" if cause is None else plan.actions[cause].text,
-        number=0 if cause is None else cause + 1,
-        direction="" if source is None else source.direction,
+        made=line_of(plan, value, None),
+        used=None if node is None or not move.uses else line_of_op(plan, node),
+        resolves=bool(move.pending),
+        causes=causes(plan, move, step),
         why=because(plan, move, step),
         move=number,
     )
@@ -142,25 +175,12 @@ def use_of(plan: State, move: Move) -> Node | None:
 
 
 def line_of(plan: State, value: int, node: Node | None) -> Source | None:
-    """The source line of the use, or else of the op that produces the value."""
-    program, sources = plan.source.program, plan.source.traced.sources
-    made = program.producer[value]
-    for each in (node, program.nodes[made] if made >= 0 else None):
-        if each is not None and each.op in sources:
-            return sources[each.op]
-    return None
+    """The source line of an op, or else of the op that produces the value."""
+    made = plan.source.program.producer[value]
+    own = None if node is None else line_of_op(plan, node)
+    return line_of_op(plan, plan.source.program.nodes[made]) if own is None and made >= 0 else own
 
 
-def _cause(plan: State, move: Move, step: Step) -> int | None:
-    """The tactic that causes the step, None for the program: that of the fold, of the tile that is moved, or of the use."""
-    axis = step.axes[0]
-    claims = plan.decisions.placements
-    # A sum may be resolved by a scatter and a gather, with other steps between them.
-    folds = any(each.axis == axis for each in move.pending)
-    use = use_of(plan, move) if move.uses else None
-    fold = use if is_own(move) else made_by(plan, move.value) if folds else None
-    placed, used = (None if node is None else claims.claim(node.number, axis) for node in (fold, use))
-    for claim in (placed, plan.table.claim(move.value, axis), used):
-        if claim is not None:
-            return claim.tactic
-    return None
+def line_of_op(plan: State, node: Node) -> Source | None:
+    """The source line of an op; None for one that no line of the program has written."""
+    return plan.source.traced.sources.get(node.op)

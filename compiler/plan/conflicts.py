@@ -5,6 +5,7 @@ a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import prod
 
@@ -17,10 +18,10 @@ from ..inputs.lines import Source
 from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
-from .kin import replicated_first
 from .memory import peak_bytes
 from .seconds import seconds
 from .state import State
+from .trials import Change, tried
 from .work import flops_per_device
 
 FARTHEST = 16
@@ -59,7 +60,7 @@ class Resolution:
         return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
 
     def __call__(self, plan: Some) -> Some:
-        return _tried(plan, self.value, self.dim, self.axis, self.first)
+        return _change(plan, self.value, self.dim, self.axis, self.first)(plan)
 
     def __repr__(self) -> str:
         when = " before all other tactics" if self.first else ""
@@ -89,11 +90,8 @@ class Conflict:
         alone = [names[value] for value in _replicable(self.plan, each)]
         ways = [(some, None, first) for some in (*alone, *combinations(alone, 2)) for first in (False, True)]
         for value, dim, first in [*ways, *((names[value], dim, False) for value, dim in _tileable(self.plan, each))]:
-            try:
-                plan = _tried(self.plan, value, dim, self.axis, first)
-            except Error:
-                continue
-            if not is_open(plan, self.key):
+            change = _change(self.plan, value, dim, self.axis, first)
+            for _, plan in tried(self.plan, [change], lambda made: is_open(made, self.key)):
                 cost = bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan), seconds(plan)
                 found.append(Resolution(value, self.axis, dim, first, *cost))
         found.sort(key=lambda each: (each.seconds, each.bytes, each.first))
@@ -126,11 +124,11 @@ def its_own(plan: State, conflict: object) -> Conflict:
     return conflict
 
 
-def _tried(plan: Some, value: str | tuple[str, ...], dim: int | None, axis: str, first: bool) -> Some:
+def _change(plan: State, value: str | tuple[str, ...], dim: int | None, axis: str, first: bool) -> Change:
     values = value if isinstance(value, str) else [*value]
-    if first:
-        return replicated_first(plan, values, axis)
-    return replicate(plan, values, axis) if dim is None else tile(plan, values, dim, axis)
+    if dim is not None:
+        return Change(partial(tile, values=values, dim=dim, axis=axis))
+    return Change(partial(replicate, values=values, axis=axis), plan.own if first else None, keeps=True)
 
 
 def conflicts(plan: State) -> Listing[Conflict]:
@@ -169,8 +167,12 @@ def conflict(plan: State, key: tuple[int, int, str]) -> Conflict:
     """A conflict, in the words of the user."""
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
-    claims = tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
-    return Conflict(plan, op, each.axis, source, claims, key)
+    return Conflict(plan, op, each.axis, source, claims_of(plan, each), key)
+
+
+def claims_of(plan: State, each: placement.Conflict) -> tuple[str, ...]:
+    """The claims that meet, each with its value, and where it comes from."""
+    return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
 
 
 def _node(plan: State, each: placement.Conflict) -> Node | None:

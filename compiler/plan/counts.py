@@ -126,7 +126,7 @@ def _inside(where: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective: its axes, the exact bytes that a device receives each time, and how often it runs."""
+    """A collective: its axes, the exact bytes that a device receives each time it runs, and how often that is in one call."""
 
     kind: str
     axes: tuple[str, ...]
@@ -137,8 +137,19 @@ class Exchange:
 
     @property
     def bytes(self) -> int:
-        """The bytes that a device receives each time, rounded."""
+        """The bytes that a device receives each time it runs, rounded: in a loop, in one trip."""
         return round(self.received)
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes that a device receives in one call, `times` runs of it, rounded once."""
+        return round(self.received * self.times)
+
+    @property
+    def sent(self) -> str:
+        """The bytes as a text that says of how many trips: `4,096 bytes`, `4,096 bytes x 12 trips`, `4,096 bytes a trip`."""
+        trips = f" x {self.times:,} trips" if self.times != 1 else ""
+        return f"{self.bytes:,} bytes{trips}{' a trip' if not trips and 'while#' in self.where else ''}"
 
     @property
     def often(self) -> str:

@@ -1,64 +1,190 @@
-"""What to do where propagation stops: another dim, padding, sub-axes or fewer devices, if the op can then be placed.
+"""What to do where propagation stops: a tactic with which the stop is gone, offered only after it was tried.
 
-Nothing is said of an op by its name: each cure is tried on the op's indices.
+Another dim, padding, sub-axes or fewer devices share the work; a value that is needed whole in any case is kept whole. Nothing
+is said of an op by its name: what may be tried follows from the op's indices. What only a change of the program can cure is an
+advice.
+
+sort(x), x on `data`   -->   tile another dim here: plan.tile('sort#0', 1, 'data'), and what a device then receives and computes
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import cast
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import Blocked, Table, next_factor
 from ...rewrites.program.program import Digit, Node
+from ..inputs.names import Patterns
 from ..trace.why_whole import REASONS
+from .claims import Some, propagate, replicate, tile
+from .collectives import bytes_per_device
+from .open_stops import WANTED_WHOLE, is_open, open_stops
 from .refusals import kept_whole
-from .state import State
-
-WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive more than a gather"
-"""The reason of a stop that the uses of the op's results cause."""
-
-
-def cure(plan: State, stop: Blocked) -> str:
-    """The first cure that fits: first those with which all devices of the axis share the work."""
-    node = plan.source.program.nodes[stop.node]
-    return next(cure for cure in _cures(plan, stop, node) if cure)
+from .state import Action, State
+from .trials import Change, Step, tried
+from .work import flops_per_device
 
 
-def _cures(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
-    tactic = plan.actions[stop.tactic]
-    if stop.reason == WANTED_WHOLE:
-        yield _kept_whole(plan, stop, node.end(stop.operand))
-    if _splits(plan, stop):
-        yield f'split the axis: plan.propagate("{stop.axis}", split=True)'
-    if tactic.values and "padded=True" not in tactic.text and _fits(plan.table, stop, node, stop.factor, padded=True):
-        yield f"have it padded: {tactic.text[:-1]}, padded=True)"
-    if "block=" in tactic.text and (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
-        yield f"have one block on each device: {tactic.text} without `block`"
-    yield cure_of_whole(node)
-    yield from (f"tile another dim here: {call}" for call in _other_dims(plan, stop, node))
-    if tactic.values and (size := _fewer(plan, stop, node)) is not None:
-        yield f'use fewer devices: "{stop.axis}.0:{size}" instead of "{stop.axis}" in {tactic.text}'
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """A tactic with which a stop is gone, and what a device then receives and computes in a call: it was tried.
+
+    It is a tactic itself, `plan.apply(stop.cure)`. `tactic` is its line in the trace of the plan that this makes.
+    """
+
+    why: str
+    tactic: str
+    place: str
+    """Where the line stands, if not after all others: `instead of 1: tile('x', 0, 'data')`."""
+    bytes: int
+    flops: int
+    change: Change
+    actions: tuple[Action, ...]
+    """The tactics of the plan for which it was tried."""
+
+    def __call__(self, plan: Some) -> Some:
+        if plan.actions[: len(self.actions)] != self.actions:
+            helps = ["take one of a stop of this plan: plan.blocked[0].cure"]
+            raise Error(f"`{self.text}` was tried on another plan", helps=helps)
+        return self.change(plan)
+
+    @property
+    def text(self) -> str:
+        """What to write: a method of the plan, or a line, and where it stands in the trace."""
+        return f"{self.tactic} {self.place}" if self.place else f"plan.{self.tactic}"
+
+    def __str__(self) -> str:
+        return f"{self.why}: {self.text}"
+
+    def __repr__(self) -> str:
+        return f"{self}: {self.bytes:,} bytes received and {self.flops:,} flops by a device in a call"
+
+
+def cure(plan: State, stop: Blocked) -> Cure | None:
+    """The first cure with which a stop, and those that are alike, are gone; None if none is found.
+
+    Those with which all devices of the axis share the work come first. Alike stops, as of layers, are cured together.
+    """
+    known, key = plan.once(_known), _alike(plan, stop)
+    if key not in known:
+        alike = plan.once(_groups)[key]
+        known[key] = next(_tried(plan, alike, _changes(plan, alike)), None)
+    return known[key]
+
+
+def instead(plan: State, stop: Blocked) -> Cure | None:
+    """The first cure that changes the last tactic, or comes before it."""
+    changes = (each for each in _changes(plan, [stop]) if each.number == len(plan.actions) - 1)
+    return next(_tried(plan, [stop], changes), None)
+
+
+def advice(node: Node) -> str:
+    """The change of the program with which propagation would not stop at an op, if there is one."""
     if node.kind in TRIPS:
-        yield "if the trips do not depend on each other, write them as jax.vmap instead of a loop"
+        return "if the trips do not depend on each other, write them as jax.vmap instead of a loop"
     if node.kind in definitions.added:
-        yield f"if `{node.signature.instance.definition.title}` can run in parts along this dim, give it an index in pt.define"
-    yield _kept_whole(plan, stop, node.end(stop.operand))
+        return f"if `{node.signature.instance.definition.title}` can run in parts along this dim, give it an index in pt.define"
+    return advice_for_whole(node)
 
 
-def _kept_whole(plan: State, stop: Blocked, value: int) -> str:
-    """The tactic that keeps a value replicated: before the one that tiles it, or in its place if that names the value."""
-    tactic, name = plan.actions[stop.tactic], plan.source.addresses.names[value]
-    if plan.table.axes[stop.axis].values[value] is None:
-        return f'if all of it is needed anyway, gather it once: plan.replicate("{name}", "{stop.axis}")'
-    order = f"{'instead of' if value in tactic.values else 'before'} {tactic.text.lstrip('# ')}"
-    return f'if all of it is needed anyway, keep it replicated: pt.Replicate("{name}", "{stop.axis}") {order}'
+def _known(plan: State) -> dict[object, Cure | None]:
+    """What has been tried."""
+    del plan
+    return {}
 
 
-def cure_of_whole(node: Node) -> str:
+def _groups(plan: State) -> dict[object, list[Blocked]]:
+    """The open stops, those that are alike together."""
+    found: dict[object, list[Blocked]] = {}
+    for each in open_stops(plan):
+        found.setdefault(_alike(plan, each), []).append(each)
+    return found
+
+
+def _alike(plan: State, stop: Blocked) -> object:
+    """What stops that one tactic may cure have in common: the op, its types, where the axis stops, why, and by which tactic."""
+    node, types = plan.source.program.nodes[stop.node], plan.source.program.types
+    ends = tuple(types[value] for value in (*node.operands, *node.results))
+    return node.kind, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic
+
+
+def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
+    """The changes after which none of the stops is open."""
+    for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
+        number = len(plan.actions) if change.number is None else change.number
+        place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
+        costs = bytes_per_device(made), flops_per_device(made).known
+        yield Cure(change.why, made.actions[number].text, place, *costs, change, plan.actions)
+
+
+def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """What may be tried for alike stops, by the indices of the op."""
+    stop, nodes = alike[0], plan.source.program.nodes
+    node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], stop.axis
+    if stop.reason == WANTED_WHOLE:
+        yield from _kept_whole(plan, alike)
+    if _splits(plan, stop):
+        yield Change(partial(propagate, axis=axis, split=True), why="split the axis")
+    if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
+        yield from _otherwise("have it padded", plan, stop, "padded", False, True)
+    if (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
+        yield from _otherwise("have one block on each device", plan, stop, "block", stop.factor.stride, None)
+    for position, dim in _other_dims(plan, stop, node):
+        values = _said(plan, [nodes[each.node].end(position) for each in alike])
+        yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
+    if tactic.values and (size := _fewer(plan, stop, node)) is not None:
+        yield from _otherwise("use fewer devices", plan, stop, "axis", axis, f"{axis}.0:{size}")
+    if not advice(node):
+        yield from _kept_whole(plan, alike)
+
+
+def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:
+    """The tactic whose claim stops, with another argument instead, if it has that argument."""
+    redo: object = plan.actions[stop.tactic].redo
+    if isinstance(redo, partial):
+        given: Mapping[str, object] = redo.keywords
+        if name in given and given[name] == old:
+            yield Change(partial(cast(Step, redo), **{name: new}), stop.tactic, why=why)
+    elif is_dataclass(redo) and name in {each.name for each in fields(redo)} and getattr(redo, name) == old:
+        yield Change(cast(Step, replace(redo, **{name: new})), stop.tactic, why=why)
+
+
+def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Keep the values whole: from here on; or before the tactic that tiles them; or in its place, if it tiles nothing else."""
+    stop, nodes = alike[0], plan.source.program.nodes
+    values = [nodes[each.node].end(each.operand) for each in alike]
+    said, claimed = _said(plan, values), set(plan.actions[stop.tactic].values)
+    step = partial(replicate, values=said, axis=stop.axis)
+    if all(plan.table.axes[stop.axis].values[value] is None for value in values):
+        yield Change(step, why="if all of it is needed anyway, gather it once")
+    if stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
+        why = "if all of it is needed anyway, keep it replicated"
+        yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
+
+
+def _said(plan: State, values: Sequence[int]) -> Patterns:
+    """The name of a value; of several, a pattern that matches no others, or all names."""
+    addresses = plan.source.addresses
+    names = list(dict.fromkeys(addresses.names[value] for value in values))
+    if len(names) == 1:
+        return names[0]
+    split = [re.split(r"(\d+)", name) for name in names]
+    # Values that have no name but that of their op are named one by one.
+    if len({len(parts) for parts in split}) == 1 and addresses.by_op.keys().isdisjoint(names):
+        pattern = "".join(parts[0] if len(set(parts)) == 1 else "*" for parts in zip(*split, strict=True))
+        if set(addresses.one(pattern).values()) == set(values):
+            return pattern
+    return names
+
+
+def advice_for_whole(node: Node) -> str:
     """For user code, a definition; nothing for other ops, and for primitives that must run unpartitioned."""
     if node.kind != "whole" or (node.signature.own and not node.signature.once) or not node.results:
         return ""
@@ -111,8 +237,8 @@ def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
     return None
 
 
-def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
-    """Tiles of the op's results, or of the value that it reads, with which the op is placed."""
+def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[tuple[int, int]]:
+    """The dims of the op's results, or of the value that it reads, that the axis may have instead: each end and its dim."""
     read = [stop.operand] if stop.operand >= 0 and plan.source.program.producer[node.end(stop.operand)] >= 0 else []
     stopped = {digit.at for digit in _digits(node, stop.operand)[stop.dim]}
     for position in (*range(-1, -1 - len(node.results), -1), *read):
@@ -122,4 +248,4 @@ def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[str]:
                 continue
             factor = next_factor(plan.table, value, dim, stop.axis)
             if factor is not None and _takes(plan.table, node, digits, factor):
-                yield f'plan.tile("{plan.source.addresses.names[value]}", {dim}, "{stop.axis}")'
+                yield position, dim

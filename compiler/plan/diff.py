@@ -40,6 +40,8 @@ class Diff(View):
     padding: tuple[int, int]
     memory: tuple[int, int]
     arguments: tuple[int, int]
+    idle: tuple[str, ...] = ()
+    """The tactics of the later plan that change nothing, by number and text."""
 
     def parts(self) -> Sequence[Part]:
         rows = merged((name, f"{old} --> {new}") for name, (old, new) in self.layouts.items())
@@ -52,7 +54,7 @@ class Diff(View):
         lines += [f"bytes that pad the blocks of arguments inside: {_change(self.padding)}"] if any(self.padding) else []
         lines.append(f"bytes on a device at the peak: {_change(self.memory)}")
         lines.append(f"bytes of arguments on a device: {_change(self.arguments)}")
-        return lines
+        return [*lines, *(f"tactic {each}, changes nothing" for each in self.idle)]
 
 
 def _change(pair: tuple[int, int]) -> str:
@@ -77,6 +79,7 @@ def diff(before: object, after: State) -> Diff:
         (padding_bytes(before), padding_bytes(after)),
         (peak_bytes(before), peak_bytes(after)),
         (argument_bytes(before), argument_bytes(after)),
+        tuple(f"{number}, {action.text}" for number, action in enumerate(after.actions, 1) if action.idle),
     )
 
 

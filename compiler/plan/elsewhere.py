@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Step
-from .lookups import made_by, why
+from .lookups import terms_of, why
 from .state import State
 
 
@@ -21,9 +21,9 @@ def because(plan: State, move: Move, step: Step) -> str:
 def follows(plan: State, move: Move, step: Step) -> str:
     """Why a collective moves what it does, if an op that reads the value or makes the sum runs elsewhere than tactics say."""
     elsewhere, end = plan.decisions.placements.elsewhere, len(plan.source.program.nodes)
-    made = made_by(plan, move.value) if step.kind in ("all_reduce", "reduce_scatter") else None
-    numbers = [number for number, position in move.uses if number < end and position < SELECTED]
-    for number in numbers if made is None else [made.number, *numbers]:
+    made = terms_of(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
+    uses = [number for number, position in move.uses if number < end and position < SELECTED]
+    for number in [*(node.number for node in made), *uses]:
         for axis, instead in elsewhere.get(number, {}).items():
             if axis in step.axes:
                 kind, name = plan.source.program.nodes[number].kind, plan.source.addresses.names[parameter(plan, instead.value)]

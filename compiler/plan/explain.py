@@ -7,7 +7,8 @@ w1: f32[data*2, 16]
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from ...dialects.definitions import printer
 from ...dialects.errors import Error
@@ -19,12 +20,14 @@ from ..inputs.names import Patterns
 from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
-from .collectives import Collective, bytes_per_device, line_of, of_move, use_of
-from .conflicts import Conflict, its_own
+from .collectives import Collective, bytes_per_device, line_of, line_of_op, of_move, use_of
+from .conflicts import Conflict, claims_of, its_own
 from .elsewhere import along, because, parameter
-from .lookups import is_own, lines, made_by
+from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
+from .open_stops import open_stops
 from .state import State
+from .stops import Stop
 from .work import in_blocks, op_name, work
 
 MOST = 3
@@ -35,13 +38,13 @@ MOST_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One step of an explanation: what it says, how far it is below the first one, its line, its tactic by number."""
+    """One step of an explanation: what it says, how far it is below the first one, its line, its tactics by number."""
 
     text: str
     depth: int = 0
     source: Source | None = None
-    tactic: int = 0
-    """Counted from 1, as in `plan.trace`; 0 if no tactic is the reason."""
+    tactics: tuple[int, ...] = ()
+    """Counted from 1, as in `plan.trace`; empty if no tactic is the reason."""
 
     def __str__(self) -> str:
         return f"{'  ' * self.depth}{self.text}"
@@ -71,13 +74,20 @@ class Explanation(View):
         return text in "\n".join(map(str, self.steps))
 
 
-def explain(plan: State, what: Patterns | Collective | Conflict) -> Explanation:
-    """Raises Error for a collective or a conflict of another plan."""
-    if isinstance(what, Collective):
-        return Explanation(_collective(plan, what))
-    if isinstance(what, Conflict):
-        return Explanation(_conflict(plan, what))
-    return Explanation(_values(plan, what))
+def explain(plan: State, what: object) -> Explanation:
+    """Raises Error for a collective, a conflict or a stop of another plan, and for a number."""
+    match what:
+        case Stop():
+            return Explanation(_stop(plan, what))
+        case Collective():
+            return Explanation(_collective(plan, what))
+        case Conflict():
+            return Explanation(_conflict(plan, what))
+        case int():
+            helps = [f"take it from its list: plan.explain(plan.collectives()[{int(what)}])", "or name a value by its path"]
+            raise Error(f"expected a value's name, a collective, a conflict or a stop, got {what}", helps=helps)
+        case _:
+            return Explanation(_values(plan, cast(Patterns, what)))
 
 
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:
@@ -94,31 +104,43 @@ def _values(plan: State, values: Patterns) -> Iterator[Reason]:
 
 
 def _collective(plan: State, each: Collective) -> Iterator[Reason]:
-    """The value that it moves, and whose tactic that is; the op that needs it, or that makes its sum, and by which tactic."""
+    """The value that it moves, and whose tactic that is; the op that needs it, or those that make its sum, by which tactics."""
     moves = plan.decisions.moves
     if not 0 <= each.move < len(moves) or each not in of_move(plan, each.move):
         raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
     move = moves[each.move]
-    yield Reason(str(each), 0, each.source, each.number)
-    summed = made_by(plan, move.value) if each.kind in ("all_reduce", "reduce_scatter") and move.pending else None
-    if summed is not None:
-        yield from _op(plan, summed, each.axes, "sums")
+    yield Reason(str(each), 0, each.source, tuple(cause.number for cause in each.causes))
+    terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
+    if terms:
+        yield from _terms(plan, terms, each.axes)
         waits = plan.source.addresses.names[move.value]
-        if move.value not in summed.results:
-            yield Reason(f"the sum waits through linear ops, up to `{waits}`", 1, line_of(plan, move.value, None))
+        if not any(move.value in term.results for term in terms):
+            what = "the sum waits" if len(terms) == 1 else f"these {len(terms)} sums are added and wait"
+            yield Reason(f"{what} through linear ops, up to `{waits}`", 1, line_of(plan, move.value, None))
     else:
         yield from _source(plan, move, each.axes)
     node = use_of(plan, move) if move.uses else None
-    target, where = plan.layout_text(move.value, move.target), line_of(plan, move.value, node)
+    target, where = plan.layout_text(move.value, move.target), each.used
     if node is None:
         yield Reason(f"{each.use} has it as {target}", 1)
     elif node.is_border:
         yield Reason(f"the loop that reads it{f' at {where}' if where else ''} has it as {target}", 1, where)
-    elif node is not summed:
+    elif node not in terms:
         yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, each.axes, "computes")
         yield from (Reason(text, 2, where) for axis in each.axes if (text := _lost(plan, move, axis)))
     yield from _each_trip_instead(plan, move)
+
+
+def _terms(plan: State, terms: Iterable[Node], axes: Sequence[str]) -> Iterator[Reason]:
+    """The ops that make the terms of a sum; those of layers, which are alike, once."""
+    alike: dict[tuple[str, ...], list[tuple[Reason, ...]]] = {}
+    for node in terms:
+        reasons = tuple(_op(plan, node, axes, "sums"))
+        alike.setdefault(tuple(starred(each.text) for each in reasons), []).append(reasons)
+    for (first, *rest), *others in alike.values():
+        yield replace(first, text=f"{first.text} ({len(others) + 1} alike)") if others else first
+        yield from rest
 
 
 def _source(plan: State, move: Move, axes: Iterable[str]) -> Iterator[Reason]:
@@ -127,15 +149,13 @@ def _source(plan: State, move: Move, axes: Iterable[str]) -> Iterator[Reason]:
     for axis in axes:
         claim = plan.table.claim(move.value, axis)
         by = "" if claim is None or claim.at == WHOLE else f", on `{axis}` by {plan.cited(claim.tactic)}"
-        yield Reason(
-            f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, 0 if claim is None else claim.tactic + 1
-        )
+        tactics = () if claim is None else (claim.tactic + 1,)
+        yield Reason(f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, tactics)
 
 
 def _op(plan: State, node: Node, axes: Iterable[str], does: str) -> Iterator[Reason]:
     """What an op is by its definition, and the index that each axis is on."""
-    value = node.end(-1 if node.results else 0)
-    where, definition = line_of(plan, value, node), node.signature.instance.definition
+    where, definition = line_of_op(plan, node), node.signature.instance.definition
     if node.kind == "whole":
         yield Reason(f"`{op_name(node)}`{f' at {where}' if where else ''} runs unpartitioned, or on one device", 1, where)
         return
@@ -147,9 +167,8 @@ def _op(plan: State, node: Node, axes: Iterable[str], does: str) -> Iterator[Rea
             yield Reason(f"no index of it is on `{axis}`: all of its devices run it in full", 2)
             continue
         folded = "the summed index" if node.signature.instance.indices[claim.at].monoid is not None else "the index"
-        yield Reason(
-            f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}", 2, where, claim.tactic + 1
-        )
+        text = f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}"
+        yield Reason(text, 2, where, (claim.tactic + 1,))
 
 
 def _dims(plan: State, node: Node, claim: Claim) -> str:
@@ -170,8 +189,22 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
     its_own(plan, each)
     yield Reason(f"conflict on `{each.axis}` in {each.op}" + (f" at {each.source}" if each.source else ""), 0, each.source)
     for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
-        yield Reason(text, 1, each.source, claim.tactic + 1)
+        yield Reason(text, 1, each.source, (claim.tactic + 1,))
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
+
+
+def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
+    """Whose claim stops, at which index of the op, what runs in full because of that, and what to do."""
+    if stop.first not in open_stops(plan):
+        raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
+    node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
+    yield Reason(stop.title, 0, stop.source, (tactic + 1,))
+    side = "arrives with" if stop.first.operand >= 0 else "is wanted with"
+    said = f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}"
+    yield Reason(said, 1, stop.source, (tactic + 1,))
+    yield from _op(plan, node, (), "computes")
+    yield Reason(stop.cost, 1, stop.source)
+    yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
 def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[Reason]:
@@ -185,7 +218,8 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
-        yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, claim.tactic + 1)
+        yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, (claim.tactic + 1,))
+        yield from _settled(plan, program.producer[value], axis)
         for move in carried[axis].get(value, ()):
             if move.value != value:
                 lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
@@ -194,6 +228,14 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
     for text, node in (*along(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
         yield Reason(text.format(f" at {place}" if place else ""), 1, place)
+
+
+def _settled(plan: State, number: int, axis: str) -> Iterator[Reason]:
+    """The claims of the program that met at an op, of which it takes the one that receives the fewest bytes."""
+    if (met := plan.table.settled.get((number, -1, axis))) is not None:
+        node = plan.source.program.nodes[number]
+        claims = "; ".join(claims_of(plan, met))
+        yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.errors import Error
+from ...rewrites.decide.points import is_point, point, settle, spread
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
-from ..inputs.names import Patterns
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
-from .claims import Some, place_own, replicate
+from .claims import place_own
 from .state import Action, State
 
 
@@ -56,35 +56,11 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
     return replace(plan, actions=root.actions)
 
 
-def replicated_first(root: Some, values: Patterns, axis: str) -> Some:
-    """The plan with these values kept whole along an axis before all of its tactics. Raises Error if one of them cannot follow.
-
-    tile('x', 0, 'data')   -->   replicate(['keys', 'values'], 'data'), tile('x', 0, 'data')
-    """
-    program, kept = root.source.program, root.source.addresses.find(values)
-    for action in root.actions[root.own :]:
-        if action.kind not in ("place", "name", "each_trip") or action.again or root.mesh is not root.mesh.whole():
-            raise Error(f"`{action.text}` depends on what was placed before it")
-        if not set(kept.values()).isdisjoint(action.values):
-            raise Error(f"`{action.text}` tiles what is to be replicated")
-    start = replace(root, table=Table(program, root.mesh, each_trip=root.table.each_trip), actions=())
-    plan = replicate(place_own(start), values, axis)
-    for number, action in enumerate(root.actions[root.own :], root.own):
-        kin = {value: Kin(root.table, value, tuple(range(len(program.shape(value))))) for value in action.values}
-        plan = replace(plan, table=placed_as(plan, kin, number, action, later=1), actions=(*plan.actions, action))
-    return plan
-
-
-def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, later: int = 0) -> Table:
-    """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them.
-
-    The tactic's number here is by `later` higher than there.
-    """
-    table = plan.table.copy()
+def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
+    """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
+    table, touched = plan.table.copy(), list[str]()
     for axis in plan.mesh.axes:
-        claims = {
-            value: claim._replace(tactic=tactic + later) for value, other in kin.items() if (claim := other.claim(axis, tactic))
-        }
+        claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
         claims = {value: _in_trips(plan, table, value, axis, claim, kin[value]) for value, claim in claims.items()}
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
         every = range(len(plan.source.program.types)) if axis in plan.mesh.parts(action.again, ()) else ()
@@ -92,11 +68,27 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action, 
         if not changed:
             continue
         table.touch(axis)
+        touched.append(axis)
         for value, claim in new.items():
             take(table, value, axis, claim)
-        if action.propagate:
-            carry(table, axis, changed, tactic + later, action.held)
+        if action.propagate and not action.is_said:
+            carry(table, axis, changed, tactic, action.held)
+    if action.is_said:
+        _said_as(plan, table, kin, touched, tactic)
+    if action.settles:
+        settle(table, tactic, action.settles)
     return table
+
+
+def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[str], tactic: int) -> None:
+    """Carries the claims of the program itself; those of its constraints are points of redistribution, as their kin are."""
+    for value, other in kin.items():
+        if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
+            number = other.table.program.producer[other.value]
+            claims = {axis: table.claim(value, axis) for axis, of in other.table.axes.items() if number in of.points}
+            point(table, value, {axis: claim for axis, claim in claims.items() if claim is not None})
+        table.closed[value] = frozenset(other.dims[dim] for dim in other.table.closed.get(other.value, ()))
+    spread(table, axes, list(kin), tactic)
 
 
 def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> Claim:

@@ -23,7 +23,7 @@ from ...rewrites.laws.recompute import Recompute
 from ...rewrites.program.program import Node, Program
 from ...rewrites.rules.parse import parse
 from ..inputs.checks import patterns_of, shown
-from ..inputs.names import Patterns, beginnings, pattern
+from ..inputs.names import Patterns, beginnings, listed, near, pattern
 from .state import State
 
 OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
@@ -151,6 +151,7 @@ def recompute(plan: State, at: Patterns) -> Recompute:
     scopes = {node.number: scope for node in program.nodes if (scope := _matched(scope_of(plan, node), at))}
     if scopes:
         return Recompute(backward, scopes, closed=True)
+    check_names(plan, at)
     named = ((each, name) for name, value in plan.source.addresses.find(at).items() for each in _unnamed(program, value))
     return Recompute(backward, {program.producer[value]: name for value, name in named}, closed=False)
 
@@ -180,6 +181,28 @@ def untagged(program: Program, value: int) -> int:
     while (number := program.producer[value]) >= 0 and program.nodes[number].kind == "tag":
         (value,) = program.nodes[number].operands
     return value
+
+
+def check_names(plan: State, at: Patterns) -> None:
+    """Raises Error if one of the patterns names no value and no scope, with the scopes that are nearest, or all of them."""
+    addresses = plan.source.addresses
+    unknown = [glob for glob in patterns_of(at) if addresses.by_name(glob) is None]
+    scopes = _scopes(plan) if unknown else []
+    for glob in unknown:
+        if any(map(pattern(glob).fullmatch, scopes)):
+            continue
+        try:
+            addresses.one(glob)
+        except Error as error:
+            every = [f"the scopes are {listed(scopes, most=8)}"] if scopes else []
+            helps = near(glob, scopes) or [*every, *error.helps]
+            raise Error(f"no value and no scope is named `{glob}`", helps=helps) from None
+
+
+def _scopes(plan: State) -> list[str]:
+    """The scopes of the program, and those around them."""
+    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)
+    return list(dict.fromkeys(each for scope in scopes if scope for each in beginnings(scope.split("/"))))
 
 
 def _matched(scope: str, at: Patterns) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.decide import SELECTED, Move
+from ...rewrites.decide.pending import makers
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.kinds.all_gather import AllGather
 from ...rewrites.redistribute.kinds.all_to_all import AllToAll
@@ -38,9 +39,9 @@ def why(plan: State, move: Move, step: Step) -> str:
     if gathers_parts(move, step):
         return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
-        node = made_by(plan, move.value)
-        placed = [] if node is None else [node.signature.instance.indices[at] for at in _placed(plan, node, step.axes)]
-        return IN_BLOCKS if any(index.reads for index in placed) else ""
+        terms = terms_of(plan, move)
+        found = [any(node.signature.instance.indices[at].reads for at in _placed(plan, node, step.axes)) for node in terms]
+        return IN_BLOCKS if found and all(found) else f"a term of it is {IN_BLOCKS}" if any(found) else ""
     if at_boundary := _at_boundary(plan, move):
         return at_boundary
     return next((said for use in move.uses if (said := _wanted_whole(plan, step, *use))), "")
@@ -69,19 +70,10 @@ def is_own(move: Move) -> bool:
     return any(position == SELECTED for _, position in move.uses)
 
 
-def made_by(plan: State, value: int) -> Node | None:
-    """The op whose fold is pending in a value, possibly through several linear ops."""
-    program, carried, sources = plan.source.program, plan.decisions.carried, plan.decisions.placements.sources
-    seen, ahead = set[int](), [value]
-    while ahead:
-        number = program.producer[ahead.pop()]
-        if number not in carried:
-            return program.nodes[number] if number >= 0 else None
-        if number not in seen:
-            # A loop carries its own results: the fold comes from another operand.
-            seen.add(number)
-            ahead += [v for v in reversed(program.nodes[number].operands) if v in sources]
-    return None
+def terms_of(plan: State, move: Move) -> list[Node]:
+    """The ops whose folds are pending in what is moved, possibly through linear ops, in program order."""
+    found = makers(plan.decisions.placements, plan.decisions.carried, move.value) if move.pending else []
+    return sorted(found, key=lambda node: node.number)
 
 
 def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:

@@ -20,8 +20,9 @@ from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
+from .addresses import argument
 from .collectives import line_of
-from .products import Passes, argument, flops, is_product, sums
+from .products import Passes, flops, is_product, sums
 from .state import State
 
 
@@ -262,8 +263,16 @@ class Search:
         for value, at in zip(node.operands, node.signature.operand_at, strict=True):
             if claim.at in at and (argument := self.passes.parameter(value)) is not None:
                 own = table.values[argument]
-                weight = (value, at[claim.at].dim) if own is None else (argument, own.at)
+                weight = (self.outside(value), at[claim.at].dim) if own is None else (argument, own.at)
                 yield self.named(*weight), weight, sums(node, claim.at)
+
+    def outside(self, value: int) -> int:
+        """The value itself, before it enters loops: a loop may contain all of the forward pass, and begins outside of it."""
+        number = self.program.producer[value]
+        while number >= 0 and (node := self.program.nodes[number]).is_border and node.passes_on:
+            (value,) = node.operands
+            number = self.program.producer[value]
+        return value
 
     def named(self, value: int, dim: int) -> str:
         """The name of a dim: that of the parameter, if the value is one that is only moved."""

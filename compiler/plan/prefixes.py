@@ -4,8 +4,11 @@ A plan keeps its tactics and not the plans before it. Each of these is made agai
 the tactics took.
 
     DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
+
+`redone` goes that way again with other steps on it.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -33,6 +36,23 @@ def prefixes(plan: Some) -> list[Some]:
         except Error:
             return [first, plan]
     return [*found[:-1], plan] if _same(found[-1], plan) else [first, plan]
+
+
+def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *, keeps: bool) -> Some:
+    """The plan with these steps instead of an action of its trace, or, if it `keeps` that, before it.
+
+    Raises Error for a step that is refused, and if an action cannot be applied again.
+
+        [tile('x', 0, 'data')], replicate('y', 'data') before the first   -->   [replicate('y', 'data'), tile('x', 0, 'data')]
+    """
+    made: State = plain(plan)
+    again = [each.redo for each in plan.actions]
+    again[number : number if keeps else number + 1] = steps
+    for step in again[plan.own :]:
+        if step is None:
+            raise Error("a tactic of the plan cannot be applied again")
+        made = step(made)
+    return cast(Some, made)
 
 
 def plain(plan: Some) -> Some:

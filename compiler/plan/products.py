@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from ...rewrites.program.program import Node, Program
-from .range_names import BATCH
+from ...rewrites.program.program import Node
+from .addresses import argument
 from .state import State
 
 Spot = tuple[int, int]
 """A parameter, and one of its dims."""
-
-BORDERS = "trip", "optimization_barrier"
-"""Through these, a loop or a rematerialised function gets its parameters."""
 
 
 def is_product(node: Node) -> bool:
@@ -31,23 +28,6 @@ def is_product(node: Node) -> bool:
 def sums(node: Node, index: int) -> bool:
     """Whether an index of an op is in no result."""
     return all(index not in at for at in node.signature.result_at)
-
-
-def is_seen_through(node: Node) -> bool:
-    """Whether what an op makes is its one operand, moved, cast, or a part of it: a layer of a stack, also by its number."""
-    if node.passes_on or node.kind in BORDERS:
-        return True
-    return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
-
-
-def argument(program: Program, value: int) -> int | None:
-    """The argument that a value is, seen through such ops; None if it is computed."""
-    while (number := program.producer[value]) >= 0:
-        node = program.nodes[number]
-        if not is_seen_through(node):
-            return None
-        (value,) = node.operands
-    return value
 
 
 def flops(node: Node) -> int:
@@ -86,9 +66,9 @@ class Passes:
     @cached_property
     def inputs(self) -> frozenset[int]:
         """The arguments with a batch."""
-        classes, rank, root = self.plan.source.classes, self.plan.source.program.shape, self.plan.source.range_names.get(BATCH)
+        classes, rank, roots = self.plan.source.classes, self.plan.source.program.shape, self.plan.source.batches
         arguments = self.plan.source.program.arguments
-        return frozenset(v for v in arguments if root in {classes.of(v, dim) for dim in range(len(rank(v)))})
+        return frozenset(v for v in arguments if roots & {classes.of(v, dim) for dim in range(len(rank(v)))})
 
     def on_parameter(self, value: int, dim: int) -> Spot | None:
         """The parameter that a value is, and which of its dims a dim is; None if its range is not on one dim of it alone."""

@@ -5,9 +5,8 @@ now: params/w1, params/block2/wq, wk   `params/block2` is new: 2 values
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from ...dialects.dtypes import short
 from ...dialects.english import counted, there_are
@@ -92,12 +91,18 @@ class Types:
     def differences(self) -> list[str]:
         """One line for each tree that is gone or new, for each value whose type, or number of layers, is another one."""
         gone, new = self.gone, self.new
-        alike = {tree: _nearest(tree.root, [each for each in gone if each.kind == tree.kind]) for tree in new}
+        kinds, renamed, others = dict[object, list[Tree]](), dict[str, list[Tree]](), list[Tree]()
+        for tree in gone:
+            kinds.setdefault(tree.kind, []).append(tree)
+        nearest = {kind: Nearest(trees) for kind, trees in kinds.items()}
+        for tree in new:
+            alike = nearest[tree.kind].to(tree.root) if tree.kind in nearest else []
+            (renamed.setdefault(alike[0].root, []) if len(alike) == 1 else others).append(tree)
         found = list[str]()
         for tree in gone:
             found.append(_sentence(tree, "gone"))
-            found += [f"{_sentence(each, 'new')}: was it {tree.counted}?" for each in new if alike[each] == [tree]]
-        found += [_sentence(tree, "new") for tree in new if len(alike[tree]) != 1]
+            found += [f"{_sentence(each, 'new')}: was it {tree.counted}?" for each in renamed.get(tree.root, ())]
+        found += [_sentence(tree, "new") for tree in others]
         for key, row in self.was.items():
             other = self.now.get(key, row)
             found += [f"{row.counted}: {there_are(other.count)} now"] if other.count != row.count else []
@@ -119,11 +124,11 @@ class Types:
         begins = parts(pattern_of)[: len(parts(tree.root))] == parts(tree.root)
         types = {row.layout for row in tree.rows if accepts(starred(row.name))}
         whole = [other for other in self.new if begins and not tree.is_value and other.kind == tree.kind]
-        for other in _nearest(tree.root, whole):
+        for other in Nearest(whole).to(tree.root):
             yield other.root + pattern_of.removeprefix(tree.root)
         if not whole:
             values = [Tree(row.name, (row,)) for other in self.new for row in other.rows if row.layout in types]
-            yield from (each.root for each in _nearest(tree.rows[0].name, values))
+            yield from (each.root for each in Nearest(values).to(tree.rows[0].name))
 
 
 def types(rows: Sequence[str], on: Mesh, now: Sequence[str], mesh: Mesh) -> Types:
@@ -181,13 +186,21 @@ def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
     return [Tree(rows[0].name if len(rows) == 1 else _root(key, rows), tuple(rows)) for key, rows in found.items()]
 
 
-def _nearest(name: str, trees: Sequence[Tree]) -> list[Tree]:
-    """Those of which no other shares more of the name's beginning: of `params/w2` and `opt/mu/w2` the first for `params/w1`."""
-    found = parts(name)
-    shared = [
-        len(list(takewhile(lambda pair: pair[0] == pair[1], zip(found, parts(tree.root), strict=False)))) for tree in trees
-    ]
-    return [tree for tree, count in zip(trees, shared, strict=True) if count == max(shared)]
+class Nearest:
+    """Trees by the beginnings of their names, to find those of which no other shares more of a name's beginning.
+
+    of `params/w2` and `opt/mu/w2`, the first for `params/w1`
+    """
+
+    def __init__(self, trees: Iterable[Tree]) -> None:
+        self._under: dict[str, list[Tree]] = {"": []}
+        for tree in trees:
+            for beginning in ("", *beginnings(parts(tree.root))):
+                self._under.setdefault(beginning, []).append(tree)
+
+    def to(self, name: str) -> list[Tree]:
+        """The trees that are nearest to a name."""
+        return next(self._under[each] for each in ("", *beginnings(parts(name)))[::-1] if each in self._under)
 
 
 def _root(key: str, rows: Sequence[Row]) -> str:

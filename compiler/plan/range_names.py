@@ -6,6 +6,7 @@ dim 1 of params/w1 and dim 0 of params/w2                                       
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from ...rewrites.program.dim_classes import Classes
 from ...rewrites.program.program import Program
@@ -15,27 +16,50 @@ FEWEST = 2
 """The fewest arguments that the results of a training step replace."""
 
 
-def range_names(
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The arguments that may lead with the batch, and the classes of their leading dims."""
+
+    values: tuple[int, ...] = ()
+    roots: frozenset[int] = frozenset()
+    is_batch: bool = False
+    """Whether they agree: all lead with one range, or with ranges of one length, as what two encoders read does."""
+
+
+def inputs(
     program: Program, classes: Classes, arguments: Mapping[str, int], replaced: Collection[str], keys: Collection[int]
+) -> Inputs:
+    """The arguments of integers of the highest rank; if these do not agree, those of a training step that no result replaces.
+
+    What no op reads does not count, and random keys do not. If none agree, the result has what disagrees.
+    """
+    read = {name: v for name, v in arguments.items() if v not in keys and program.shape(v) and program.is_read(v)}
+    integers = {name: v for name, v in read.items() if program.types[v].dtype.startswith(("int", "uint"))}
+    most = max((len(program.shape(value)) for value in integers.values()), default=0)
+    ranked = [value for value in integers.values() if len(program.shape(value)) == most]
+    others = [value for name, value in read.items() if name not in replaced and name not in integers]
+    found: list[Inputs] = []
+    for values in (ranked, others if len(replaced) >= FEWEST else []):
+        roots, lengths = {classes.of(value, 0) for value in values}, {program.shape(value)[0] for value in values}
+        agree = len(roots) == 1 or (len(lengths) == 1 and lengths != {1})
+        found.append(Inputs(tuple(values), frozenset(roots), agree))
+    return next((each for each in found if each.is_batch), next((each for each in found if each.values), Inputs()))
+
+
+def range_names(
+    program: Program, classes: Classes, arguments: Mapping[str, int], leading: Inputs, keys: Collection[int]
 ) -> dict[str, int]:
     """Name -> class of dims, for all classes that an argument has.
 
-    `batch` is the leading dim of the inputs, and `length` the next one of integers. The inputs are the arguments of integers of
-    the highest rank; without any, they are the arguments of a training step that no result replaces. What no op reads does not
-    count. No dim is the batch if these do not all lead with the same one. Random keys have no ranges. Any other range is named
+    `batch` is what the inputs lead with, if it is one class, and `length` the next one of integers. Any other range is named
     after the first argument that has it, and its dim there.
     """
     named = {name: value for name, value in arguments.items() if value not in keys and program.shape(value)}
-    read = {name: value for name, value in named.items() if program.is_read(value)}
-    integers = [value for value in read.values() if program.types[value].dtype.startswith(("int", "uint"))]
-    most = max((len(program.shape(value)) for value in integers), default=0)
-    inputs = [value for value in integers if len(program.shape(value)) == most]
-    if not inputs and len(replaced) >= FEWEST:
-        inputs = [value for name, value in read.items() if name not in replaced]
     found = dict[str, int]()
-    if len(leading := {classes.of(value, 0) for value in inputs}) == 1:
-        found[BATCH] = leading.pop()
-        lengths = {classes.of(value, 1) for value in integers if len(program.shape(value)) > 1 and value in inputs}
+    if len(leading.roots) == 1 and leading.is_batch:
+        (found[BATCH],) = leading.roots
+        integers = [value for value in leading.values if program.types[value].dtype.startswith(("int", "uint"))]
+        lengths = {classes.of(value, 1) for value in integers if len(program.shape(value)) > 1}
         if len(lengths) == 1 and found[BATCH] not in lengths:
             found[LENGTH] = lengths.pop()
     known = set(found.values())

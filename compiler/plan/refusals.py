@@ -1,5 +1,6 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import isqrt, prod
@@ -8,8 +9,12 @@ from ...dialects.english import counted
 from ...dialects.errors import Error
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
+from .addresses import Within
 from .collectives import line_of
 from .state import State
+
+MOST = 4
+"""The most values that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,11 @@ class Seed:
     axis: str
     name: str
     multiple: int = 0
-    """For a batch dim: the number of blocks that the tactic makes of it, over all of its axes."""
+    """The number of blocks that the tactic makes of the dim, over all of its axes, if there are several."""
+    among: tuple[str, ...] = ()
+    """All axes, if a tactic places several on the dim."""
+    is_batch: bool = False
+    """Whether the dim is the batch: if it does not divide, its last examples can be dropped."""
     padded: bool = False
     """Whether the dim may be padded if the axis does not divide it."""
     block: int | None = None
@@ -29,33 +38,63 @@ class Seed:
     stored: bool = False
     """Whether the value is only stored so: it leaves the dim on which propagation put it, and is redistributed for its uses."""
 
+    of: tuple[int, ...] = ()
+    """The parameters for whose sake the value is claimed: where a tactic is restricted to these, it claims the value too."""
+    said: bool = False
+    """Whether the program itself says so: a value that it computes then lies in one block on each device."""
+
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
         return (self.multiple or mesh[self.axis]) if self.padded else 0
 
     def parts(self, mesh: Mesh) -> list["Seed"]:
         """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
-        axes = mesh.parts(self.axis)
+        return self.over(mesh.parts(self.axis), mesh)
+
+    def over(self, axes: Sequence[str], mesh: Mesh) -> list["Seed"]:
+        """The claims on several axes in place of its own, major to minor, that together are one claim on all of them."""
         if list(axes) == [self.axis]:
             return [self]
-        multiple = self.pads(mesh) if len(axes) > 1 else self.multiple
-        minor = [prod(mesh[axis] for axis in axes[number + 1 :]) for number in range(len(axes))]
+        sizes = [mesh[axis] for axis in axes]
+        multiple = self.multiple or (prod(sizes) if len(axes) > 1 else 0)
+        minor = [prod(sizes[number + 1 :]) for number in range(len(axes))]
         blocks = [self.block and self.block * size for size in minor]
-        return [replace(self, axis=axis, multiple=multiple, block=block) for axis, block in zip(axes, blocks, strict=True)]
+        seed = replace(self, multiple=multiple, among=tuple(axes))
+        return [replace(seed, axis=axis, block=block) for axis, block in zip(axes, blocks, strict=True)]
+
+
+class Refused(Error):
+    """The error for a claim that cannot be made, with the earlier claim that is in its way, if there is one.
+
+    `advice.advised` tries what else would help.
+    """
+
+    def __init__(
+        self, title: str, seed: Seed, have: Claim | None = None, notes: Iterable[str] = (), helps: Iterable[str] = ()
+    ) -> None:
+        super().__init__(title, notes=notes, helps=helps)
+        self.seed, self.have = seed, have
+
+
+def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
+    """All claims of a tactic are on other values than those to which it is restricted."""
+    assert isinstance(plan.source.addresses, Within), "otherwise it may claim all values"
+    names, given = plan.source.addresses.names, plan.source.addresses.given
+    claimed = dict.fromkeys(names[value] for seed in seeds for value in seed.of or (seed.value,))
+    shown = ", ".join(f"`{name}`" for name in list(claimed)[:MOST]) + (", ..." if len(claimed) > MOST else "")
+    helps = [f"name some of what it claims: {shown}", "or apply another tactic there"]
+    return Error(f"{text} claims nothing at {given if isinstance(given, str) else [*given]!r}", helps=helps)
 
 
 def taken(plan: State, seed: Seed, have: Claim) -> Error:
     """The axis is on another dim of the value, or the value is replicated along it."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
-    by = plan.actions[have.tactic].text
-    if have.at == WHOLE:
-        title = f"`{seed.name}` cannot be tiled: it is replicated along `{seed.axis}` by {by}"
-        return Error(title, helps=["tile it before it is replicated, or on another axis"])
-    what = "replicated" if seed.dim is None else f"tiled on dim {seed.dim}"
+    what = "replicated" if seed.dim is None else "tiled" if have.at == WHOLE else f"tiled on dim {seed.dim}"
     where = f"axis `{seed.axis}` is already on its dim {have.at} ({plan.layout_text(seed.value)})"
-    helps = ["use another axis, or apply this tactic before that one"]
-    return Error(f"`{seed.name}` cannot be {what}: {where}, by {by}", helps=helps)
+    if have.at == WHOLE:
+        where = f"it is replicated along `{seed.axis}`"
+    return Refused(f"`{seed.name}` cannot be {what}: {where}, by {plan.actions[have.tactic].said}", seed, have)
 
 
 def _twice(seed: Seed, have: Claim) -> Error:
@@ -64,7 +103,7 @@ def _twice(seed: Seed, have: Claim) -> Error:
     return Error(
         f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
         notes=["a tactic makes all its claims at once, so none comes before another"],
-        helps=["match it by one pattern only, or split this into two tactics: the first one decides"],
+        helps=[f"match `{seed.name}` by one pattern only"],
     )
 
 
@@ -74,11 +113,12 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     on = table.on_dim(seed.value, dim)
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
     left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
-    return Error(
-        f"`{seed.name}` cannot be tiled: dim {dim} has {counted(extent, 'element')}{left}, which do not divide over "
-        f"`{seed.axis}` ({size} devices)",
+    return Refused(
+        f"`{seed.name}` cannot be tiled: dim {dim} has {counted(extent, 'element')}{left}, which "
+        f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({size} devices)",
+        seed,
         notes=[f"its shape is {list(shape)}"],
-        helps=[*(_batch if seed.multiple else _instead)(plan, table, seed, dim), *_pads(table, seed, dim)],
+        helps=(_batch if seed.is_batch else _instead)(plan, table, seed, dim),
     )
 
 
@@ -106,16 +146,6 @@ def kept_whole(plan: State, axis: str) -> Error | None:
         return None
     title = f"`{axis}` cannot be split into sub-axes: a `shard_map` of the program runs on it"
     return Error(title, helps=["use another axis"])
-
-
-def _pads(table: Table, seed: Seed, dim: int) -> list[str]:
-    """Padding, if that would help: a tactic pads a dim for all the axes that it places there, but not a tiled dim."""
-    on, pads = table.on_dim(seed.value, dim), table.mesh[seed.axis]
-    if not on:
-        can = not seed.padded and next_factor(table, seed.value, dim, seed.axis, pads) is not None
-        return ["or have it padded: padded=True"] if can else []
-    axes = ", ".join(f'"{each}"' for each in (*(factor.place for factor in on), seed.axis))
-    return [f"place all axes of the dim by one tactic, which pads for all: pt.DataParallel(({axes}), ..., padded=True)"]
 
 
 def _instead(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
@@ -156,7 +186,7 @@ def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> 
     """The op that computes the value is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
-        f"by {plan.actions[have.tactic].text}",
+        f"by {plan.actions[have.tactic].said}",
         helps=["apply `widen` before the tactics that tile it"],
     )
 

@@ -16,16 +16,18 @@ from ...rewrites.laws.recompute import Recompute
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import Sources
-from ..inputs.names import Patterns, beginnings, pattern
+from ..inputs.names import Patterns, pattern
 from .claims import Some, place_own
 from .kin import Kin, placed_as
-from .laws import law_of, made_by, named, scope_of, text_of, untagged
+from .laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
 from .state import Action, State
 
 
 def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object]) -> Some:
     """The plan of the program in which the law was applied wherever the patterns match."""
-    check_names(plan, at)
+    if len(patterns_of(at)) > 1:
+        # Only what the others name would be rewritten.
+        check_names(plan, at)
     law = law_of(plan, rule, at, given)
     with without_collector():
         sites = chosen(plan, law, at)
@@ -34,29 +36,6 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
         made = carried(plan, draft)
     action = Action(text_of(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
     return replace(made, actions=(*made.actions, action))
-
-
-def check_names(plan: State, at: Patterns) -> None:
-    """Raises Error if one of several patterns names no value and no scope: only what the others name would be rewritten."""
-    globs, addresses = patterns_of(at), plan.source.addresses
-    unknown = [glob for glob in globs if addresses.by_name(glob) is None] if len(globs) > 1 else []
-    if not unknown:
-        return
-    scopes = _scopes(plan)
-    for glob in unknown:
-        if any(map(pattern(glob).fullmatch, scopes)):
-            continue
-        try:
-            addresses.one(glob)
-        except Error as error:
-            helps = did_you_mean(glob, scopes, *error.helps, most=3)
-            raise Error(f"no value and no scope is named `{glob}`", helps=helps) from None
-
-
-def _scopes(plan: State) -> list[str]:
-    """The scopes of the program, and those around them."""
-    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)
-    return list(dict.fromkeys(each for scope in scopes for each in beginnings(scope.split("/"))))
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:

@@ -29,7 +29,7 @@ from ..inputs.names import Patterns, pattern
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
-from .range_names import range_names
+from .range_names import Inputs, inputs, range_names
 
 T = TypeVar("T")
 
@@ -43,13 +43,29 @@ class Action:
     values: tuple[int, ...] = ()
     propagate: bool = True
     held: bool = False
+    is_said: bool = False
+    """Whether it makes the claims of the program itself, which do not cross its constraints."""
+    settles: tuple[int, ...] = ()
+    """The tactics that make such claims, this one included, if it also places what they leave."""
     again: str = ""
     """The axis along which it propagates all claims."""
+    idle: bool = False
+    """Whether it makes no claim that was not there, and nothing follows from it."""
     redo: Callable[[State], State] | None = field(default=None, compare=False)
     """The action itself, to apply it again to the plan before it; None for what every plan of the program starts with."""
 
     def __repr__(self) -> str:
         return f"Action({self.text!r})"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the program itself makes its claims: a replay makes them again, and skips its line, which is a comment."""
+        return self.text.startswith("#")
+
+    @property
+    def said(self) -> str:
+        """The text as sentences cite it: `the program's own shard_map`."""
+        return self.text.removeprefix("# ")
 
 
 @dataclass(frozen=True)
@@ -72,7 +88,17 @@ class Source:
     @cached_property
     def range_names(self) -> dict[str, int]:
         """Names for ranges that nobody has named, each with its class of dims."""
-        return range_names(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+        return range_names(self.program, self.classes, self.addresses.arguments, self.inputs, self.keys)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """The arguments that may lead with the batch."""
+        return inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+
+    @property
+    def batches(self) -> frozenset[int]:
+        """The classes of dims that the inputs lead with; more than one if the program does not say that they are the same."""
+        return self.inputs.roots if self.inputs.is_batch else frozenset()
 
     @cached_property
     def replaced(self) -> frozenset[int]:
@@ -90,7 +116,7 @@ class Source:
         """The same program, in which patterns match only these values, and claims are made for no others."""
         found = replace(self, addresses=self.addresses.within(values, self.traced.successors))
         # What is known of the program is known of it here.
-        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "keys", "replaced")})
+        vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "inputs", "keys", "replaced")})
         return found
 
     def shape(self, value: int) -> tuple[int, ...]:
@@ -128,6 +154,10 @@ class State:
         helps = ["keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again"]
         raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
 
+    def by(self, redo: Callable[[State], State]) -> Self:
+        """The plan, whose last action this makes when it is applied again."""
+        return replace(self, actions=(*self.actions[:-1], replace(self.actions[-1], redo=redo)))
+
     @cached_property
     def decisions(self) -> Decisions:
         """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
@@ -147,11 +177,11 @@ class State:
     @property
     def own(self) -> int:
         """How many of the first actions are the program's own: a replay makes them again, and its text leaves them out."""
-        return sum(action.text.startswith("#") for action in self.actions)
+        return sum(action.is_own for action in self.actions)
 
     def cited(self, number: int) -> str:
         """A tactic of the trace by its number and its text: `2: ZeRO(stage=3, axis='data', params='params')`."""
-        return f"{number + 1}: {self.actions[number].text}"
+        return f"{number + 1}: {self.actions[number].said}"
 
     def layout_text(self, value: int, layout: Layout | None = None, pending: Pend = ()) -> str:
         """A value's dtype and layout, by default from the table: `f32[data*128, 256]`."""

@@ -3,9 +3,8 @@
 So do the ops after it, until one is placed on the axis again. Such an op counts for the first op at which the axis stops.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from ...dialects.params import ParamsAttr
@@ -15,14 +14,20 @@ from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
 from ..views.listing import Listing, Shape
+from ..views.view import Cell
 from .collectives import line_of
 from .counts import Exchange, received
-from .cures import WANTED_WHOLE, cure, cure_of_whole
+from .cures import Cure, advice, advice_for_whole, cure
+from .open_stops import open_stops
 from .state import State
 from .work import Flops, on_device, op_name, work
 
 MOST = 4
 """The most ops that a text names."""
+TRIED = 5_000
+"""The most ops of a program for which a text tries the ways out."""
+NOT_TRIED = "`.cure` tries what could be done"
+"""What a text says if it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +50,45 @@ class Stop:
     runs: tuple[str, ...]
     flops: Flops
     bytes: int
-    cure: str
-    """A tactic, or a change of the program, with which the axis is not lost here."""
+    advice: str
+    """A change of the program with which the axis would not stop here; empty if there is none."""
+    plan: State = field(repr=False, compare=False)
+    first: Blocked = field(repr=False, compare=False)
+    """The first of the stops at this dim of this value."""
 
-    def __str__(self) -> str:
+    @property
+    def cure(self) -> Cure | None:
+        """A tactic with which the axis does not stop here, and what a device then receives and computes; None if none is found.
+
+        It is found by trying, once for stops that are alike.
+        """
+        return cure(self.plan, self.first)
+
+    @property
+    def helps(self) -> Sequence[str]:
+        """What to do, and what that costs. Of a large program nothing is tried, because that takes long."""
+        is_large = len(self.plan.source.program.nodes) > TRIED
+        found = None if is_large else self.cure
+        if found is None:
+            return [self.advice] if self.advice else [NOT_TRIED] if is_large else []
+        return [f"{found}\n    a device then receives {found.bytes:,} bytes in a call and computes {found.flops:,} flops"]
+
+    @property
+    def title(self) -> str:
+        """Where propagation stopped, and why."""
         where = f" at {self.source}" if self.source is not None else ""
         return (
             f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
-            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}\n"
-            f"  each device runs {self._ops()} in full: {self._work()}; it receives {self.bytes:,} bytes for that\n"
-            f"  help: {self.cure}"
+            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
         )
+
+    @property
+    def cost(self) -> str:
+        """What each device runs in full because of that, and what it receives for it."""
+        return f"each device runs {self._ops()} in full: {self._work()}; it receives {self.bytes:,} bytes for that"
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, _row(self)), *_below(self)])
 
     __repr__ = __str__
 
@@ -106,7 +139,7 @@ def stops(plan: State) -> Listing[Stop]:
     """Every stop, the most expensive first: those that cost nothing come last."""
     program = plan.source.program
     alike: dict[tuple[object, ...], list[Blocked]] = {}
-    for each in _open(plan):
+    for each in open_stops(plan):
         node = program.nodes[each.node]
         value = node.end(each.operand)
         # Ops of one line can stop the same dim of the same value, as two windows of it do.
@@ -114,25 +147,18 @@ def stops(plan: State) -> Listing[Stop]:
         alike.setdefault(key, []).append(each)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
-    return Listing(sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True), Shape("stops"))
+    return Listing(sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True), _SHAPE)
 
 
-def _open(plan: State) -> list[Blocked]:
-    """The stops at ops that no tactic has placed on the axis since, or that do not merge blocks."""
-    axes = plan.table.axes
-    return [*_gathered(plan), *(each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None)]
+def _row(stop: Stop) -> Sequence[Cell]:
+    return [f"{stop.title}\n  {stop.cost}"]
 
 
-def _gathered(plan: State) -> Iterator[Blocked]:
-    """The ops that do not merge blocks, because their results are wanted whole."""
-    for node in (plan.source.program.nodes[number] for number in plan.decisions.gathered):
-        placed = plan.decisions.placements.nodes[node.number].placement
-        for (position, at), (axis, table) in product(enumerate(node.signature.operand_at), plan.table.axes.items()):
-            claim = table.nodes[node.number]
-            if claim is not None and claim.at in at and (claim.at, claim.factor) not in placed:
-                dim = at[claim.at].dim
-                extent = plan.source.program.shape(node.operands[position])[dim]
-                yield Blocked(node.number, position, axis, dim, extent, claim.factor, WANTED_WHOLE, claim.tactic)
+def _below(stop: Stop) -> Sequence[str]:
+    return [f"  help: {each}" for each in stop.helps]
+
+
+_SHAPE = Shape("stops", row=_row, below=_below)
 
 
 def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> Stop:
@@ -140,6 +166,7 @@ def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> 
     node = program.nodes[one.node]
     value = node.end(one.operand)
     nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full[number]]
+    wanted = plan.once(_wanted)
     return Stop(
         node.kind,
         plan.source.addresses.names[value],
@@ -151,15 +178,31 @@ def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> 
         line_of(plan, value, node),
         tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
         work(plan, nodes),
-        received_for(plan, [(each.node, each.operand) for each in alike], one.axis),
-        cure(plan, one),
+        received_for(plan, [use for each in alike for use in wanted[each.node, each.operand, each.axis]], one.axis),
+        advice(node),
+        plan,
+        one,
     )
+
+
+def _wanted(plan: State) -> dict[tuple[int, int, str], list[tuple[int, int]]]:
+    """For each stop the operands that its op needs whole because of it, each counted once.
+
+    A stop at an operand needs that; one at a result needs what the op reads, unless the axis stops at it too.
+    """
+    found: dict[tuple[int, int, str], list[tuple[int, int]]] = {}
+    counted = set[tuple[int, int, str]]()
+    for each in sorted(open_stops(plan), key=lambda stop: stop.operand < 0):
+        ends = [(each.node, each.operand)] if each.operand >= 0 else [*_reads(plan.source.program.nodes[each.node])]
+        found[each.node, each.operand, each.axis] = [end for end in ends if (*end, each.axis) not in counted]
+        counted.update((*end, each.axis) for end in ends)
+    return found
 
 
 def _in_full(plan: State, axis: str) -> dict[int, list[Node]]:
     """Each op at which the axis stops, and those after it that are not placed on the axis either, each for its first stop."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
-    stopped = sorted({each.node for each in _open(plan) if each.axis == axis})
+    stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
     seen, found = set(stopped), {number: [program.nodes[number]] for number in stopped}
     for nodes in found.values():
         # The list grows: after the op come those that read its results, and after them those that read theirs.
@@ -223,7 +266,7 @@ def _whole(plan: State, node: Node) -> WholeOp:
         bool(node.results),
         once,
         received_for(plan, _reads(node)),
-        cure_of_whole(node),
+        advice_for_whole(node),
     )
 
 

@@ -4,22 +4,43 @@ h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backw
 """
 
 from collections.abc import Iterator, Set
+from functools import partial
 
+from .addresses import argument
 from .products import Passes, sums
 from .state import State
 
 
-def stream(plan: State, axis: str) -> list[int]:
+def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
     """The values of which sums over an axis are resolved, if they have the dims of what products with parameters make.
 
-    Forward, backward, and where they are recomputed; sums of lookups among them. They are read off the plan's decisions, so a
-    sum that waits is where it ends: three gradients of one value are one.
+    Each with the parameters whose products are summed there. Forward, backward, and where they are recomputed; sums of lookups
+    among them. They are read off the plan's decisions, so a sum that waits is where it ends: three gradients of one value are
+    one.
     """
     parts = set(plan.mesh.parts(axis))
-    kinds = {_kind(plan, value) for part in parts for value in _rows(plan, part)}
+    kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}
     moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
-    ends = dict.fromkeys(move.value for move in moves if _kind(plan, move.value) in kinds)
-    return list(dict.fromkeys(value for end in ends for value in _tileable(plan, end, kinds)))
+    ends = dict.fromkeys(move.value for move in moves if kind(plan, move.value) in kinds)
+    found: dict[int, tuple[int, ...]] = {}
+    for end in ends:
+        of = tuple(dict.fromkeys(_parameters(plan, end, parts)))
+        for value in _tileable(plan, end, kinds):
+            found[value] = (*found.get(value, ()), *of)
+    return found
+
+
+def _parameters(plan: State, end: int, parts: Set[str]) -> Iterator[int]:
+    """The parameters of the products and lookups whose sums over these axes wait until a value."""
+    program, waiting, ahead = plan.source.program, plan.decisions.placements.sources, [end]
+    for value in ahead:
+        node = program.nodes[program.producer[value]]
+        claims = (plan.table.axes[part].nodes[node.number] for part in parts if part in plan.table.axes)
+        if any(claim is not None and sums(node, claim.at) for claim in claims):
+            yield from (own for own in map(partial(argument, program), node.operands) if own is not None)
+            continue
+        later = (each for each in node.operands if any(pend.axis in parts for pend in waiting.get(each, ())))
+        ahead += [each for each in later if each not in ahead]
 
 
 def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
@@ -30,7 +51,7 @@ def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
     if any(claim is not None and sums(node, claim.at) for claim in claims):
         return [value]
     read = [result for number, _ in program.uses[value] for result in program.nodes[number].results]
-    return [result for result in read if _kind(plan, result) in kinds] or [value]
+    return [result for result in read if kind(plan, result) in kinds] or [value]
 
 
 def _rows(plan: State, part: str) -> Iterator[int]:
@@ -42,6 +63,6 @@ def _rows(plan: State, part: str) -> Iterator[int]:
             yield node.results[0]
 
 
-def _kind(plan: State, value: int) -> frozenset[int]:
+def kind(plan: State, value: int) -> frozenset[int]:
     """The classes of the dims of a value."""
     return frozenset(plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value))))

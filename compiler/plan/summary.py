@@ -19,7 +19,7 @@ from .in_parts import in_parts
 from .memory import memory
 from .silent import silent
 from .state import State
-from .stops import Stop, stops
+from .stops import TRIED, Stop, stops
 from .work import flops_per_device
 
 MOST_TACTICS = 8
@@ -27,8 +27,6 @@ MOST_SHOWN = 3
 """The most entries of one kind that a summary shows."""
 WIDTH = 160
 """The most characters of a tactic or of an entry; what is cut ends in `...`."""
-TRIED = 5_000
-"""The most ops of a program for which a summary tries the ways out of a conflict."""
 
 
 def brief(plan: State) -> str:
@@ -83,7 +81,8 @@ def cut(text: str) -> str:
 def _tactics(plan: State) -> Iterator[str]:
     count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
     yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
-    yield from (f"  {cut(plan.cited(number))}" for number in range(len(plan.actions))[:MOST_TACTICS])
+    for number, action in list(enumerate(plan.actions))[:MOST_TACTICS]:
+        yield f"  {cut(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
         yield f"  ... and {more} more: print(plan.trace)"
 
@@ -116,5 +115,7 @@ def _stops(plan: State) -> Iterator[str]:
     alike: dict[tuple[str, str, int, str], Stop] = {}
     for each in found:
         alike.setdefault((each.op, each.axis, each.dim, each.reason), each)
-    shown = [f"{cut(str(each).splitlines()[0])}\n  help: {each.cure}" for each in list(alike.values())[:MOST_SHOWN]]
+    shown = [
+        "\n".join([cut(each.title), *(f"  help: {help}" for help in each.helps)]) for each in list(alike.values())[:MOST_SHOWN]
+    ]
     yield from _section("blocked", shown, len(found), "propagation stopped", "")

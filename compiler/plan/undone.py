@@ -10,9 +10,10 @@ from typing import NamedTuple
 from ...dialects.errors import Error
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
+from .addresses import argument, is_seen_through
 from .collectives import line_of, use_of
-from .cures import cure
-from .products import argument, is_product, is_seen_through, sums
+from .cures import instead
+from .products import is_product, sums
 from .state import State
 
 
@@ -35,7 +36,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
         f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",
         location=None if source is None else source.location(),
         label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
-        helps=[split if splits else cure(plan, first)],
+        helps=[split] if splits else [f"{way.why}: {way.tactic}"] if (way := instead(plan, first)) is not None else [],
     )
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from ...dialects.definitions.flops import flops
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, joined
 from ...rewrites.decide.op_layouts import Placed, place
 from ...rewrites.program.program import Node
 from .counts import most
@@ -60,12 +60,18 @@ def of_each_op(plan: State) -> Sequence[int | None]:
 def in_blocks(plan: State, node: Node) -> int | None:
     """The same, if each device computed only its block of each dim, and not the windows in which results are read."""
     placement = plan.decisions.placements.nodes[node.number].placement
-    return _in(plan, node, place(node.signature, tuple((index, _block(node, index, factor)) for index, factor in placement)))
+    blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
+    return _in(plan, node, place(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
 
 
-def _block(node: Node, index: int, factor: Factor) -> Factor:
-    """The factor without a halo, if its blocks have all of the index; else as it is."""
-    return factor.at(factor.stride) if factor.span >= node.signature.instance.indices[index].extent else factor
+def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
+    """The factors of an index without halos, where their blocks have all of it, if the op can read what it needs for them."""
+    extent = node.signature.instance.indices[index].extent
+    blocks = [factor.at(factor.stride) if factor.span >= extent else factor for factor in factors]
+    one = joined(extent, blocks)
+    wholes = blocks if one is None else [one]
+    is_read = all(reach.outward(whole) is not None for reach in node.signature.reaches(index) for whole in wholes)
+    return blocks if is_read else factors
 
 
 def _in(plan: State, node: Node, placed: Placed) -> int | None:

@@ -7,14 +7,13 @@ from ..plan.annotations import unapplied
 from ..plan.conflicts import Resolution, conflict, open_keys
 from ..plan.silent import InExcess, Silent
 from ..plan.state import State
-from ..plan.stops import Stop, stops, wholes
-from ..plan.summary import TRIED
+from ..plan.stops import NOT_TRIED, TRIED, Stop, stops, wholes
 from ..views.listing import starred
 from .pool import Json, Pools
 from .program import Numbers
 
 MOST_TRIED = 8
-"""The most conflicts of a step whose ways out are tried."""
+"""The most conflicts, and the most rows of stops, of a step whose ways out are tried."""
 MOST_ROWS = 200
 """The most rows of one kind, after those that are alike are one."""
 
@@ -73,29 +72,40 @@ def _way(way: Resolution, pools: Pools) -> Json:
     }
 
 
-def _rows(items: Iterable[T], key: Callable[[T], object], row: Callable[[T, list[T], Pools], Json], pools: Pools) -> list[Json]:
+def _rows(
+    items: Iterable[T], key: Callable[[T], object], row: Callable[[int, list[T], Pools], Json], pools: Pools
+) -> list[Json]:
     """One row for those that are alike, with how many they are; the first ones of all."""
     alike: dict[object, list[T]] = {}
     for each in items:
         alike.setdefault(key(each), []).append(each)
-    return [{**row(some[0], some, pools), "count": len(some)} for some in list(alike.values())[:MOST_ROWS]]
+    shown = list(alike.values())[:MOST_ROWS]
+    return [{**row(number, some, pools), "count": len(some)} for number, some in enumerate(shown)]
 
 
-def _stop(first: Stop, alike: list[Stop], pools: Pools) -> Json:
+def _stop(number: int, alike: list[Stop], pools: Pools) -> Json:
+    """A row of stops; of the first ones, what to do, which is tried."""
+    first = alike[0]
     value = starred(first.value) if len(alike) > 1 else first.value
     return {
         "op": pools.text(first.op),
         "axis": first.axis,
         "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
         "reason": pools.text(first.reason),
-        "cure": pools.text(first.cure),
+        "cure": pools.text(_help(first) if number < MOST_TRIED else first.advice or NOT_TRIED),
         "line": pools.line(first.source),
         "bytes": sum(each.bytes for each in alike),
         "flops": sum(each.flops.known for each in alike),
     }
 
 
-def _silent(first: Silent, alike: list[Silent], pools: Pools) -> Json:
+def _help(stop: Stop) -> str:
+    return "\n".join(stop.helps) or "no single tactic cures it"
+
+
+def _silent(number: int, alike: list[Silent], pools: Pools) -> Json:
+    del number
+    first = alike[0]
     return {
         "what": first.what,
         "value": pools.text(starred(first.value) if len(alike) > 1 else first.value),

@@ -38,8 +38,12 @@ def _all(plan: State) -> Iterator[Sent]:
 
 def _alike(each: Collective) -> object:
     """What collectives of one row have in common: all but the number of a layer, and the bytes."""
-    name, line = starred(each.value), place_of(each.source)
-    return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, each.number, each.why
+    name, line, tactics = starred(each.value), (each.is_of_maker, place_of(each.source)), _numbers(each)
+    return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tuple(tactics), each.why
+
+
+def _numbers(each: Collective) -> list[int]:
+    return [cause.number for cause in each.causes]
 
 
 def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Json:
@@ -53,20 +57,26 @@ def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Js
         "direction": first.direction,
         "use": pools.text(first.use),
         "line": pools.line(first.source),
-        "tactic": first.number,
+        "made": first.is_of_maker,
+        "tactics": _numbers(first),
         "why": pools.text(first.why),
         "bytes": round(sum(each.times * each.received for each, _ in members)),
-        "reasons": [_reason(reason.text, reason.depth, reason.tactic, pools) for reason in explain(plan, first).steps[1:]],
+        "reasons": [_reason(reason.text, reason.depth, reason.tactics, pools) for reason in explain(plan, first).steps[1:]],
         "members": [_member(each, numbers, pools) for each in members],
     }
 
 
-def _reason(text: str, depth: int, tactic: int, pools: Pools) -> list[int]:
-    return [pools.text(text), depth, tactic]
+def _reason(text: str, depth: int, tactics: tuple[int, ...], pools: Pools) -> list[object]:
+    return [pools.text(text), depth, list(tactics)]
 
 
 def _member(each: Sent, numbers: Numbers, pools: Pools) -> list[object]:
-    """Its name, the op that makes what it moves, the ops that read the result, and the bytes that a device receives."""
+    """Its name, the op that makes what it moves, the ops that read the result, the bytes that a device receives in a call."""
     move = each.move
     ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in move.uses]
-    return [pools.text(each.collective.value), numbers.maker(move.value), list(dict.fromkeys(ends)), each.collective.bytes]
+    return [
+        pools.text(each.collective.value),
+        numbers.maker(move.value),
+        list(dict.fromkeys(ends)),
+        each.collective.total_bytes,
+    ]

@@ -6,7 +6,7 @@ JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX
 import inspect
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from jax import Array, ShapeDtypeStruct
@@ -20,9 +20,10 @@ from ...dialects.mesh import Mesh
 from ..inputs.checks import shown
 from ..inputs.donated import donated
 from ..inputs.names import Patterns
-from ..jax_private import Device, backends, jax
+from ..jax_private import Device, backends, get_concrete_mesh, jax
 from ..plan.state import State
 from .partitioned import Partitioned
+from .program_mesh import is_inside
 
 
 class Compiled:
@@ -47,19 +48,23 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
 
-    @cached_property
-    def consts(self) -> list[Array]:
-        """The arrays that the program closes over, with the plan's shardings unless the devices can only compile."""
-        if only_described(self.mesh):
-            return list(self.traced.consts)
-        with jax.ensure_compile_time_eval():
-            return [jax.device_put(const, at.sharding) for const, at in zip(self.traced.consts, self.shapes, strict=True)]
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself, as a function of JAX: nothing of it changes."""
+        return self
 
     @cached_property
-    def shapes(self) -> list[ShapeDtypeStruct]:
+    def consts(self) -> Sequence[Array]:
+        """The arrays that the program closes over, with the plan's shardings unless the devices can only compile."""
+        if only_described(self.mesh):
+            return self.traced.consts
+        with jax.ensure_compile_time_eval():
+            return tuple(jax.device_put(const, at.sharding) for const, at in zip(self.traced.consts, self.shapes, strict=True))
+
+    @cached_property
+    def shapes(self) -> Sequence[ShapeDtypeStruct]:
         """The types of these arrays: lowering a call needs no arrays on devices."""
         own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
-        return [jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own]
+        return tuple(jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own)
 
     def jit(self, donate: Patterns) -> Wrapped:
         traced = self.traced
@@ -79,7 +84,9 @@ class Compiled:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, as arrays with the plan's `NamedSharding`s."""
         try:
-            return cast(Any, self.jitted(self.consts, *args, **kwargs))
+            # A `shard_map` around runs the plan on its own devices, to which these arrays are not committed.
+            consts = self.traced.consts if self.traced.consts and is_inside() else self.consts
+            return cast(Any, self.jitted(consts, *args, **kwargs))
         except (ValueError, TypeError, AttributeError) as error:
             if (problem := misplaced(self.plan, args, kwargs, self.mesh)) is not None:
                 raise problem from error
@@ -91,7 +98,7 @@ class Compiled:
 
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
-        return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
+        return cast(Any, self.jitted).trace(self.shapes, *args, **kwargs).jaxpr
 
 
 def misplaced(
@@ -148,8 +155,8 @@ def cannot_run(name: str, mesh: DeviceMesh) -> Error | None:
 
 
 def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
-    """The mesh on real devices, in order. Raises Error if there are too few."""
-    found = _distinct(jax.devices() if devices is None else devices)
+    """The mesh on real devices, in order: of `jax.set_mesh`, if its mesh has as many. Raises Error if there are too few."""
+    found = _distinct(_default(mesh) if devices is None else devices)
     if len(found) < mesh.size and devices is None:
         raise Error(
             f"the mesh {mesh} needs {mesh.size} devices, but {there_are(len(found))}",
@@ -168,6 +175,11 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
 
 _SEVERAL = (list, tuple, set, frozenset, np.ndarray, np.flatiter)
 """What holds devices: not a generator, which may never end."""
+
+
+def _default(mesh: Mesh) -> Sequence[Device]:
+    program = get_concrete_mesh()
+    return list(program.devices.flat) if program.size == mesh.size else jax.devices()
 
 
 def _distinct(devices: object) -> list[Device]:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 from jax import Array, ShapeDtypeStruct
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
+from jax.sharding import PartitionSpec
 
 from ..jax_private import jax, jnp
 from ..ops.prng_keys import physical, unwrap
@@ -102,3 +103,10 @@ def which(flags: Flags, wanted: bool = True) -> list[int]:
 def with_batch(struct: ShapeDtypeStruct, dim: int | None, size: int) -> ShapeDtypeStruct:
     shape = struct.shape if dim is None else (*struct.shape[:dim], size, *struct.shape[dim:])
     return ShapeDtypeStruct(shape, struct.dtype)
+
+
+def batch_type(aval: ShapedArray, size: int) -> ShapedArray:
+    """The type with a batch of this size as its first dim, which no axis tiles."""
+    sharding: Any = aval.sharding
+    spec = PartitionSpec(None, *sharding.spec)
+    return cast(Any, aval).update(shape=(size, *aval.shape), sharding=sharding.update(spec=spec))

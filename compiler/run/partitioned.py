@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from jax import Array
 from jax.core import ShapedArray
@@ -24,17 +24,33 @@ from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
 from ...rewrites.decide.op_layouts import boundary
-from ..jax_private import ad, apply_primitive, batching, jax, linearize_jaxpr, lower_fun, mlir
+from ..jax_private import ad, apply_primitive, batching, jax, jnp, linearize_jaxpr, lower_fun, mlir, varying_axes
 from ..ops.prng_keys import physical
 from ..plan.kin import Kin, follow
 from ..plan.lowered import spmd
 from ..plan.state import State
 from ..trace.trace import trace
 from .device import run_local
-from .jaxprs import Flags, avals, constants, distinct, function, giving, is_smooth, making, on_arrays, which, with_batch
-from .on_mesh import over_devices, spec, untied
+from .jaxprs import (
+    Flags,
+    avals,
+    batch_type,
+    constants,
+    distinct,
+    function,
+    giving,
+    is_smooth,
+    making,
+    on_arrays,
+    which,
+    with_batch,
+)
+from .on_mesh import over_devices, spec
+from .program_mesh import given, on_no_mesh, returned, typed, varying
 
 M = TypeVar("M")
+Types: TypeAlias = tuple[ShapedArray, ...]
+"""The types of the results of a tangent: those of the program's results, for whatever mesh that is."""
 
 
 class Like(NamedTuple):
@@ -95,9 +111,9 @@ class Partitioned:
             return run(*arrays)
 
         program.__name__ = self.root.source.traced.name
-        return follow(
-            self.root, trace(program, *map(physical, avals(self.made)[0])), [like and like.kin() for like in self.likes]
-        )
+        with on_no_mesh():
+            traced = trace(program, *map(physical, avals(self.made)[0]))
+        return follow(self.root, traced, [like and like.kin() for like in self.likes])
 
     @cached_property
     def jaxpr(self) -> ClosedJaxpr:
@@ -105,7 +121,8 @@ class Partitioned:
         if self.made is not None:
             return self.made
         traced = self.root.source.traced
-        return on_arrays(traced.original, [*traced.in_avals, *map(jax.typeof, traced.consts)])
+        with on_no_mesh():
+            return on_arrays(traced.original, [*traced.in_avals, *map(jax.typeof, traced.consts)])
 
     @cached_property
     def values(self) -> list[int]:
@@ -140,35 +157,41 @@ class Partitioned:
         main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
         traced = self.plan.source.traced
 
+        ins, outs = ([each.spec for each in side] for side in self.shardings)
+        unread = [arg.index for arg in main.body.block.args if not arg.uses and any(ins[arg.index])]
+
         def local(*arrays: Array) -> tuple[Array, ...]:
-            return tuple(run_local(main.body.block, arrays, traced.foreign))
+            results = run_local(main.body.block, arrays, traced.foreign)
+            return tuple(
+                with_unread(results, [arrays[number] for number in unread if arrays[number].size], self.mesh.axis_names)
+            )
 
         local.__name__ = traced.name
-        ins, outs = ([each.spec for each in side] for side in self.shardings)
-        return over_devices(local, self.mesh, ins, outs)
+        return over_devices(local, self.mesh, ins, outs, self.root.source.traced.function.location())
 
     def __call__(self, *arrays: Array) -> list[Array]:
         traced = self.plan.source.traced
-        arrays = tuple(map(self.taken, arrays, self.shardings[0]))
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]
+        ends = self.shardings[1]
 
-        def run(*arrays: Array) -> Sequence[Array]:
-            return self.lower()(*arrays, *captured)
+        # JAX would take a result to be the same all along the axes of a `shard_map` around.
+        vary = frozenset[str]().union(*(varying_axes(jax.typeof(array)) for array in arrays))
 
+        def run(*arrays: Array) -> list[Array]:
+            results = self.lower()(*map(given, arrays), *captured)
+            return [varying(returned(each, end), vary) for each, end in zip(results, ends, strict=True)]
+
+        arrays = tuple(varying(array, vary) for array in arrays)
         return partitioned_p.bind(*arrays, jaxpr=jax.make_jaxpr(run)(*arrays), program=self)
-
-    def taken(self, array: Array, sharding: NamedSharding) -> Array:
-        """The array without the explicit axes of another mesh. Outside the primitive: a cotangent has the type as given."""
-        free = untied(array, self.mesh.abstract_mesh)
-        return array if free is array else jax.lax.with_sharding_constraint(free, sharding)
 
     # --- transformed -----------------------------------------------------------------------------------------------
 
     def once(self, make: Callable[..., M], *how: object) -> M:
-        """What a method makes of the program, such as a transformation of it, computed once."""
+        """What a method makes of the program, such as a transformation of it. Computed once, for any mesh of the caller."""
         key = make.__name__, *how
         if key not in self.known:
-            self.known[key] = make(*how)
+            with on_no_mesh():
+                self.known[key] = make(*how)
         return cast(M, self.known[key])
 
     def derived(self, jaxpr: ClosedJaxpr, likes: Sequence[Like | None]) -> Partitioned:
@@ -233,6 +256,23 @@ class Partitioned:
         return self.derived(jax.make_jaxpr(run)(*more), [end.batched(dim) for end, dim in zip(self.ends, where, strict=True)])
 
 
+def with_unread(results: list[Array], unread: Sequence[Array], axes: Sequence[str]) -> list[Array]:
+    """The results, of which the smallest depends on arguments that the program does not read, in what never happens.
+
+    XLA would take such an argument whole on every device, because nothing says how it is wanted. A barrier says it too, but
+    with barriers XLA:CPU may give wrong results.
+    """
+    at = min(
+        (number for number, each in enumerate(results) if each.size), key=lambda number: results[number].size, default=None
+    )
+    if at is None or not unread:
+        return results
+    never = jax.lax.axis_index(tuple(axes)) < 0
+    for each in unread:
+        never &= each[(0,) * each.ndim] != 0
+    return [*results[:at], jnp.where(never, jnp.zeros_like(results[at]), results[at]), *results[at + 1 :]]
+
+
 # --- the primitives ----------------------------------------------------------------------------------------------------
 
 
@@ -252,7 +292,8 @@ def _jvp(
     else:
         smooth, both = made.varies, [*primals, *made.forward(*primals)]
         results = both[len(primals) : len(primals) + len(outs)]
-        found = iter(linear_p.bind(*(both[at] for at in made.residuals), *moving, program=made.tangent))
+        types = [jax.typeof(each).to_tangent_aval() for each, moves in zip(results, smooth, strict=True) if moves]
+        found = iter(linear_p.bind(*(both[at] for at in made.residuals), *moving, program=made.tangent, types=tuple(types)))
     zeros = (ad.Zero(jax.typeof(each).to_tangent_aval()) for each in results)
     return results, [next(found) if moves else zero for moves, zero in zip(smooth, zeros, strict=True)]
 
@@ -263,29 +304,36 @@ def _transpose(cotangents: Sequence[Array], *arrays: Array, program: Partitioned
     back: Partitioned = program.once(program.transposed, linear, varies)
     known = (each for each, moves in zip(arrays, linear, strict=True) if not moves)
     found = iter(back(*known, *(each for each in cotangents if type(each) is not ad.Zero)))
-    return [next(found) if moves else None for moves in linear]
+    # A cotangent has the type of what it is the cotangent of, also if the plan lays it out otherwise.
+    return [typed(next(found), cast(Any, each).aval) if moves else None for each, moves in zip(arrays, linear, strict=True)]
 
 
 def _batch(
-    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, **params: object
+    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, types: Types = (), **params: object
 ) -> tuple[Sequence[Array], list[int]]:
     size = next(array.shape[dim] for array, dim in zip(arrays, dims, strict=True) if dim is not None)
     made: Partitioned = program.once(program.batched, tuple(dims), size)
-    results = made(*arrays) if "jaxpr" in params else linear_p.bind(*arrays, program=made)
+    if "jaxpr" in params:
+        results = made(*arrays)
+    else:
+        results = linear_p.bind(*arrays, program=made, types=tuple(batch_type(each, size) for each in types))
     return results, [0] * len(results)
 
 
-def _run(*arrays: Array, program: Partitioned) -> list[Array]:
-    return program(*arrays)
+def _run(*arrays: Array, program: Partitioned, types: Types) -> list[Array]:
+    return list(map(typed, program(*arrays), types))
 
 
 def _lower(ctx: object, *arrays: object, jaxpr: ClosedJaxpr, program: Partitioned) -> object:
     return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
 
 
-def _types(*_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None) -> tuple[list[ShapedArray], object]:
-    closed = program.jaxpr if jaxpr is None else jaxpr
-    return avals(closed)[1], cast(Any, closed).effects
+def _types(
+    *_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None, types: Types = ()
+) -> tuple[Sequence[ShapedArray], object]:
+    if jaxpr is None:
+        return types, cast(Any, program.jaxpr).effects
+    return avals(jaxpr)[1], cast(Any, jaxpr).effects
 
 
 partitioned_p: Any = Primitive("partitioned")

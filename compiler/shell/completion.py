@@ -109,7 +109,7 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
     kinds: Mapping[str, Callable[[], Found]] = {
         "value": lambda: _values(session, typed),
         "reason": lambda: _both(
-            _values(session, typed), _starting(typed, {"collective": "by its number", "conflict": "by its number"})
+            _values(session, typed), _starting(typed, dict.fromkeys(("collective", "conflict", "stop"), "by its number"))
         ),
         "kind": lambda: _both(_starting(typed, dict.fromkeys((*KINDS, "over"), "")), _values(session, typed)),
         "all": lambda: _starting(typed, {"all": "all rows", **_axes(session)}),

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..api.plan import Plan
-from ..inputs.lines import place_of
 from ..inputs.names import pattern
 from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
@@ -29,13 +28,12 @@ LARGE = 2_000
 
 WIDE = 140
 """The columns that a table of collectives with all that is known of them takes."""
-_COLUMNS = ("value", "collective", "over", "times", "bytes", "at", "tactic")
+_COLUMNS = ("value", "collective", "over", "times", "total bytes", "at", "tactic")
 
 
 def _sent(each: Collective) -> Sequence[Cell]:
     """The row of a collective where there is less room."""
-    sent, at = round(each.times * each.received), place_of(each.source)
-    return each.value, each.kind, ", ".join(each.axes), each.times, sent, at, str(each.number or "")
+    return each.value, each.kind, ", ".join(each.axes), each.times, each.total_bytes, each.at, each.numbers
 
 
 def _all(session: Session, what: Listing[Some] | Table, words: Words) -> Answer:
@@ -78,19 +76,26 @@ def ranges(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "explain VALUE [NUMBER]", "explain params/w1", "reason", "number")
 def explain(session: Session, typed: Typed, words: Words) -> Answer:
-    """Why values have their layouts; why a collective runs, `explain collective 3`; what `explain conflict 1` is about.
+    """Why values have their layouts; why a collective runs, `explain collective 3`; what a conflict or a stop is about.
 
     explain w1     -->     w1: f32[data*2, 16]
                              dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
     """
     plan, first = session.plan, words[0].text
+    lists: dict[str, Callable[[], Sequence[object]]] = {
+        "collective": plan.collectives,
+        "conflict": lambda: plan.conflicts,
+        "stop": lambda: plan.blocked,
+    }
     if len(words) < 2:
+        if first.isdecimal() and plan.source.addresses.by_name(first) is None:
+            fits = [name for name, found in lists.items() if 0 < int(first) <= len(found())]
+            ways = " or ".join(f"`explain {name} {first}`" for name in fits or lists)
+            typed.fail(words[0], f"a number alone names nothing to explain, got `{first}`", f"write {ways}")
         return Answer(session, str(plan.explain(first)))
-    lists: dict[str, Callable[[], Sequence[object]]] = {"collective": plan.collectives, "conflict": lambda: plan.conflicts}
     if first not in lists:
-        typed.fail(
-            words[0], f"`{first}` is not a list", "write `explain VALUE`, `explain collective 3` or `explain conflict 1`"
-        )
+        ways = "write `explain VALUE`, `explain collective 3`, `explain conflict 1` or `explain stop 1`"
+        typed.fail(words[0], f"`{first}` is not a list", ways)
     found = lists[first]()
     chosen = found[number(typed, words[1], f"a {first}", len(found)) - 1]
     return Answer(session, str(plan.explain(chosen)))  # pyright: ignore[reportArgumentType]

@@ -50,7 +50,7 @@ class Branch:
                 if not there
                 else f"{there_are(there)} {'step' if there == 1 else 'steps'} to {what}, not {abs(steps)}"
             )
-            raise Error(title, helps=["`history` lists the tactics", "`branch` lists the branches"])
+            raise Error(title, helps=["`history` lists the tactics"])
         return replace(self, at=self.at + steps)
 
 

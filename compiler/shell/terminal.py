@@ -5,7 +5,7 @@ The answers are those of a script; a terminal adds colours, and says that someth
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -21,6 +21,7 @@ from rich.status import Status
 from rich.text import Text
 
 from ...dialects.errors import Error
+from ..notation.statements import statement
 from . import completion
 from .answers import Answer, prompt, shown
 from .colours import pieces, styles
@@ -51,18 +52,33 @@ class Terminal(Completer, Lexer):
         )
 
     def run(self) -> Session:
-        """Reads until `quit` or the end of the input; an error leaves the session as it is."""
+        """Reads until `quit` or the end of the input; an error leaves the session as it is.
+
+        A defect of Partita, or what the user's own code raises, ends it; the tactics are then shown, so that they are not lost.
+        """
         self.show(GREETING)
-        while True:
-            try:
-                line = self.reader.prompt(self._coloured(prompt(self.session)))
-            except KeyboardInterrupt:
-                continue
-            except EOFError:
-                return self.session
-            self.number += 1
-            if self.answer(Typed(line, self.number)).ends:
-                return self.session
+        with ExitStack() as if_it_raises:
+            if_it_raises.callback(self.rescue)
+            while not self.ends():
+                pass
+            if_it_raises.pop_all()
+        return self.session
+
+    def ends(self) -> bool:
+        """Reads a line and answers it. Whether it was the last one."""
+        try:
+            line = self.reader.prompt(self._coloured(prompt(self.session)))
+        except KeyboardInterrupt:
+            return False
+        except EOFError:
+            return True
+        self.number += 1
+        return self.answer(Typed(line, self.number)).ends
+
+    def rescue(self) -> None:
+        """Shows the tactics of a session that ends by an exception."""
+        tactics = [statement(action.text) for action in self.session.plan.actions]
+        self.show("\n".join(["the session ends by an exception; its tactics were:", *tactics]))
 
     def answer(self, typed: Typed) -> Answer:
         """Does a line and shows the answer, or the error."""

@@ -5,11 +5,9 @@ explain params/w3     -->     error: no value is named `params/w3`
 """
 
 import re
-import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 from ...dialects.errors import Error, Location
@@ -53,10 +51,7 @@ class Typed:
 
     @contextmanager
     def located(self) -> Generator[None]:
-        """Points the errors of a command, which have no place of their own, at the word that they are about.
-
-        A defect of Partita becomes an error too: it must not take a session with it.
-        """
+        """Points the errors of a command, which have no place of their own, at the word that they are about."""
         try:
             yield
         except Error as error:
@@ -64,18 +59,7 @@ class Typed:
                 raise
             location = self._whole().narrowed(error.title)
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
-        except Exception as error:
-            raise defect(error, self._whole()) from error
 
     def _whole(self) -> Location:
         """The whole line."""
         return self.location(len(self.text) - len(self.text.lstrip()), len(self.text.rstrip()))
-
-
-def defect(error: Exception, location: Location) -> Error:
-    """The error that asks to report an exception that no command should raise, with its type, its text and where it was."""
-    at = traceback.extract_tb(error.__traceback__)[-1]
-    notes = [f"raised at {Path(at.filename).name}:{at.lineno}, in {at.name}", "the plan is as it was before this line"]
-    helps = ["this is a defect of Partita: please report it, with this line and the tactics before it, which `history` lists"]
-    title = f"an internal exception: {type(error).__name__}: {error}".rstrip(": ")
-    return Error(title, location=location, notes=notes, helps=helps)

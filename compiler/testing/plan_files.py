@@ -113,11 +113,19 @@ def _key(each: Collective) -> tuple[object, ...]:
 
 
 def _more(made: Replayed, collectives: Sequence[Collective]) -> Iterator[Collective]:
-    """Of the tactics that cause more collectives of a kind than their records say, the last ones of this kind."""
+    """Of the tactics that cause more collectives of a kind than their records say, the last ones of this kind, each once."""
+    said = set[int]()
     for line, (first, last) in zip(made.block.lines, made.spans, strict=True):
         had = _recorded([line.record or ""])
-        caused = [each for each in collectives if first < each.number <= last] if line.record is not None else []
+        caused = [each for each in collectives if line.record is not None and _is_by(each, first, last)]
         for kind in KINDS:
             own = [each for each in caused if each.kind == kind]
             left = sum(each.times for each in own) - had[kind]
-            yield from own[-left:] if left > 0 else ()
+            new = [each for each in own[-left:] if id(each) not in said] if left > 0 else []
+            said.update(map(id, new))
+            yield from new
+
+
+def _is_by(each: Collective, first: int, last: int) -> bool:
+    """Whether one of these tactics causes it."""
+    return any(first < cause.number <= last for cause in each.causes)

@@ -98,6 +98,10 @@ def _convert(eqn: JaxprEqn) -> Function | None:
     return (lambda *xs: xs) if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
 
 
+def _log2(eqn: JaxprEqn) -> Function:
+    return lambda x: lax.div(lax.log(x, **eqn.params), lax.log(lax.full_like(x, 2, shape=())))
+
+
 def _stack(eqn: JaxprEqn) -> Function:
     axis = eqn.params["axis"]
     return lambda *xs: lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
@@ -264,6 +268,7 @@ _RULES: Mapping[str, Rule] = {
     "empty": _empty,
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
+    "log2": _log2,
     "mulhi": _mulhi,
     "pad": _pad,
     **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},

@@ -29,7 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.by_call import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import dce_jaxpr
+from ..jax_private import called, dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -81,7 +81,6 @@ class Importer:
         self.fixed: Origin | None = None
         self.constants = Constants()
         self.annotations: list[Annotation] = []
-        self.outermost = self.frame
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
@@ -124,15 +123,10 @@ class Importer:
         return [self.annotated(made[0], said, eqn, call), *made[1:]] if said is not None and any(said.dims) else made
 
     def annotated(self, value: SSAValue, said: Said | None, eqn: JaxprEqn, call: Origin | None) -> SSAValue:
-        """The value with the layout that the program gives it: its own op, so that what comes before has a layout of its own.
-
-        An argument of the program is annotated itself.
-        """
+        """The value with the layout that the program gives it: the result of an op, whose operand has a layout of its own."""
         if said is None or said.says_nothing:
             return value
-        if value in self.outermost.block.args:
-            said = said.of_argument()
-        elif not said.problem:
+        if not said.problem:
             params = ParamsAttr.of(layout=said.dims)
             (value,) = self.emit(OPS["constrain"], [value], [value.type], params, self.origin(eqn, call))
         self.annotations.append((value, said))
@@ -162,10 +156,16 @@ class Importer:
     def inline(
         self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Origin | None
     ) -> Sequence[SSAValue]:
-        """Inlines a program in place of one equation. All its operations get that equation's origin."""
-        outer = self.fixed
-        self.fixed = self.origin(eqn, call)
-        results = self.run(closed.jaxpr, [*map(self.capture, closed.consts), *operands], call)
+        """Inlines a program in place of one equation, and gives its operations that equation's origin.
+
+        If the equation holds programs, such as the product and the solver of a linear system, these have lines of their own.
+        """
+        outer, inputs = self.fixed, [*map(self.capture, closed.consts), *operands]
+        origin = self.origin(eqn, call)
+        if next(jaxprs_in_params(eqn.params), None) is not None:
+            return self.run(closed.jaxpr, inputs, origin)
+        self.fixed = origin
+        results = self.run(closed.jaxpr, inputs, call)
         self.fixed = outer
         return results
 
@@ -308,17 +308,13 @@ def _starts(primitive: str, operands: int) -> range:
 _PSEUDO = BORDERS | {"constant", "whole"}
 
 
-def _call(param: str) -> Handler:
-    """Inlines the jaxpr that is a call's parameter."""
-
-    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-        jaxpr = eqn.params[param]
-        consts: list[SSAValue] = []
-        if isinstance(jaxpr, ClosedJaxpr):
-            consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
-        return self.run(jaxpr, [*consts, *operands], Origin(eqn.source_info, call))
-
-    return handle
+def _call(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    """Inlines the program that a call runs."""
+    jaxpr = called(eqn)
+    consts: list[SSAValue] = []
+    if isinstance(jaxpr, ClosedJaxpr):
+        consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
+    return self.run(jaxpr, [*consts, *operands], Origin(eqn.source_info, call))
 
 
 def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
@@ -351,8 +347,12 @@ def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
     return handle
 
 
-_scan = _loop(ScanOp, ("length", "num_carry", "reverse", "unroll"), num_consts="jaxpr")
+_counted_scan = _loop(ScanOp, ("length", "num_carry", "reverse", "unroll"), num_consts="jaxpr")
 _single_while = _loop(WhileOp, (), cond_nconsts="cond_jaxpr", body_nconsts="body_jaxpr")
+
+
+def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    return _counted_scan(self, with_counts(eqn), operands, call)
 
 
 def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
@@ -439,7 +439,15 @@ def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin |
         said = [read(each, rank, f"{side}_shardings") for each, rank in zip(wanted[side], ranks, strict=True)]
         return [self.annotated(value, each, eqn, call) for value, each in zip(values, said, strict=True)]
 
-    return given("out", _call("jaxpr")(self, eqn, given("in", operands), call))
+    return given("out", _call(self, eqn, given("in", operands), call))
+
+
+def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+    """An inlined call whose ops should run in the order of the program; the plan lists that this is not applied."""
+    if operands and eqn.params.get("enforce"):
+        why = "the order of ops is the device compiler's"
+        self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
+    return _call(self, eqn, operands, call)
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
@@ -448,12 +456,14 @@ def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
 
 
 _HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(("jit", "pjit"), _jit),
-    **dict.fromkeys(("composite", "compute_on", "fused_call", "partitioned", "xla_metadata_call"), _call("jaxpr")),
-    **dict.fromkeys(("closed_call", "core_call", "call", "custom_jvp_call", "custom_vjp_call"), _call("call_jaxpr")),
-    "custom_vjp_call_jaxpr": _call("fun_jaxpr"),
-    "custom_vmap_call": _call("call"),
-    **dict.fromkeys(("checkpoint", "remat", "remat2"), _remat),
+    "jit": _jit,
+    **dict.fromkeys(
+        """call closed_call composite compute_on custom_jvp_call custom_vjp_call custom_vmap_call fused_call partitioned
+        xla_metadata_call""".split(),
+        _call,
+    ),
+    "program_order": _ordered,
+    "remat2": _remat,
     "scan": _scan,
     "while": _while,
     "cond": _cond,
@@ -463,7 +473,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **dict.fromkeys(("random_wrap", "random_unwrap", "random_clone"), _same),
     # What a program says about layouts.
     **dict.fromkeys(("constrain", "device_put", "reshard", "sharding_constraint"), _constrain),
-    "layout_constraint": _unread("the order of dims in memory is the device compiler's"),
+    **dict.fromkeys(("layout_constraint", "relayout"), _unread("the order of dims in memory is the device compiler's")),
     "shard_alike": _unread("tile both values instead: pt.Tile"),
     # Hints for a key checker or a device's compiler.
     **dict.fromkeys(("consume", "xla_metadata_value"), _same),

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 _WHY: Mapping[str, str] = {
     "it names mesh axes: it occurs only in the body of a `shard_map`, which runs unchanged": """
         all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start all_gather_start all_to_all
-        all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start ppermute ppermute_done
-        ppermute_start precv preduced psend psum_done psum_invariant psum_invariant_start psum_start pvary
-        ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start reduced_vary_cast_p unreduced_psum
-        unreduced_psum_start unreduced_reduce_scatter unreduced_reduce_scatter_start vary_unreduced_cast_p""",
+        all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_dynamic pbroadcast_start ppermute
+        ppermute_done ppermute_start precv preduced psend psum_done psum_invariant psum_invariant_start psum_start pvary
+        ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start reduced_vary_cast reduced_vary_cast_p
+        unreduced_pmax unreduced_pmin unreduced_psum unreduced_psum_start unreduced_reduce_scatter
+        unreduced_reduce_scatter_start vary_unreduced_cast vary_unreduced_cast_p""",
     "an effect on the host, which must happen once": """
         assert_consumed_value check debug_callback debug_print inspect_sharding io_callback shape_assertion dce_sink""",
     "a token, not an array": "after_all create_token",

@@ -36,23 +36,31 @@ def merged(rows: Iterable[Sequence[Cell]]) -> list[Sequence[Cell]]:
 
     blocks/0/w, 64; blocks/1/w, 64   -->   blocks/*/w x 2, 128
     """
+    return list(map(_sum, _alike([*rows])))
+
+
+def _alike(rows: Sequence[Sequence[Cell]]) -> list[list[Sequence[Cell]]]:
+    """The rows, those that differ only in the numbers of layers, and in sizes, together."""
     alike: dict[tuple[str | None, ...], list[Sequence[Cell]]] = {}
     for row in rows:
         alike.setdefault(tuple(starred(cell) if isinstance(cell, str) else None for cell in row), []).append(row)
-    return [_sum(some) if len(some) > 1 else some[0] for some in alike.values()]
+    return list(alike.values())
 
 
 def _sum(rows: Sequence[Sequence[Cell]]) -> Sequence[Cell]:
+    if len(rows) == 1:
+        return rows[0]
     cells = [sum(cells) if isinstance(cells[0], int) else starred(cells[0]) for cells in zip(*rows, strict=True)]
-    return [f"{cells[0]} x {len(rows)}", *cells[1:]]
+    name, *lines = str(cells[0]).split("\n")
+    return ["\n".join([f"{name} x {len(rows)}", *lines]), *cells[1:]]
 
 
 def _text(item: object) -> Sequence[Cell]:
     return [str(item)]
 
 
-def _nothing(items: Sequence[object]) -> Sequence[str]:
-    del items
+def _nothing(of: object) -> Sequence[str]:
+    del of
     return ()
 
 
@@ -66,6 +74,8 @@ class Shape(Generic[T]):
     row: Callable[[T], Sequence[Cell]] = _text
     notes: Callable[[Sequence[T]], Sequence[str]] = _nothing
     """Lines below the rows."""
+    below: Callable[[T], Sequence[str]] = _nothing
+    """Lines below a text, which are asked for only if it is shown: of those that are alike, for the first one."""
     merges: bool = True
     """Whether rows that differ only in numbers are one."""
 
@@ -73,13 +83,16 @@ class Shape(Generic[T]):
         """A screen of the items, or all of them."""
         if not items:
             return [f"no {self.of}"]
-        rows = merged(map(self.row, items)) if self.merges else list(map(self.row, items))
-        most = len(rows) if whole else MOST if self.columns else MOST_TEXTS
-        shown, left = rows[:most], len(rows) - most
+        every = list(map(self.row, items))
+        first = {id(row): item for row, item in reversed([*zip(every, items, strict=True)])}
+        groups = _alike(every) if self.merges else [[row] for row in every]
+        most = len(groups) if whole else MOST if self.columns else MOST_TEXTS
+        shown, left = groups[:most], len(groups) - most
         more = [f"and {counted(left, 'row')} more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []
         if self.columns:
-            return [Grid(self.columns, shown), *more, *self.notes(items)]
-        return [*(str(row[0]) for row in shown), *more, *self.notes(items)]
+            return [Grid(self.columns, [*map(_sum, shown)]), *more, *self.notes(items)]
+        texts = ("\n".join([str(_sum(rows)[0]), *self.below(first[id(rows[0])])]) for rows in shown)
+        return [*texts, *more, *self.notes(items)]
 
 
 class Listing(View, list[T]):

@@ -4,7 +4,7 @@ import { Axes } from "./axes";
 import type { Row } from "./data";
 import { line } from "./model";
 import { search, selection, step, text } from "./state";
-import { tacticText } from "./inspector";
+import { Numbers, tacticTexts } from "./inspector";
 import { bytes, count, exact } from "./units";
 
 type Order = "program" | "bytes" | "times";
@@ -15,7 +15,8 @@ const times = (row: Row) => row.times * row.members.length;
 function haystack(row: Row): string {
   const [place, name, code] = line(row.line) ?? ["", "", ""];
   const members = row.members.map(([member]) => text(member)).join(" ");
-  return [row.kind, row.axes.join(" "), text(row.value), members, text(row.use), row.direction, row.where, place, name, code, tacticText(row.tactic)]
+  const causes = tacticTexts(row.tactics).map(([number, tactic]) => `${number || ""} ${tactic}`);
+  return [row.kind, row.axes.join(" "), text(row.value), members, text(row.use), row.direction, row.where, place, name, code, ...causes]
     .join(" ")
     .toLowerCase();
 }
@@ -48,7 +49,7 @@ export function Collectives() {
           onInput={(event) => (search.value = event.currentTarget.value)}
         />
         <span class="faint" role="status">
-          {exact(runs)} collectives in {count(rows.length)} rows, {bytes(sum)}
+          {exact(runs)} collectives in {count(rows.length)} rows, {bytes(sum)} by a device in a call
         </span>
       </div>
       {rows.length === 0 ? (
@@ -108,15 +109,18 @@ function Line({ row, index, most }: { row: Row; index: number; most: number }) {
       </td>
       <td class="faint">{[row.direction, row.where, row.times > 1 && `${exact(row.times)} trips`].filter(Boolean).join(", ")}</td>
       <td class="right">{exact(times(row))}</td>
-      <td class="right" title={`${exact(row.bytes)} bytes`}>
+      <td class="right" title={`${exact(row.bytes)} bytes by a device in a call`}>
         {bytes(row.bytes)}
         <i class="bar" style={{ width: `${(100 * row.bytes) / most}%` }} />
       </td>
       <td class="mono">{text(row.use)}</td>
       <td class="mono nowrap" title={found?.[2]}>
+        {found && row.made && <span class="faint">made at </span>}
         {found?.[0]}
       </td>
-      <td class="right">{row.tactic > 0 && <span class="number" title={tacticText(row.tactic)}>{row.tactic}</span>}</td>
+      <td class="right nowrap">
+        <Numbers of={row.tactics} />
+      </td>
     </tr>
   );
 

@@ -19,7 +19,7 @@ export interface Program {
   results: string[];
 }
 
-/** Its name, the op that makes what it moves, the ops that read the result, the bytes that a device receives. */
+/** Its name, the op that makes what it moves, the ops that read the result, the bytes that a device receives in a call. */
 export type Member = [number, number, number[], number];
 
 export interface Row {
@@ -31,10 +31,14 @@ export interface Row {
   direction: string;
   use: number;
   line: number;
-  tactic: number;
+  /** Whether the line is that of the op that makes the value, and not of the op that needs it. */
+  made: boolean;
+  /** The numbers of the tactics that cause it; none for what the program alone needs. */
+  tactics: number[];
   why: number;
+  /** What a device receives in a call, of all members. */
   bytes: number;
-  reasons: [number, number, number][];
+  reasons: [number, number, number[]][];
   members: Member[];
 }
 

@@ -38,8 +38,27 @@ export function Line({ number }: { number: number }) {
   );
 }
 
-export function tacticText(number: number) {
-  return number > 0 ? (data.steps.find((each) => each.number === number)?.tactic ?? "") : "the program itself";
+/** The tactics with these numbers, and 0 with the program itself if there are none, or if it is one of them. */
+export function tacticTexts(numbers: number[]): [number, string][] {
+  const found = data.steps.filter((each) => each.tactic && numbers.includes(each.number));
+  const own: [number, string][] = found.length < numbers.length || !numbers.length ? [[0, "the program itself"]] : [];
+  return [...own, ...found.map((each): [number, string] => [each.number, each.tactic])];
+}
+
+/** The numbers of tactics, each with its text. */
+export function Numbers({ of }: { of: number[] }) {
+  return (
+    <>
+      {tacticTexts(of).map(
+        ([number, tactic]) =>
+          number > 0 && (
+            <span key={number} class="number" title={tactic}>
+              {number}
+            </span>
+          ),
+      )}
+    </>
+  );
 }
 
 function Collective({ at: number }: { at: number }) {
@@ -62,7 +81,7 @@ function Collective({ at: number }: { at: number }) {
         </dd>
         <dt>received</dt>
         <dd>
-          {bytes(row.bytes)} <span class="faint">by a device in a call</span>
+          {bytes(row.bytes)} <span class="faint">by a device in a call{row.times > 1 && `, ${bytes(row.bytes / row.times)} a trip`}</span>
         </dd>
         {(row.times > 1 || row.where) && (
           <>
@@ -77,11 +96,14 @@ function Collective({ at: number }: { at: number }) {
           {text(row.use)} {row.direction && <span class="faint">({row.direction})</span>}
         </dd>
         <dt>by</dt>
-        <dd class="cause">
-          {row.tactic > 0 && <span class="number">{row.tactic}</span>}
-          <code>{tacticText(row.tactic)}</code>
-        </dd>
+        {tacticTexts(row.tactics).map(([number, tactic]) => (
+          <dd key={number} class="cause">
+            {number > 0 && <span class="number">{number}</span>}
+            <code>{tactic}</code>
+          </dd>
+        ))}
       </dl>
+      {row.line >= 0 && <h4>{row.made ? "Made" : "Used"} at</h4>}
       <Line number={row.line} />
       {text(row.why) && <p>{text(row.why)}</p>}
       <h4>Why{several > 1 ? ", for the first one" : ""}</h4>
@@ -97,7 +119,7 @@ function Collective({ at: number }: { at: number }) {
           <ul class="members">
             {shown.map(([name, , , size], index) => (
               <li key={index}>
-                <code>{text(name)}</code> <span class="faint">{bytes(size)}</span>
+                <code>{text(name)}</code> <span class="faint">{bytes(size)} in a call</span>
               </li>
             ))}
             {several > shown.length && <li class="faint">and {count(several - shown.length)} more</li>}
@@ -111,13 +133,9 @@ function Collective({ at: number }: { at: number }) {
 function Reasons({ row }: { row: Row }) {
   return (
     <ol class="reasons">
-      {row.reasons.map(([said, depth, tactic], index) => (
+      {row.reasons.map(([said, depth, tactics], index) => (
         <li key={index} style={{ marginLeft: `${(depth - 1) * 14}px` }}>
-          {tactic > 0 && (
-            <span class="number" title={tacticText(tactic)}>
-              {tactic}
-            </span>
-          )}
+          {tactics.length > 0 && <Numbers of={tactics} />}
           <Said text={short(text(said))} />
         </li>
       ))}

@@ -111,7 +111,7 @@ export function addTo(chips: Chips, at: number, row: Row, bytes: number) {
   let chip = chips.get(key);
   if (!chip) chips.set(key, (chip = { kind: row.kind, axes: row.axes, times: 0, bytes: 0, rows: new Set() }));
   chip.times += row.times;
-  chip.bytes += row.times * bytes;
+  chip.bytes += bytes;
   chip.rows.add(at);
 }
 
@@ -125,7 +125,7 @@ export const received = computed(() => {
       const op = uses.length ? uses[0] : maker;
       for (let fold = op < 0 ? 0 : of[op]; fold >= 0; fold = parent[fold]) {
         found[fold].times += row.times;
-        found[fold].bytes += row.times * bytes;
+        found[fold].bytes += bytes;
       }
     }
   return found;

@@ -25,7 +25,7 @@ from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, Signature
 from ..redistribute.steps import Bytes
 from .op_layouts import Instead, Pend, Placement, Placements, place
-from .pending import Carry, is_linear
+from .pending import Carry, is_linear, makers
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, fits_index
 from .two_places import AsItIs, Otherwise, TwoPlaces
@@ -78,11 +78,11 @@ class _Search:
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
-        makers = self.makers(each.value) if each.source.pending else []
-        for axis, claim in list(self.claims(each, makers)):
+        terms = makers(self.placements, self.carried, each.value) if each.source.pending else []
+        for axis, claim in list(self.claims(each, terms)):
             self.attempt(axis, self.region(each.value, axis, claim), each.value)
         for axis in sorted({pending.axis for pending in each.source.pending}):
-            if lookups := dict.fromkeys(node.number for node in makers if self.looks_up(node, axis)):
+            if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
                 parts = ((dim, factor) for dim, factor in each.target.factors(self.mesh) if factor.name == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
                 self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
@@ -114,14 +114,14 @@ class _Search:
 
     # --- what could receive less ------------------------------------------------------------------------------------------
 
-    def claims(self, each: Mismatch, makers: list[Node]) -> Iterator[tuple[str, Claim]]:
+    def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[str, Claim]]:
         """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
         kept, pending = set(each.target.factors(self.mesh)), {pend.axis for pend in each.source.pending}
         for dim, factor in each.source.factors(self.mesh):
             if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
                 yield factor.name, self.claim(each.value, dim, factor)
         for dim, factor in each.target.factors(self.mesh):
-            if factor.name in pending and self.promises_parts(each, factor, makers):
+            if factor.name in pending and self.promises_parts(each, factor, terms):
                 yield factor.name, self.claim(each.value, dim, factor)
 
     def claim(self, value: int, dim: int, factor: Factor) -> Claim:
@@ -166,10 +166,10 @@ class _Search:
         scattered = min(self.waiting(node)) * (factor.size - 1) / factor.size if is_sum else 0
         return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
 
-    def promises_parts(self, each: Mismatch, factor: Factor, makers: list[Node]) -> bool:
+    def promises_parts(self, each: Mismatch, factor: Factor, terms: list[Node]) -> bool:
         """Whether ops that make a sum could receive less if each device made its part of the result."""
         scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
-        return any(self.least(node) < scattered and self.may_move(node, factor.name) for node in makers)
+        return any(self.least(node) < scattered and self.may_move(node, factor.name) for node in terms)
 
     def least(self, node: Node) -> Bytes:
         """What a device receives to have one operand of an op whole: the smallest that is not zero."""
@@ -195,17 +195,6 @@ class _Search:
         return max(
             self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
         )
-
-    def makers(self, value: int) -> list[Node]:
-        """The ops that make the terms of a sum, before those that carry it."""
-        found, ahead = list[Node](), [value]
-        for each in ahead:
-            number = self.program.producer[each]
-            if number in self.carried:
-                ahead += [v for v in self.program.nodes[number].operands if v in self.placements.sources and v not in ahead]
-            elif number >= 0:
-                found.append(self.program.nodes[number])
-        return found
 
     # --- which ops --------------------------------------------------------------------------------------------------------
 

@@ -185,9 +185,11 @@ class Placements:
         return f"Placements({len(self.nodes):,} ops on {self.mesh})"
 
     def claim(self, number: int, axis: str) -> Claim | None:
-        """The claim that an op takes on an axis."""
-        instead = self.elsewhere.get(number, {}).get(axis)
-        return self.table.axes[axis].nodes[number] if instead is None else instead.claim
+        """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""
+        if (instead := self.elsewhere.get(number, {}).get(axis)) is not None:
+            return instead.claim
+        table = self.table.axes.get(axis)
+        return None if table is None else table.nodes[number]
 
     def home(self, value: int) -> Layout:
         """A value's own layout; its uses may need others."""

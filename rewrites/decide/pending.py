@@ -22,7 +22,7 @@ replicated value that it starts from counts once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -70,6 +70,25 @@ def through(placements: Placements) -> dict[int, Carry]:
     for component in reach.components():
         chosen.update(_cheapest(placements, reach, component))
     return chosen
+
+
+def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> list[Node]:
+    """The ops that make the terms of a pending value, before those that carry it.
+
+    %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
+    """
+    found, ahead, seen = dict[int, Node](), [value], {value}
+    for each in ahead:
+        number = placements.program.producer[each]
+        if number in carried:
+            operands = placements.program.nodes[number].operands
+            # A loop carries its own results too.
+            more = dict.fromkeys(v for v in operands if v in placements.sources and v not in seen)
+            ahead += more
+            seen |= more.keys()
+        elif number >= 0:
+            found[number] = placements.program.nodes[number]
+    return list(found.values())
 
 
 class _Reach:

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 
 from ...dialects import flow
 from ...dialects.array import BarrierOp, BuildOp, RedistributeOp, mesh_of, set_mesh
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.errors import Error
 from ...dialects.lax import ConstantOp
 from ...dialects.mesh import Mesh
 from ...dialects.module import Module
@@ -50,15 +50,14 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
     return writer.module(end.operands)
 
 
-def check(granularity: str) -> None:
-    """Raises Error for a granularity that does not exist."""
+def check(granularity: str, *helps: str) -> None:
+    """Raises Error for a granularity that does not exist, with what else may help."""
     if granularity in GRANULARITIES:
         return
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
         raise Error(f"`{granularity}` cuts at pipeline stages, but plans do not have stages yet", helps=[f"take {known}"])
-    helps = [*did_you_mean(granularity, GRANULARITIES), f"take {known}"]
-    raise Error(f"`{granularity}` is not a granularity", helps=helps)
+    raise Error(f"`{granularity}` is not a granularity", helps=[f"take {known}", *helps])
 
 
 def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:

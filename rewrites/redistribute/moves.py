@@ -12,9 +12,9 @@ as its own axes need it; during a step, as far as those before and after it need
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import permutations
+from itertools import combinations, permutations
 from math import lcm, prod
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -30,10 +30,13 @@ Spot: TypeAlias = tuple[int, int] | str | None
 State: TypeAlias = tuple[Spot, ...]
 """The spot of each axis."""
 
+# So many axes change places, or are folded, in every combination. Of more, two change places, or each goes to where it ends; one
+# is folded, or all are, or those that end side by side.
+FEW_AXES = 4
 # In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
-# steps that a search tries once it knows a way are fewer there.
+# steps that a search tries once it knows a way are fewer there, and fewer still with many axes.
 SMALL = 8000
-PATIENCE = {True: 5000, False: 1500}
+PATIENCE, SHORT = {True: 5000, False: 1500}, 300
 
 
 class Run(NamedTuple):
@@ -62,11 +65,16 @@ class Space:
             self.size, self.patience = {name: mesh[name] for name in names}, PATIENCE[between]
             on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
-            if len(self.places) ** len(self.size) <= SMALL:
+            self.is_small = len(self.places) ** len(self.size) <= SMALL
+            if self.is_small:
                 break
         even = [rounded_up(n, prod(self.size.values())) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
         """How long a dim is at most."""
+        self.is_wide = len(self.size) > FEW_AXES
+        if self.is_wide:
+            self.patience = SHORT
+        self.number = {name: at for at, name in enumerate(self.size)}
         self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)
         self.group, self.filled = cache(self._group), cache(self._filled)
@@ -186,27 +194,60 @@ class Space:
     def _folded(self, at: State) -> Iterator[tuple[Op, State]]:
         """Folds over axes that are pending, and what they are together with a slice over the same axes."""
         pending = {axis: spot for axis, spot in zip(self.size, at, strict=True) if isinstance(spot, str)}
-        for count in range(1, len(pending) + 1):
-            for axes in permutations(pending, count):
-                if len(monoids := {pending[axis] for axis in axes}) == 1:
-                    fold = ("all_reduce", *monoids, axes)
-                    if axes == in_order(axes, self.mesh):
-                        yield fold, self.put(at, free=axes)
-                    yield from self._sliced(at, fold, axes)
+        for axes in self._together(pending):
+            fold = ("all_reduce", pending[axes[0]], axes)
+            if axes == in_order(axes, self.mesh):
+                yield fold, self.put(at, free=axes)
+            yield from self._sliced(at, fold, axes)
+
+    def _together(self, pending: Mapping[str, str]) -> Iterator[Axes]:
+        """The axes, of those that are pending with one monoid, that are folded together, in the order that they then have."""
+        if not self.is_wide:
+            every = (axes for count in range(1, len(pending) + 1) for axes in permutations(pending, count))
+        else:
+            alone = [(axis,) for axis in pending]
+            alike = [tuple(axis for axis in pending if pending[axis] == monoid) for monoid in dict.fromkeys(pending.values())]
+            beside = [run.axes for run in self.runs(self.goal, longest=True) if set(run.axes) <= {*pending}]
+            every = iter(dict.fromkeys([*alone, *alike, *beside]))
+        return (axes for axes in every if len({pending[axis] for axis in axes}) == 1)
 
     def _permuted(self, at: State) -> list[tuple[Op, State]]:
         """Each run of neighbours with other axes in its place, all in one step; first what moves few axes."""
         runs = list(self.runs(at, longest=True))
-        placed = tuple(axis for run in runs for axis in run.axes)
-        free = (axis for axis, spot in zip(self.size, at, strict=True) if not isinstance(spot, str))
         found: list[tuple[Axes, State]] = []
-        for others in self.filled(tuple(self.group(run.axes) for run in runs), frozenset(free)):
+        for others in self._others(at, runs):
             pairs = [(run, axes) for run, axes in zip(runs, others, strict=True) if run.axes != axes]
             if pairs and all(self._swaps(run, axes) for run, axes in pairs):
+                placed = tuple(axis for run in runs for axis in run.axes)
                 new = self.put(at, *((axes, *run[1:3]) for run, axes in zip(runs, others, strict=True)), free=placed)
                 changed = (axis for axis, before, after in zip(self.size, at, new, strict=True) if before != after)
                 found.append((tuple(changed), new))
         return [(("permute", changed, ()), new) for changed, new in sorted(found, key=lambda each: len(each[0]))]
+
+    def _others(self, at: State, runs: Sequence[Run]) -> Iterable[tuple[Axes, ...]]:
+        """What axes each run can have instead of its own."""
+        free = [axis for axis, spot in zip(self.size, at, strict=True) if not isinstance(spot, str)]
+        if not self.is_wide:
+            return self.filled(tuple(self.group(run.axes) for run in runs), frozenset(free))
+        placed = [axis for run in runs for axis in run.axes]
+        alike = [(one, other) for one, other in combinations(free, 2) if self.size[one] == self.size[other]]
+        swaps = [{one: other, other: one} for one, other in alike if at[self.number[one]] != at[self.number[other]]]
+        changes = [*swaps, self._homeward(at, placed, free)]
+        return [tuple(tuple(each.get(axis, axis) for axis in run.axes) for run in runs) for each in changes]
+
+    def _homeward(self, at: State, placed: Sequence[str], free: Sequence[str]) -> dict[str, str]:
+        """For each axis the one that takes its place, so that as many axes as can be are where they end."""
+        ends = {(self.size[axis], self.goal[self.number[axis]]): axis for axis in free}
+        homes = {axis: ends.get((self.size[axis], at[self.number[axis]])) for axis in placed}
+        found = {axis: home for axis, home in homes.items() if home is not None}
+        left = [axis for axis in (*placed, *free) if axis not in found.values()]
+        for axis in placed:
+            if axis not in found:
+                found[axis] = (
+                    axis if axis in left else next((each for each in left if self.size[each] == self.size[axis]), axis)
+                )
+                left = [each for each in left if each != found[axis]]
+        return found
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
         """Whether a gather and a slice over other axes are a permute."""

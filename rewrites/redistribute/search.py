@@ -17,16 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import count, groupby
 from math import prod
+from operator import ne
 from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
+from .bundles import Bundles
 from .collective_terms import Op
 from .kinds.alone import Cut, Pad
 from .kinds.folds import AllReduce
@@ -34,7 +37,7 @@ from .kinds.halo import Halo
 from .kinds.pieces import Pieces
 from .moves import Space, State
 from .shortcuts import moves, shortened
-from .steps import Bytes, Path, Step
+from .steps import Bytes, Path, Step, share
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
@@ -176,12 +179,17 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
 
 
 def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
-    """The way through layouts between two."""
-    search = _Search(Space(source, target, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
+    """The way through layouts between two, among many axes that of bundles."""
+    space, bundles = Space(source, target, itemsize, mesh), None
+    if space.is_wide and (together := Bundles(source, target, mesh)).joins:
+        bundles = together
+        space = Space(bundles.joined(source), bundles.joined(target), itemsize, bundles.mesh)
+    search = _Search(space, lambda: _spare(source, target, itemsize, mesh))
     if (found := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
-    return Path(found, sum(step.bytes for step in found))
+    steps = found if bundles is None else bundles.apart(found)
+    return Path(steps, sum(step.bytes for step in steps))
 
 
 def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
@@ -269,6 +277,8 @@ FEW = 200
 
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
+_Ahead: TypeAlias = tuple[Bytes, Bytes, int]
+"""The least bytes of a way through a state, and `next_to`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +323,8 @@ class _Search:
     def way(self, most: int) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
         space, tried, done, least = self.space, count(), set[State](), self.missing(self.space.start)
-        heap: list[tuple[_Paid, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
-        arrived: list[tuple[_Paid, int, _Paid, _Way]] = []
+        heap: list[tuple[_Ahead, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
+        arrived: list[tuple[_Ahead, int, _Paid, _Way]] = []
         while heap:
             _, number, paid, way = heappop(heap)
             if way.at == space.goal:
@@ -333,7 +343,7 @@ class _Search:
                 left = self.missing(after)
                 if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
                     continue
-                entry = (now[0] + left, now[1] + (left > 0), now[2]), number, now, _Way(after, op, way)
+                entry = (now[0] + left, *self.next_to(after, left, now)), number, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:
                     arrived.append(entry)
@@ -343,12 +353,21 @@ class _Search:
                 return None
         return None
 
+    def next_to(self, at: State, left: Bytes, paid: _Paid) -> tuple[Bytes, int]:
+        """Of ways with as few bytes, which one to follow: the one with fewest collectives, and with small local sizes.
+
+        Of too many ways, the one that is nearest to the target.
+        """
+        if self.space.is_wide:
+            return left, sum(map(ne, at, self.space.goal))
+        return paid[1] + (left > 0), paid[2]
+
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
         """Whether a step and the last one may change places, and are as good or better the other way round.
 
         Not with padding, which the other way round may be sent with the rest.
         """
-        if way.before is None or self.space.is_padded:
+        if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
         rank, last = RANKS.index(cast(str, op[0])), RANKS.index(cast(str, way.op[0]))
         space, before = self.space, way.before.at
@@ -372,11 +391,15 @@ class _Search:
             return 0
         space, wanted = self.space, self.space.local(self.space.goal)
         pending = [axis for axis, spot in zip(space.size, at, strict=True) if isinstance(spot, str)]
+        free = tuple(axis for axis, spot in zip(space.size, at, strict=True) if spot is None)
+        have = space.local(at)
         if pending and space.put(at, free=tuple(pending)) == space.goal:
             return AllReduce.received(wanted, space.group(tuple(pending)))
-        if pending:
+        if pending and not space.is_wide:
             return wanted  # every element is still to be folded
-        have = space.local(at)
+        if pending:
+            # Every element that is wanted is still to be folded, and one device or another receives all parts of each but one.
+            return max(wanted, Fraction(share(have, space.group(tuple(pending))), space.group(free)))
         for axes, dim, stride, span in self.wanted:
             overlaps = [run for run in space.on(at, dim) if stride % run.span and run.stride % span]
             for run in overlaps:

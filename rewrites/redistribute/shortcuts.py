@@ -26,6 +26,10 @@ class _Paid(NamedTuple):
     exchanges: int = 0
     steps: int = 0
 
+    def then(self, larger: int, bytes: Bytes) -> _Paid:
+        """The same after an exchange."""
+        return _Paid(self.larger + larger, self.bytes + bytes, self.exchanges + 1, self.steps + 1)
+
 
 def shortened(way: Path, itemsize: int, mesh: Mesh) -> Path:
     """The way with the best shortcuts. At the same bytes steps stay, because they move whole parts."""
@@ -62,12 +66,9 @@ def _row(steps: Sequence[Step], itemsize: int, mesh: Mesh) -> tuple[Step, ...]:
         ways = [(_Paid(last.larger + larger, last.bytes + step.bytes, last.exchanges, last.steps + 1), (*before, step))]
         for (paid, before), start in zip(found[:-1], layouts, strict=False):
             # All that is left to gain is to need less room, or to receive less.
-            if (
-                paid[:2] < min(ways, key=lambda way: way[0])[0][:2]
-                and (direct := _direct(start, layout, itemsize, mesh)) is not None
-            ):
-                now = _Paid(paid.larger + larger, paid.bytes + direct.bytes, paid.exchanges + 1, paid.steps + 1)
-                ways.append((now, (*before, direct)))
+            least, best = paid.then(larger, _least(start, layout, itemsize, mesh)), min(ways, key=lambda way: way[0])[0]
+            if paid[:2] < best[:2] and least < best and (direct := _direct(start, layout, itemsize, mesh)) is not None:
+                ways.append((paid.then(larger, direct.bytes), (*before, direct)))
         found.append(min(ways, key=lambda way: way[0]))
     return found[-1][1]
 
@@ -76,3 +77,9 @@ def _direct(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Step | 
     halos = any(layout.windows(dim, mesh) is not None for layout in (before, after) for dim in range(layout.rank))
     same = before.global_shape(mesh) == after.global_shape(mesh)
     return Pieces.between(before, after, itemsize, mesh) if same and not halos else None
+
+
+def _least(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> int:
+    """The bytes that a device receives in any case: those by which it then has more, unless they may be padding."""
+    padded = after.padded_shape(mesh) != after.global_shape(mesh)
+    return 0 if padded else max(0, prod(after.local_shape(mesh)) - prod(before.local_shape(mesh))) * itemsize

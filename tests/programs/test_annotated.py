@@ -15,7 +15,6 @@ from everywhere import agrees
 from flax import linen, nnx
 from hypothesis import given, settings, strategies as st
 from jax import lax
-from jax.experimental.shard_alike import shard_alike
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 import partita as pt
@@ -169,26 +168,43 @@ def test_without_the_tactic_a_program_is_placed_as_if_it_said_nothing() -> None:
 def test_what_names_no_axis_of_the_mesh_is_listed() -> None:
     plan = planned(lambda x, w: pt.constrain(pt.constrain(x @ w, "data, expert"), "_, model"), X, W)
     assert [each.state for each in plan.annotations] == [
-        "not applied: the mesh data=4, model=2 has no axis `expert`",
+        "altered to f32[data*8, 64]: the mesh data=4, model=2 has no axis `expert`",
         "applied",
     ]
-    assert plan.layout("constrain#0") == {"constrain#0": "f32[data*8, model*32]"}
+    assert plan.layout("result") == {"result": "f32[data*8, model*32]"}
 
 
 def test_what_is_never_applied_is_listed_with_the_reason() -> None:
     def function(x: Any, w: Any) -> Any:
-        a, b = shard_alike(x @ w, x @ w + 1)
-        host = jax.device_put(a + b, NamedSharding(devices(), P("data"), memory_kind="pinned_host"))
+        host = jax.device_put(x @ w, NamedSharding(devices(), P("data"), memory_kind="pinned_host"))
         return jax.device_put(host, SingleDeviceSharding(jax.devices()[0]))
 
     said = pt.plan(function, MESH, X, W).annotations
     assert [(each.by, each.state.split(":")[0]) for each in said] == [
-        ("shard_alike", "not applied"),
-        ("device_put", "not applied"),
-        ("device_put", "not applied"),
+        ("device_put", "refused"),
+        ("device_put", "refused"),
     ]
-    assert "pinned_host" in said[1].state
-    assert "SingleDeviceSharding" in said[2].state
+    assert "pinned_host" in said[0].state
+    assert "SingleDeviceSharding" in said[1].state
+
+
+def alike(x: Any, w: Any) -> Any:
+    return sum(pytest.importorskip("jax.experimental.shard_alike", reason=GONE).shard_alike(x @ w, x @ w + 1))
+
+
+def in_order(x: Any, w: Any) -> Any:
+    ordered: Any = pytest.importorskip("jax.experimental.overlap", reason=NEW).program_order
+    return ordered(lambda x, w: jnp.sin(x @ w), enforce=False)(x, w) + ordered(lambda x: jnp.cos(x), enforce=True)(x @ w)
+
+
+GONE, NEW = "this JAX no longer has it", "this JAX does not have it yet"
+
+
+@pytest.mark.parametrize(("function", "name"), [(alike, "shard_alike"), (in_order, "program_order")])
+def test_what_only_some_versions_of_jax_say_is_listed_too(function: Function, name: str) -> None:
+    plan = pt.plan(function, MESH, X, W).tile("x", 0, "data")
+    assert {(each.by, each.state.split(":")[0]) for each in plan.annotations} <= {(name, "refused")}
+    assert plan.check(X, W) <= 1e-5
 
 
 def test_a_constraint_in_a_loop_is_of_the_value_of_each_trip() -> None:

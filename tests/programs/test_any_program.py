@@ -126,15 +126,17 @@ def partitioned(x: Array) -> Array:
 
 
 def told(x: Array) -> Array:
-    from jax.experimental.compute_on import compute_on2
+    from jax.experimental import compute_on
     from jax.experimental.scheduling_groups import xla_metadata_call
-    from jax.experimental.shard_alike import shard_alike
     from jax.experimental.xla_metadata import set_xla_metadata
 
-    here: Any = partial(compute_on2, compute_type="device_host", out_memory_spaces=jax.memory.Space.Device)
+    here: Any = partial(
+        getattr(compute_on, "compute_on2", compute_on.compute_on),
+        compute_type="device_host",
+        out_memory_spaces=jax.memory.Space.Device,
+    )
     grouped: Any = partial(xla_metadata_call, group="1")
-    one, other = cast(Any, shard_alike)(here(jnp.sin)(x), grouped(jnp.cos)(x))
-    return one + other + cast(Any, set_xla_metadata)(x * 2, kind="a")
+    return here(jnp.sin)(x) + grouped(jnp.cos)(x) + cast(Any, set_xla_metadata)(x * 2, kind="a")
 
 
 def composed(x: Array) -> Array:

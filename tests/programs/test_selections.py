@@ -72,7 +72,7 @@ def test_the_tactic_that_placed_the_selection_causes_its_gathers():
     plan = pt.plan(lambda x, w: jnp.argmax(x @ w, 1), MESH, x, w).tile("w", 1, "x").tile("w", 0, "y").tile("result", 0, "x")
     folded, values, positions = plan.collectives()
     assert (folded.kind, values.kind, positions.kind) == ("all_reduce", "all_gather", "all_gather")
-    assert values.tactic == positions.tactic == "tile('w', 1, 'x')"
+    assert values.causes == positions.causes == ((1, "tile('w', 1, 'x')"),)
     assert plan.layout("result") == {"result": "i32[x*2]"} and "loses" not in plan.explain("result")
 
 

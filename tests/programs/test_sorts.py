@@ -80,7 +80,7 @@ def test_six_blocks_are_received_on_eight_devices() -> None:
     assert plan.layout("result") == {"result": "i32[3, x*6]"}
     first = plan.collectives()[0]
     assert str(first).startswith("permute of `result` over x: 72 bytes for sort at ")
-    assert first.why == "the sorted blocks, which are merged" and first.tactic == "tile('x', 1, 'x')"
+    assert first.why == "the sorted blocks, which are merged" and first.causes == ((1, "tile('x', 1, 'x')"),)
     assert "merge over (x) of dim 1, in 6 rounds" in plan.explain("result")
     # No device has more than its block and that of its partner.
     assert not [line for line in str(plan.spmd()).splitlines() if "i32[3, 12]" in line or "i32[3, 48]" in line]

@@ -6,23 +6,25 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import cast
 
-import jax
 from calls import CALLS
-from primitive_fates import OPS_OF_OUR_OWN, Fate, Row, primitives, rows
+from primitive_fates import OPS_OF_OUR_OWN, Fate, Row, rows, spelled
 from tiling_names import Tilings, tilings
 
 import partita as pt
+from partita.compiler.jax_private import OLDEST
 from partita.compiler.ops.params import op_name
 from partita.dialects.definitions.registry import definitions
 from partita.dialects.params import ParamsAttr
 from partita.dialects.signature import array_types
 from partita.dialects.types import ArrayType
 
-VERSION = ".".join(jax.__version__.split(".")[:2])
 HEAD = f"""# Every primitive
 
-What Partita does with each primitive that JAX {VERSION} can lower or evaluate. `make update` writes this page; a test fails if
-a primitive is missing.
+What Partita does with each primitive that JAX can lower or evaluate. `make update` writes this page; a test fails if a
+primitive is missing.
+
+The column *from JAX* says which versions of JAX have a primitive: `0.11` means 0.11 and later. Partita runs on JAX
+{spelled(OLDEST)} and later.
 
 The column *places* lists the indices that can be tiled, over all example calls of each definition. Tiling an index partitions
 the dims that it names. `k: +` leaves a pending sum (likewise `max`, `min`). *Looked up*: each device masks the rows that it
@@ -66,27 +68,37 @@ def page() -> str:
     for row in rows():
         fates[row.fate].append(row)
     counts = "".join(f"| {fate.value} | {len(fates[fate])} |\n" for fate in Fate)
-    lines: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    lines: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for row in fates[Fate.DEFINED]:
         name = op_name(row.primitive)
-        lines[meaning(name), str(derived()[name])].append(row.primitive)
-    table = "".join(f"| {', '.join(names)} | `{text}` | {places} |\n" for (text, places), names in lines.items())
-    why: defaultdict[str, list[str]] = defaultdict(list)
+        lines[meaning(name), str(derived()[name]), row.versions].append(row.primitive)
+    table = "".join(
+        f"| {', '.join(names)} | `{text}` | {places} | {since} |\n" for (text, places, since), names in lines.items()
+    )
+    why: defaultdict[str, list[Row]] = defaultdict(list)
     for row in fates[Fate.WHOLE]:
-        why[row.why].append(row.primitive)
+        why[row.why].append(row)
     return (
-        f"{HEAD}| | primitives |\n|---|---|\n{counts}| **all** | {len(primitives())} |\n"
-        f"\n## Defined\n\n| primitives | meaning | places |\n|---|---|---|\n{table}"
-        f"\n## Defined by each call\n\n{CALLS_SAY}{listed(row.primitive for row in fates[Fate.DERIVED])}"
-        f"\n## Expanded into other primitives\n\n{listed(row.primitive for row in fates[Fate.EXPANDED])}"
-        f"\n## A region, whose body is partitioned\n\n{listed(row.primitive for row in fates[Fate.REGION])}"
-        f"\n## Inlined\n\n{listed(row.primitive for row in fates[Fate.INLINED])}"
+        f"{HEAD}| | primitives |\n|---|---|\n{counts}| **all** | {sum(map(len, fates.values()))} |\n"
+        f"\n## Defined\n\n| primitives | meaning | places | from JAX |\n|---|---|---|---|\n{table}"
+        f"\n## Defined by each call\n\n{CALLS_SAY}{listed(fates[Fate.DERIVED])}"
+        f"\n## Expanded into other primitives\n\n{listed(fates[Fate.EXPANDED])}"
+        f"\n## A region, whose body is partitioned\n\n{listed(fates[Fate.REGION])}"
+        f"\n## Inlined\n\n{listed(fates[Fate.INLINED])}"
         "\n## Unpartitioned\n\nThese run on gathered operands. `plan.whole` lists each one, unless it reads nothing and "
         "makes a scalar.\n"
-        f"\n| why | primitives |\n|---|---|\n"
-        + "".join(f"| {reason} | {', '.join(names)} |\n" for reason, names in why.items())
+        f"\n| why | primitives | from JAX |\n|---|---|---|\n"
+        + "".join(f"| {reason} {line}" for reason, alike in why.items() for line in by_versions(alike))
     )
 
 
-def listed(names: Iterable[str]) -> str:
-    return ", ".join(names) + ".\n"
+def listed(rows: Iterable[Row]) -> str:
+    return f"| primitives | from JAX |\n|---|---|\n{''.join(by_versions(rows))}"
+
+
+def by_versions(rows: Iterable[Row]) -> list[str]:
+    """A line for the primitives of the same versions of JAX."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        found[row.versions].append(row.primitive)
+    return [f"| {', '.join(names)} | {versions} |\n" for versions, names in found.items()]

@@ -28,7 +28,8 @@ def figures(record_property: Callable[[str, object], None]) -> Figures:
     return Figures(record_property)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def summarize(terminalreporter: Any) -> None:
+    """Adds up the figures of all tests."""
     found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for report in terminalreporter.stats.get("passed", ()):
         for key, value in report.user_properties:

@@ -1,23 +1,31 @@
 """How each JAX primitive is handled: by a definition, its own or one per call; by expansion; or unpartitioned.
 
 The table is complete if it has every primitive that JAX can lower or evaluate; a test checks that, and `docs/coverage.md`
-shows the table.
+shows the table. It has the primitives of each version of JAX that Partita runs on, so it is the same page on all of them.
 """
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownVariableType=false
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
+from importlib.util import find_spec
 
-from jax._src.interpreters.batching import fancy_primitive_batchers
 from jax.extend.core import Primitive
 
 from partita.compiler.define.by_call import DERIVED
-from partita.compiler.jax_private import lowerings, platform_lowerings, python_evaluation
+from partita.compiler.jax_private import (
+    FIRST_WITH,
+    FIRST_WITHOUT,
+    OLDEST,
+    Version,
+    fancy_primitive_batchers,
+    lowerings,
+    platform_lowerings,
+)
 from partita.compiler.ops.params import op_name
 from partita.compiler.ops.python_lowerings import written
 from partita.compiler.ops.tag import tag_p
@@ -48,8 +56,23 @@ class Row:
     fate: Fate
     why: str = ""
 
+    @property
+    def versions(self) -> str:
+        """The versions of JAX that have it."""
+        return versions(FIRST_WITH.get(self.primitive, OLDEST), FIRST_WITHOUT.get(self.primitive))
 
-# JAX modules with primitives that nothing else imports.
+
+def versions(first: Version, without: Version | None) -> str:
+    """The versions from `first` until the last one before `without`."""
+    last = without and (without[0], without[1] - 1)
+    return " ".join([spelled(first), *(() if last is None else ("only",) if last == first else ("to", spelled(last)))])
+
+
+def spelled(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+# JAX modules with primitives that nothing else imports; some are only in some versions.
 _REST = (
     "jax.experimental.buffer_callback",
     "jax.experimental.compute_on",
@@ -57,6 +80,7 @@ _REST = (
     "jax.experimental.fused",
     "jax.experimental.key_reuse._core",
     "jax.experimental.multihost_utils",
+    "jax.experimental.overlap",
     "jax.experimental.pallas",
     "jax.experimental.pallas.fuser",
     "jax.experimental.pallas.mosaic_gpu",
@@ -66,6 +90,7 @@ _REST = (
     "jax.experimental.scheduling_groups",
     "jax.experimental.shard_alike",
     "jax.experimental.sparse",
+    "jax.experimental.thunky",
     "jax.experimental.xla_metadata",
     "jax.nn",
     "jax.random",
@@ -76,12 +101,12 @@ _REST = (
 
 def primitives() -> dict[str, Primitive]:
     """Every JAX primitive that JAX can lower or evaluate, or that is public, by name."""
-    for name in (*_REST, "jax.extend.core.primitives"):
+    for name in (*filter(find_spec, _REST), "jax.extend.core.primitives"):
         import_module(name)
     tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
     lowered = set[Primitive]().union(*tables)
     # The tables of lowerings also have the primitives of other packages, including the user's.
-    found = {each.name: each for each, public in _held() if public or each in lowered or python_evaluation(each)}
+    found = {each.name: each for each, public in _held() if public or each in lowered or written(each)}
     return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
 
 
@@ -93,33 +118,36 @@ def _held() -> Iterator[tuple[Primitive, bool]]:
                 yield value, name == "jax.extend.core.primitives"
 
 
-def row(primitive: Primitive) -> Row | None:
-    """How a primitive is handled; None if it is not in the table."""
-    name = op_name(primitive.name)
+def row(primitive: str, known: Mapping[str, Primitive]) -> Row | None:
+    """How the primitive of this name is handled; None if it is not in the table. `known` are those of this JAX."""
+    name = op_name(primitive)
     if name in DERIVED:
-        return Row(primitive.name, Fate.DERIVED)
+        return Row(primitive, Fate.DERIVED)
     if name in definitions and name not in OPS_OF_OUR_OWN:
-        return Row(primitive.name, Fate.DEFINED)
+        return Row(primitive, Fate.DEFINED)
     if name in OPS and name not in definitions:
-        return Row(primitive.name, Fate.REGION)
-    if primitive.name in INLINED:
-        return Row(primitive.name, Fate.INLINED)
-    if primitive.name in EXPANDED:
-        return Row(primitive.name, Fate.EXPANDED)
-    if primitive.name in REASONS:
-        return Row(primitive.name, Fate.WHOLE, REASONS[primitive.name])
-    return None if written(primitive) is None else Row(primitive.name, Fate.EXPANDED)
+        return Row(primitive, Fate.REGION)
+    if primitive in INLINED:
+        return Row(primitive, Fate.INLINED)
+    if primitive in EXPANDED:
+        return Row(primitive, Fate.EXPANDED)
+    if primitive in REASONS:
+        return Row(primitive, Fate.WHOLE, REASONS[primitive])
+    # What another version of JAX has is in no other column if JAX writes it with other primitives there.
+    return None if primitive in known and written(known[primitive]) is None else Row(primitive, Fate.EXPANDED)
 
 
 def rows() -> list[Row]:
     """The table, by primitive. `unspoken` lists the primitives that it lacks."""
-    found = (row(primitive) for primitive in primitives().values())
+    known = primitives()
+    found = (row(name, known) for name in sorted({*known, *FIRST_WITH, *FIRST_WITHOUT}))
     return [each for each in found if each is not None]
 
 
 def unspoken() -> list[str]:
     """The JAX primitives that are in no column."""
-    return [name for name, primitive in primitives().items() if row(primitive) is None]
+    known = primitives()
+    return [name for name in known if row(name, known) is None]
 
 
 def maps(primitive: Primitive) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, cast
 
 from ....dialects.errors import Error
 from ....dialects.given import check_of, checked, taken
-from ...inputs.checks import block_of, flag_of, patterns_of
-from ...inputs.names import Patterns
-from ...plan.claims import Seed, having
+from ...inputs.checks import Axes, axes_of, block_of, flag_of, patterns_of
+from ...inputs.names import Patterns, as_patterns
+from ...plan.claims import Seed, having, wanted
+from ...plan.state import State
 from ..plan import Plan
 from .combinators import Composable
 
-Axes = str | Sequence[str]
 Dims = Patterns | Mapping[str, int]
 
 
@@ -41,8 +41,9 @@ class Tactic(Composable):
     known: ClassVar[dict[str, type[Tactic]]] = {}
     """The tactics by name; of two classes with the same name, the one defined last."""
 
-    def __init_subclass__(cls) -> None:
-        Tactic.known[cls.__name__] = cls
+    def __init_subclass__(cls, *, is_abstract: bool = False) -> None:
+        if not is_abstract:
+            Tactic.known[cls.__name__] = cls
         if "__call__" in vars(cls):
             cls.__call__ = checked(cls.__call__)
 
@@ -56,12 +57,18 @@ class Tactic(Composable):
     """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=["apply it to a plan: plan.apply(tactic)"])
+        """The claims that it makes on this plan."""
+        helps = ["a tactic that yields claims has a method `seeds(self, plan)`", "apply this one to a plan: plan.apply(tactic)"]
+        raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=helps)
 
     @checked
     def __call__(self, plan: Plan) -> Plan:
+        return self.placed(plan, self.holds)
+
+    def placed(self, plan: Plan, held: bool) -> Plan:
+        """The plan with the claims of the tactic, by which they are made again if an earlier one changes."""
         plan = self.split(plan)
-        return plan.place(list(self.seeds(plan)), repr(self), held=self.holds)
+        return plan.place(list(self.seeds(plan)), repr(self), held=held).by(cast("Callable[[State], State]", self))
 
     @checked
     def split(self, plan: Plan) -> Plan:
@@ -71,15 +78,50 @@ class Tactic(Composable):
         return having(plan, [axis for axis in axes if isinstance(axis, str)])
 
     def __repr__(self) -> str:
-        given = ((each.name, getattr(self, each.name), each.default) for each in fields(self))  # pyright: ignore
+        # The options that all strategies have come last.
+        own = cast("list[Field[object]]", sorted(fields(self), key=lambda each: each.kw_only))  # pyright: ignore
+        given = ((each.name, getattr(self, each.name), each.default) for each in own)
         shown = [f"{name}={value!r}" for name, value, default in given if value != default]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def tiles(plan: Plan, dims: Dims, default: int, axis: str, padded: bool, block: int | None = None) -> Iterator[Seed]:
-    """A seed for each value that a pattern matches, on the dim from the mapping, or on the default dim."""
-    table = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default)
+@dataclass(frozen=True, repr=False)
+class Strategy(Tactic, is_abstract=True):
+    """A kind of parallelism. `claims` yields what it finds to claim; two options are the same for all.
+
+    `values` restricts it to these values, as `pt.at` does: what it looks for, it looks for among them, and it claims no others.
+    A parameter stands for what is computed from it where a tactic claims that, and for itself inside of loops. With `padded`, a
+    dim that the axis does not divide is padded.
+    """
+
+    _: KW_ONLY
+    values: Patterns = ()
+    padded: bool = False
+
+    def claims(self, plan: Plan) -> Iterator[Seed]:
+        """The claims on this plan, to which the options are still to be applied."""
+        return super().seeds(plan)
+
+    def seeds(self, plan: Plan) -> Iterator[Seed]:
+        flag_of("padded", self.padded)
+        plan = self.restricted(plan)
+        for seed in wanted(plan, list(self.claims(plan)), repr(self)):
+            yield replace(seed, padded=True) if seed.dim is not None and self.pads(plan, seed) else seed
+
+    def restricted(self, plan: Plan) -> Plan:
+        """The plan in which patterns match only `values`."""
+        return replace(plan, source=plan.source.within(self.values)) if as_patterns(self.values) else plan
+
+    def pads(self, plan: Plan, seed: Seed) -> bool:
+        """Whether a claim may pad its dim."""
+        del plan, seed
+        return self.padded
+
+
+def tiles(plan: Plan, dims: Dims, default: int, axis: Axes, padded: bool = False, block: int | None = None) -> Iterator[Seed]:
+    """Seeds for each value that a pattern matches, on the dim from the mapping, or on the default dim; major to minor."""
+    table, pads = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default), flag_of("padded", padded)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():
-            at, pads = plan.dim_of(value, dim, name), flag_of("padded", padded)
-            yield Seed(value, at, axis, name, padded=pads, block=block_of(block, pads))
+            seed = Seed(value, plan.dim_of(value, dim, name), "", name, padded=pads, block=block_of(block, pads))
+            yield from seed.over(axes_of(axis), plan.mesh)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ....dialects.errors import Error
 from ....dialects.given import checked
@@ -161,7 +162,12 @@ class At(Composable):
         if made.source.program is not plan.source.program:
             title = f"`at` keeps the program, and {called(self.tactic)} rewrites it"
             raise Error(title, helps=[f"say where to rewrite: plan.rewrite(rule, at={self.shown})"])
-        new = [replace(action, text=f"at({self.shown}, {action.text})") for action in made.actions[len(plan.actions) :]]
+        new = [
+            replace(
+                action, text=f"at({self.shown}, {action.text})", redo=action.redo and At(self.values, cast(Step, action.redo))
+            )
+            for action in made.actions[len(plan.actions) :]
+        ]
         if not any(action.values or action.kind != "place" for action in new):
             raise Error(f"{called(self.tactic)} claims nothing at {self.shown}", helps=["name more values, or another tactic"])
         return replace(made, source=plan.source, actions=(*plan.actions, *new))

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ....dialects.errors import Error
-from ...inputs.checks import axes_of, flag_of
-from ...inputs.names import Patterns, as_patterns
+from ...inputs.checks import Axes, axes_of
+from ...inputs.names import Patterns, as_patterns, trees
 from ...plan.claims import Seed
-from ...plan.range_names import BATCH, FEWEST
+from ...plan.range_names import BATCH
 from ...plan.undone import in_parts
 from ..plan import Plan
-from .base import Axes, Tactic
+from .base import Strategy
 
 
 @dataclass(frozen=True, repr=False)
-class DataParallel(Tactic):
+class DataParallel(Strategy):
     """Tile the leading dim (or `dim`) of the inputs on one axis, or on several, major to minor.
 
     Without `inputs`, these are the arguments that lead with the range `batch` (`plan.ranges()`). For P parameters it costs
@@ -32,7 +32,6 @@ class DataParallel(Tactic):
     axis: Axes
     inputs: Patterns = ()
     dim: int = 0
-    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)
@@ -40,7 +39,7 @@ class DataParallel(Tactic):
             raise problem
         return placed
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         shape, axes = plan.source.shape, axes_of(self.axis)
         for axis in axes:
             plan.mesh.parts(axis)
@@ -48,36 +47,41 @@ class DataParallel(Tactic):
         if not any(map(shape, found.values())):
             names = ", ".join(f"`{name}`" for name in list(found)[:3])
             raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
-        for axis in axes:
-            for name, value in found.items():
-                if shape(value):
-                    dim = plan.dim_of(value, self.dim, name)
-                    yield Seed(value, dim, axis, name, blocks(plan, value, dim, axes), flag_of("padded", self.padded))
+        for name, value in found.items():
+            if shape(value):
+                dim = plan.dim_of(value, self.dim, name)
+                seed = Seed(value, dim, "", name, blocks(plan, value, dim, axes), is_batch=True)
+                yield from seed.over(axes, plan.mesh)
 
 
 def batches(plan: Plan) -> dict[str, int]:
     """The arguments that lead with the batch, by name. Raises Error if no range is the batch."""
-    root, of, shape = plan.range_roots.get(BATCH), plan.source.classes.of, plan.source.program.shape
-    arguments = plan.source.addresses.arguments
-    found = {name: value for name, value in arguments.items() if shape(value) and of(value, 0) == root}
-    if root is None or not found:
-        title = f"`DataParallel` finds no batch: {disagreement(plan)}"
-        raise Error(title, helps=['name them: inputs="batch/*"', 'or name their range: plan.name("x", 0, "batch")'])
-    return found
+    named, source = plan.range_roots.get(BATCH), plan.source
+    roots = source.batches if named is None else {named}
+    arguments, shape = source.addresses.arguments, source.program.shape
+    if found := {name: value for name, value in arguments.items() if shape(value) and source.classes.of(value, 0) in roots}:
+        return found
+    if roots and source.addresses.chosen:
+        helps = ["name the inputs among them that it tiles: inputs=..."]
+        raise Error("`DataParallel` finds no input that leads with the batch among these values", helps=helps)
+    raise no_batch(plan)
 
 
-def disagreement(plan: Plan) -> str:
-    """Which inputs do not lead with the same range."""
-    of, program = plan.source.classes.of, plan.source.program
-    given = {name: v for name, v in plan.source.addresses.arguments.items() if name not in plan.successors and program.shape(v)}
-    integers = {name: value for name, value in given.items() if "int" in program.types[value].dtype}
-    given = integers or (given if len(plan.successors) >= FEWEST else {})
-    first: dict[int, str] = {}
-    for name, value in given.items():
-        if program.is_read(value) and value not in plan.source.keys:
-            first.setdefault(of(value, 0), f"`{name}` {list(program.shape(value))}")
-    shown = " and ".join(list(first.values())[:2])
-    return f"{shown} do not lead with the same range" if len(first) > 1 else "the inputs do not all lead with the same range"
+def no_batch(plan: Plan) -> Error:
+    """The error for inputs that do not say what the batch is: the ranges with which they lead, or the arguments there are."""
+    source, names = plan.source, plan.source.addresses.names
+    first = {source.classes.of(value, 0): value for value in reversed(source.inputs.values)}
+    title = "`DataParallel` finds no batch"
+    if not first:
+        helps = [f"name the inputs that lead with it, inputs=...: the arguments are {trees(plan.arguments())}"]
+        return Error(f"{title}: nothing says which arguments are inputs", helps=helps)
+    several = [names[value] for value in sorted(first.values())]
+    shown = " and ".join(f"`{names[value]}` {list(source.program.shape(value))}" for value in sorted(first.values())[:2])
+    helps = [
+        f'name one input of each range that it tiles: inputs="{several[0]}", or inputs={several!r}',
+        f'or name the range that is the batch: plan.name("{several[0]}", 0, "batch")',
+    ]
+    return Error(f"{title}: {shown} do not lead with the same range", helps=helps)
 
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:

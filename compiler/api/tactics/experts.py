@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialects.errors import Error
-from ...inputs.checks import axis_of, flag_of
+from ...inputs.checks import axis_of
 from ...plan.claims import Seed
 from ...plan.products import Passes
 from ..plan import Plan
-from .base import Dims, Tactic, tiles
+from .base import Dims, Strategy, tiles
 
 
 @dataclass(frozen=True, repr=False)
-class ExpertParallel(Tactic):
+class ExpertParallel(Strategy):
     """Tile the experts over an axis that also tiles the tokens: tokens travel to their experts, and back (arXiv 2006.16668).
 
     `experts` are the parameters whose leading dim is the experts; a mapping from pattern to dim overrides this. Without it they
@@ -32,13 +32,12 @@ class ExpertParallel(Tactic):
 
     axis: str
     experts: Dims = ()
-    padded: bool = False
     holds: ClassVar[bool] = True
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         plan.mesh.parts(axis_of(self.axis))
         if self.experts:
-            yield from tiles(plan, self.experts, 0, self.axis, self.padded)
+            yield from tiles(plan, self.experts, 0, self.axis)
             return
         spots, names = Passes(plan).shared(), plan.source.addresses.names
         if not spots:
@@ -46,7 +45,7 @@ class ExpertParallel(Tactic):
             helps = ['say which parameters lead with them: experts="**/experts"']
             raise Error("`ExpertParallel` finds no experts", notes=notes, helps=helps)
         for value, dim in spots:
-            yield Seed(value, dim, self.axis, names[value], padded=flag_of("padded", self.padded))
+            yield Seed(value, dim, self.axis, names[value])
 
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)
@@ -60,6 +59,6 @@ class ExpertParallel(Tactic):
         claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):
-            by = plan.actions[next(iter(before))].text
+            by = plan.actions[next(iter(before))].said
             title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
             raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])

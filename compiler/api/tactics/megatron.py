@@ -12,11 +12,11 @@ from ...plan.pairs import Pair, pairs
 from ...plan.undone import unpaired
 from ...views.listing import Listing
 from ..plan import Plan
-from .base import Dims, Tactic, tiles
+from .base import Dims, Strategy, tiles
 
 
 @dataclass(frozen=True, repr=False)
-class Megatron(Tactic):
+class Megatron(Strategy):
     """Tensor parallelism: column and row tiling of weights, found from structure or by patterns (arXiv 1909.08053).
 
     Without patterns, it finds every pair of products: parameters that make a range, parameters that sum over it, and between
@@ -39,11 +39,10 @@ class Megatron(Tactic):
     axis: str
     column: Dims = ()
     row: Dims = ()
-    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)
-        columns, rows = (self.weights(plan, given) for given in (self.column, self.row))
+        columns, rows = (self.weights(self.restricted(plan), given) for given in (self.column, self.row))
         if problem := unpaired(placed, columns, rows, self.axis):
             raise problem
         return placed
@@ -57,16 +56,16 @@ class Megatron(Tactic):
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
         return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         if not self.column and not self.row:
             yield from self.found(plan)
         for given, dim in ((self.column, -1), (self.row, -2)):
             if given:
-                yield from tiles(plan, given, dim, self.axis, self.padded)
+                yield from tiles(plan, given, dim, self.axis)
 
     def found(self, plan: Plan) -> Iterator[Seed]:
         """The parameters of all pairs. Raises Error if there is none."""
-        listing, names, padded = self.pairs(plan), plan.source.addresses.names, flag_of("padded", self.padded)
+        listing, names = self.pairs(plan), plan.source.addresses.names
         weights = dict.fromkeys(weight for pair in listing for weight in pair.weights)
         if not weights and plan.mesh[self.axis] > 1:
             # Those first that an op refuses.
@@ -78,4 +77,4 @@ class Megatron(Tactic):
             helps.append('name the weights: column="**/w1", row="**/w2"')
             raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)
         for value, dim in weights:
-            yield Seed(value, dim, self.axis, names[value], padded=padded)
+            yield Seed(value, dim, self.axis, names[value])

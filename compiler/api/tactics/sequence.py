@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ....dialects.english import counted
 from ....dialects.errors import Error
 from ...inputs.checks import axis_of
 from ...inputs.names import Patterns, as_patterns
+from ...plan.addresses import BORDERS
 from ...plan.claims import Seed
 from ...plan.keys import keys
-from ...plan.products import BORDERS, Passes
+from ...plan.products import Passes
 from ...plan.range_names import LENGTH
-from ...plan.stream import stream
+from ...plan.stream import kind, stream
 from ..plan import Plan
-from .base import Tactic
+from .base import Strategy
 
 
 @dataclass(frozen=True, repr=False)
-class SequenceParallel(Tactic):
+class SequenceParallel(Strategy):
     """Tile the activations between Megatron's parts on the same axis, along the positions (arXiv 2205.05198).
 
     Apply it after `Megatron`. What its sums add up to is tiled, forward and backward, and what follows from it: norms, dropout
@@ -26,8 +28,9 @@ class SequenceParallel(Tactic):
     comes before each part: for L layers `4·L` of each instead of `4·L` all_reduces. Where the backward pass reads what a loop
     has stored, or what it computes again, it gathers that again: `6·L` all_gathers.
 
-    `dim` is a number or the name of a range; without it, the range `length`, or dim 1. With `dim=-1` the width is tiled.
-    `values` names the values to be tiled, such as tags, instead of those that are found.
+    `dim` is a number or the name of a range; without it, the range `length`, or dim 1. With `dim=-1` the width is tiled. An
+    encoder and a decoder have each their own positions. `values` names parameters, and what their products add up to is tiled;
+    or it names computed values and inputs, such as tags, which are then tiled themselves.
 
     Raises Error if no sum over the axis is found, and for a dim that the axis does not divide.
 
@@ -35,37 +38,49 @@ class SequenceParallel(Tactic):
     """
 
     axis: str
-    values: Patterns = ()
     dim: int | str | None = None
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         names, axis = plan.source.addresses.names, axis_of(self.axis)
-        if as_patterns(self.values):
-            found = plan.source.addresses.find(self.values)
-        else:
-            found = {names[value]: value for value in stream(plan, axis)}
+        named = {value: name for name, value in plan.source.addresses.chosen.items() if is_stream(plan, value)}
+        found = dict.fromkeys(named, ()) or stream(plan, axis)
         if not found and plan.mesh[axis] > 1:
             helps = [f'apply it after the tactic that places the weights: pt.Megatron("{axis}")', 'or name values: values="x"']
             raise Error(f"`SequenceParallel` finds no sums over `{axis}` of what weights make", helps=helps)
-        if not found:
-            return
-        root = self.root(plan, *next(iter(found.items())))
-        for name, value in found.items():
-            yield Seed(value, with_class(plan, value, root, name), axis, name)
+        roots = self.roots(plan, [*found], is_named=bool(named))
+        for value, of in found.items():
+            dims = [dim for dim, root in enumerate(classes(plan, value)) if root in roots.get(kind(plan, value), ())]
+            yield from (Seed(value, dim, axis, named.get(value, names[value]), of=of) for dim in dims[:1])
 
-    def root(self, plan: Plan, name: str, value: int) -> int:
-        """The class of the dim that is tiled, by the first of the values."""
-        known = plan.range_roots.get(LENGTH, -1)
-        if self.dim is None and known in classes(plan, value):
-            return known
-        if self.dim is None and len(plan.source.shape(value)) < 3:
-            title = f"`{name}` has no dim of positions: its shape is {list(plan.source.shape(value))}"
-            raise Error(title, helps=["say which dim is tiled: dim=0"])
-        return plan.source.classes.of(value, plan.dim_of(value, 1 if self.dim is None else self.dim, name))
+    def roots(self, plan: Plan, values: Sequence[int], is_named: bool) -> dict[frozenset[int], set[int]]:
+        """The classes of the dims that are tiled, for each kind of value: those of the values before it, if it has them.
+
+        Raises Error for a named value that has no positions, and if none has.
+        """
+        known, found, names = plan.range_roots.get(LENGTH, -1), dict[frozenset[int], set[int]](), plan.source.addresses.names
+        problems: list[Error] = []
+        for value in values:
+            its, before = classes(plan, value), set[int]().union(*found.values())
+            if (of := kind(plan, value)) in found:
+                continue
+            if shared := before.intersection(its):
+                found[of] = shared
+            elif self.dim is None and known in its:
+                found[of] = {known}
+            elif self.dim is None and len(its) < 3:
+                title = f"`{names[value]}` has no dim of positions: its shape is {list(plan.source.shape(value))}"
+                problems.append(Error(title, helps=["say which dim is tiled: dim=0"]))
+            else:
+                found[of] = {
+                    plan.source.classes.of(value, plan.dim_of(value, 1 if self.dim is None else self.dim, names[value]))
+                }
+        if problems and (is_named or not found):
+            raise problems[0]
+        return found
 
 
 @dataclass(frozen=True, repr=False)
-class ContextParallel(Tactic):
+class ContextParallel(Strategy):
     """Tile the positions of everything on an axis; attention gathers keys and values (arXiv 2407.21783, section 3.3.2).
 
     Every op works on its own positions. Where attention reads all of them, the keys and values are gathered, and the gradients
@@ -84,12 +99,13 @@ class ContextParallel(Tactic):
     inputs: Patterns = ()
     dim: int | str = LENGTH
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         axis, names = axis_of(self.axis), plan.source.addresses.names
         plan.mesh.parts(axis)
         named = self.named(plan)
         for name, value in named.items():
-            for each, dim in divisible(plan, value, plan.dim_of(value, self.dim, name), axis):
+            at = plan.dim_of(value, self.dim, name)
+            for each, dim in [(value, at)] if self.padded else divisible(plan, value, at, axis):
                 yield Seed(each, dim, axis, names[each])
         roots = dict.fromkeys(
             plan.source.classes.of(value, plan.dim_of(value, self.dim, name)) for name, value in named.items()
@@ -114,13 +130,9 @@ def classes(plan: Plan, value: int) -> list[int]:
     return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
 
 
-def with_class(plan: Plan, value: int, root: int, name: str) -> int:
-    """The dim of a value that has the class. Raises Error if none has."""
-    found = classes(plan, value)
-    if root not in found:
-        title = f"no dim of `{name}` has the range that is tiled: its shape is {list(plan.source.shape(value))}"
-        raise Error(title, helps=["name the values that have it: values=..."])
-    return found.index(root)
+def is_stream(plan: Plan, value: int) -> bool:
+    """Whether a value may be tiled itself: it is computed, or an input. A parameter stands for what its products make."""
+    return plan.source.program.producer[value] >= 0 or value in Passes(plan).inputs
 
 
 def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, int]]:
@@ -136,7 +148,13 @@ def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, in
             spots = ((part, classes(plan, part).index(root)) for part in parts if root in classes(plan, part))
             ahead += [spot for spot in spots if spot not in ahead]
     if not found:
-        title = f"`{plan.source.addresses.names[value]}` has {program.shape(value)[dim]} positions, which do not divide"
+        title = (
+            f"`{plan.source.addresses.names[value]}` has {counted(program.shape(value)[dim], 'position')}, which do not divide"
+        )
         notes = ["nor do the parts of it that the program reads"]
-        raise Error(f"{title} over `{axis}` ({size} devices)", notes=notes, helps=[f"pad the sequence to a multiple of {size}"])
+        raise Error(
+            f"{title} over `{axis}` ({size} devices)",
+            notes=notes,
+            helps=[f"pad the sequence to a multiple of {size}", "or have it padded: padded=True"],
+        )
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....dialects.errors import Error
-from ...inputs.checks import dims_given, flag_of
+from ...inputs.checks import Axes, axes_of, dims_given, flag_of
 from ...inputs.names import Patterns
 from ...plan.claims import Seed
 from ..plan import Plan
@@ -18,7 +18,7 @@ from .base import Tactic, tiles
 
 @dataclass(frozen=True, repr=False)
 class Tile(Tactic):
-    """Tile dims of values on an axis, and propagate. `values` maps each pattern to its dim.
+    """Tile dims of values on an axis, or on several, major to minor, and propagate. `values` maps each pattern to its dim.
 
     With `held`, the claims propagate only through ops in which every array has the dim; the other ops are left to later
     tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two. With `padded`, a dim that the
@@ -29,7 +29,7 @@ class Tile(Tactic):
     """
 
     values: Mapping[str, int]
-    axis: str
+    axis: Axes
     held: bool = False
     padded: bool = False
     block: int | None = None
@@ -41,8 +41,7 @@ class Tile(Tactic):
         super().__post_init__()
 
     def __call__(self, plan: Plan) -> Plan:
-        plan = self.split(plan)
-        return plan.place(list(self.seeds(plan)), repr(self), held=flag_of("held", self.held))
+        return self.placed(plan, flag_of("held", self.held))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.values:
@@ -61,29 +60,30 @@ class TileRange(Tactic):
     """
 
     range: str
-    axis: str
+    axis: Axes
     padded: bool = False
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         roots, of, pads = plan.ranges_named(self.range), plan.source.classes.of, flag_of("padded", self.padded)
         for name, value in plan.source.addresses.arguments.items():
             if any(of(value, dim) in roots for dim in range(len(plan.source.program.shape(value)))):
-                yield Seed(value, plan.dim_of(value, self.range, name), self.axis, name, padded=pads)
+                seed = Seed(value, plan.dim_of(value, self.range, name), "", name, padded=pads)
+                yield from seed.over(axes_of(self.axis), plan.mesh)
 
 
 @dataclass(frozen=True, repr=False)
 class Replicate(Tactic):
-    """Keep values replicated along an axis; propagation does not cross them.
+    """Keep values replicated along an axis, or along several; propagation does not cross them.
 
     Replicate("params/embedding", "data"):   embedding stays f32[512, 64] whatever layout its uses want
     """
 
     values: Patterns
-    axis: str
+    axis: Axes
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         for name, value in plan.source.addresses.find(self.values).items():
-            yield Seed(value, None, self.axis, name)
+            yield from (Seed(value, None, axis, name) for axis in axes_of(self.axis))
 
 
 @dataclass(frozen=True, repr=False)

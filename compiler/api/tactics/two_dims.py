@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...inputs.names import Patterns
 from ..plan import Plan
-from .base import Tactic
+from .base import Strategy
 from .data import DataParallel
 from .megatron import Megatron
 from .sequence import SequenceParallel
@@ -14,7 +14,7 @@ from .zero import FSDP
 
 
 @dataclass(frozen=True, repr=False)
-class Tensor2D(Tactic):
+class Tensor2D(Strategy):
     """Weights over both axes, activations too: batch over one, width over the other (GSPMD, arXiv 2105.04663, section 5.1).
 
     It applies four tactics, which the trace shows: `DataParallel(data)`, `Megatron(model)`, `SequenceParallel(model, dim=-1)`,
@@ -22,6 +22,8 @@ class Tensor2D(Tactic):
     over `model` before each part; sums are scattered. For L layers of attention and a perceptron, over `model`: `4·L`
     all_gathers and `4·L` reduce_scatters, and an all_reduce for each sum over the width, as in norms; over `data` those of
     `FSDP`.
+
+    `values` names the parameters, `inputs` the batch.
 
     Vocabulary parallelism does not go with it: the width of the table is on `model`.
 
@@ -35,8 +37,8 @@ class Tensor2D(Tactic):
 
     def __call__(self, plan: Plan) -> Plan:
         return plan.apply(
-            DataParallel(self.data, self.inputs),
-            Megatron(self.model),
-            SequenceParallel(self.model, dim=-1),
-            FSDP(self.data, smallest=self.smallest),
+            DataParallel(self.data, self.inputs, padded=self.padded),
+            Megatron(self.model, values=self.values, padded=self.padded),
+            SequenceParallel(self.model, dim=-1, values=self.values, padded=self.padded),
+            FSDP(self.data, smallest=self.smallest, values=self.values, padded=self.padded),
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ....dialects.errors import Error
-from ...inputs.checks import axis_of, flag_of
+from ...inputs.checks import axis_of
 from ...plan.claims import Seed
 from ...plan.vocabulary import vocabulary
 from ..plan import Plan
-from .base import Dims, Tactic, tiles
+from .base import Dims, Strategy, tiles
 
 
 @dataclass(frozen=True, repr=False)
-class VocabularyParallel(Tactic):
+class VocabularyParallel(Strategy):
     """Tile the vocabulary of embedding, logits and loss on an axis (arXiv 1909.08053, section 3).
 
     A device looks up the rows that it holds, and one all_reduce of `[batch, length, width]` adds the results. It makes the
@@ -34,23 +34,25 @@ class VocabularyParallel(Tactic):
     axis: str
     embedding: Dims = ()
     head: Dims = ()
-    padded: bool = True
+    padded: bool = field(default=True, kw_only=True)
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
-        padded = flag_of("padded", self.padded)
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         plan.mesh.parts(axis_of(self.axis))
         for given, dim in ((self.embedding, 0), (self.head, -1)):
             if given:
-                yield from tiles(plan, given, dim, self.axis, padded)
+                yield from tiles(plan, given, dim, self.axis)
         if not self.embedding and not self.head:
-            yield from self.found(plan, padded)
+            yield from self.found(plan)
 
-    def found(self, plan: Plan, padded: bool) -> Iterator[Seed]:
+    def found(self, plan: Plan) -> Iterator[Seed]:
         spots, names = vocabulary(plan), plan.source.addresses.names
         if not spots:
             notes = ["a table is a parameter of which an input looks up rows"]
             helps = ['name the parameters: embedding="params/embed", head={"params/head": 1}']
             raise Error("`VocabularyParallel` finds no table of a vocabulary", notes=notes, helps=helps)
         for value, dim in spots:
-            divides = plan.source.shape(value)[dim] % plan.mesh[axis_of(self.axis)] == 0
-            yield Seed(value, dim, self.axis, names[value], padded=padded and not divides)
+            yield Seed(value, dim, self.axis, names[value])
+
+    def pads(self, plan: Plan, seed: Seed) -> bool:
+        """Only a vocabulary that does not divide: what follows from the others is not padded either."""
+        return self.padded and seed.dim is not None and plan.source.shape(seed.value)[seed.dim] % plan.mesh[self.axis] != 0

@@ -6,18 +6,20 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ....dialects.english import counted
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
-from ...inputs.checks import axes_of, axis_of, flag_of, shown
+from ...inputs.checks import Axes, axes_of, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts
 from ...plan.claims import Seed
+from ...plan.conflicts import open_keys
 from ...plan.succession import mistaken
 from ..plan import Plan
-from .base import Axes, Tactic
+from .base import Strategy
 
 
 @dataclass(frozen=True, repr=False)
-class ZeRO(Tactic):
+class ZeRO(Strategy):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
     Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. With `padded`, if
@@ -33,16 +35,26 @@ class ZeRO(Tactic):
     params: Patterns
     optimizer: Patterns = ()
     results: Patterns = ()
-    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
-        if isinstance(self.axis, str):
-            return super().__call__(plan)
-        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        self.check_stage()
+        if not isinstance(self.axis, str):
+            return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        return super().__call__(plan)
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
-        if self.stage not in (1, 2, 3):
-            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {self.stage!r}", helps=["stage 3 shards the parameters too"])
+    def check_stage(self) -> None:
+        """Raises Error for what is no stage."""
+        stage: object = self.stage
+        if isinstance(stage, str):
+            helps = [f"write pt.ZeRO({shown(self.axis)}, {stage!r}, ...)"]
+            raise Error(
+                f"`ZeRO` takes the stage first, then the axis, got ZeRO({stage!r}, {shown(self.axis)}, ...)", helps=helps
+            )
+        if stage not in (1, 2, 3):
+            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {shown(stage)}", helps=["stage 3 shards the parameters too"])
+
+    def claims(self, plan: Plan) -> Iterator[Seed]:
+        self.check_stage()
         axis = axis_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
@@ -87,7 +99,7 @@ class ZeRO(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
-class FSDP(Tactic):
+class FSDP(Strategy):
     """Shard everything that is stored from call to call over an axis: ZeRO-3, with its values found (arXiv 2304.11277).
 
     These are the arguments that a result replaces in the next call (`plan.successors`): parameters and the optimizer's state.
@@ -99,22 +111,24 @@ class FSDP(Tactic):
     layers, stay replicated: they are not worth a collective of their own. With `smallest`, those of fewer elements do instead,
     in each layer of a stack. `values` names the values.
 
-    Raises Error if the program has no such arguments, or if none of them can be tiled.
+    Raises Error if the program has no such arguments, if none of them can be tiled, and if conflicts are left because no batch
+    is on the axis.
 
         FSDP("data"):   params/w, opt/m/w, opt/v/w: f32[512, 64] --> f32[data*64, 64], w gathered at each use
     """
 
     axis: Axes
-    values: Patterns = ()
     smallest: int | None = None
-    padded: bool = False
 
     def __call__(self, plan: Plan) -> Plan:
-        if isinstance(self.axis, str):
-            return super().__call__(plan)
-        return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        if not isinstance(self.axis, str):
+            return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
+        placed = super().__call__(plan)
+        if problem := without_a_batch(plan, placed, self.axis):
+            raise problem
+        return placed
 
-    def seeds(self, plan: Plan) -> Iterator[Seed]:
+    def claims(self, plan: Plan) -> Iterator[Seed]:
         axis = axis_of(self.axis)
         found = {name: value for name, value in self.stored(plan).items() if self.is_large(plan, value)}
         yield from shards(plan, found, axis, self.padded, "FSDP")
@@ -136,18 +150,31 @@ class FSDP(Tactic):
 
     def stored(self, plan: Plan) -> dict[str, int]:
         """What is stored from call to call, by name. Raises Error if nothing is."""
-        if as_patterns(self.values):
-            return plan.source.addresses.inputs(self.values)
         arguments = plan.source.addresses.arguments
+        if chosen := plan.source.addresses.chosen:
+            return {name: value for name, value in chosen.items() if name in arguments}
         if found := {name: value for name, value in arguments.items() if name in plan.successors}:
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
 
 
+def without_a_batch(before: Plan, after: Plan, axis: str) -> Error | None:
+    """The error for conflicts on an axis that no op used before: nothing says yet that the axis is for the batch."""
+    parts = after.mesh.parts(axis)
+    if any(any(table.nodes) for part, table in before.table.axes.items() if part in (axis, *parts)):
+        return None
+    found = [key for key in open_keys(after) if key[2] in parts]
+    if not found:
+        return None
+    title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
+    notes = ["what is stored in parts is gathered for its uses if these use the axis already, for the batch"]
+    helps = [f'apply DataParallel first: plan.apply(pt.DataParallel("{axis}"), pt.FSDP("{axis}"))']
+    return Error(title, notes=notes, helps=helps)
+
+
 def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
     """A seed for each value that has a free dim. Raises Error if none has one, and none is tiled on the axis already."""
-    padded = flag_of("padded", padded)
     dims = {name: free_dim(plan, value, axis, padded) for name, value in values.items()}
     if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in values.values()):
         shapes = ", ".join(f"`{name}` {list(plan.source.shape(value))}" for name, value in list(values.items())[:4])
@@ -156,7 +183,7 @@ def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tacti
         raise Error(f"`{tactic}` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
     for name, dim in dims.items():
         if dim is not None:
-            yield Seed(values[name], dim, axis, name, padded=padded)
+            yield Seed(values[name], dim, axis, name)
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:

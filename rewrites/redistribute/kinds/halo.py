@@ -13,10 +13,10 @@ Rows outside of the range are zeros.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import groupby, pairwise, product
+from itertools import groupby, pairwise
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -53,10 +53,6 @@ class Hop(NamedTuple):
     @property
     def receivers(self) -> tuple[int, ...]:
         return tuple(receiver for _, receiver in self.pairs)
-
-    def fits(self, other: Hop) -> bool:
-        """Whether one permute can move the pieces of both."""
-        return not set(self.senders) & set(other.senders) and not set(self.receivers) & set(other.receivers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,21 +134,42 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     # What a device owns of a tiling that begins elsewhere ends before its block does.
     short, alike = max(0, -have.after), are_alike(have, want)
     found: dict[tuple[int, bool, int], list[tuple[int, int, int, int]]] = {}
-    # Blocks in turn: where those of a round begin, and where a device keeps its own.
-    turns = [(n * have.span, n * have.stride) for n in range(extent // have.span)] if have.is_in_turn(extent) else [(0, 0)]
-    for i, j, (turn, kept) in product(range(want.size), range(have.size), turns):
+    in_turn = have.is_in_turn(extent)
+    for i in range(want.size):
         begin, end = want.start(i), min(want.start(i) + want.width, extent)
-        own, its = ((turn + have.start(device), turn + have.start(device) + have.width) for device in (i, j))
         if alike:
             begin = max(begin, 0)
-        if i != j and alike and have.stride > 0 and len(turns) == 1:
-            first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
-            its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
-        begin, end = max(begin, its[0]), min(end, its[1])
-        if max(begin, 0) < end and (i == j or begin < own[0] or end > own[1]):
-            by = turn + have.start(j) - kept - want.start(i) if alike else j - i
-            found.setdefault((by, i != j, turn), []).append((begin - want.start(i), end - want.start(i), j, i))
+        for turn, j in _near(have, extent, begin, end):
+            own, its = ((turn + have.start(device), turn + have.start(device) + have.width) for device in (i, j))
+            if i != j and alike and have.stride > 0 and not in_turn:
+                first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
+                its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
+            rows = max(begin, its[0]), min(end, its[1])
+            if max(rows[0], 0) < rows[1] and (i == j or rows[0] < own[0] or rows[1] > own[1]):
+                # Blocks in turn: a device keeps its own one behind another.
+                kept = turn // have.span * have.stride
+                by = turn + have.start(j) - kept - want.start(i) if alike else j - i
+                found.setdefault((by, i != j, turn), []).append((rows[0] - want.start(i), rows[1] - want.start(i), j, i))
     return tuple(_hop(moves, by, parts, alike) for (by, moves, _), parts in sorted(found.items()))
+
+
+def _near(have: Factor, extent: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The devices that may have rows of `[begin, end)`, each with the first row of its round if blocks go in turn.
+
+    The last one is always among them, because it may have more rows than the others.
+    """
+    stride, last = have.stride, have.size - 1
+    # Where what a device owns and what it holds begin at the earliest and end at the latest, from where its block begins.
+    least, most = min(0, -have.before, have.after), stride + have.after
+    turns = range(max(0, begin) // have.span, -(-end // have.span)) if have.is_in_turn(extent) else range(1)
+    for turn in (number * have.span for number in turns):
+        # A device is as many strides away; with a negative stride, the latest rows are on the first devices.
+        bounds = begin - turn - most, end - turn - least
+        low, high = bounds if stride > 0 else bounds[::-1]
+        devices = range(max(0, low // stride + 1), min(last, -(-high // stride) - 1) + 1)
+        yield from ((turn, device) for device in devices)
+        if last not in devices:
+            yield turn, last
 
 
 def are_alike(have: Factor, want: Factor) -> bool:
@@ -181,14 +198,17 @@ def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ..
 
 
 def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    found: list[list[tuple[int, Hop]]] = []
+    """Each piece in the first permute in which its devices neither send nor receive another one."""
+    found: list[tuple[list[tuple[int, Hop]], set[int], set[int]]] = []
     for part in parts:
-        fitting = (each for each in found if all(part[1].fits(hop) for _, hop in each))
-        if (first := next(fitting, None)) is not None:
-            first.append(part)
-        else:
-            found.append([part])
-    return tuple(map(tuple, found))
+        senders, receivers = part[1].senders, part[1].receivers
+        fitting = (each for each in found if each[1].isdisjoint(senders) and each[2].isdisjoint(receivers))
+        if (first := next(fitting, None)) is None:
+            found.append(first := ([], set(), set()))
+        first[0].append(part)
+        first[1].update(senders)
+        first[2].update(receivers)
+    return tuple(tuple(each) for each, *_ in found)
 
 
 class _Here:

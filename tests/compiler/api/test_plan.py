@@ -230,9 +230,10 @@ def test_collectives_sum_to_the_bytes_and_the_counts(training: Plan) -> None:
     plan = training.apply(BATCH, MEGATRON, ZERO)
     found = plan.collectives()
     assert sum(each.bytes * each.times for each in found) == plan.bytes_per_device()
+    assert sum(each.total_bytes for each in found) == plan.bytes_per_device()
     for kind, count in plan.counts().items():
         assert sum(each.times for each in found if each.kind == kind) == count
-    assert {each.tactic for each in found} == {repr(tactic) for tactic in (BATCH, MEGATRON, ZERO)}
+    assert {cause.tactic for each in found for cause in each.causes} == {repr(tactic) for tactic in (BATCH, MEGATRON, ZERO)}
     assert all(each.source is not None for each in found)
 
 

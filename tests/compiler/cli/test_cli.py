@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from partita.compiler.api.plan import Plan
 from partita.compiler.cli.main import LOWERED, main
+from partita.compiler.inputs import lines
 from partita.compiler.views.listing import Table
 from partita.compiler.views.view import rendered
 
@@ -23,6 +25,9 @@ def chain(x, w1, w2):
 
 def nothing():
     return {}
+
+def wrong():
+    return pt.plan(chain, pt.Mesh(data=4), *[jax.ShapeDtypeStruct((2, 3), "float32")] * 3)
 
 def made():
     shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in [(256, 8), (8, 16), (16, 8)]]
@@ -108,7 +113,7 @@ def test_rules_without_a_name_prints_them_all(run: Run):
         (["show", "mlp.py:chain", "512,256", *MESH], "expected a shape, got `512,256`", "f32[512,256]"),
         (["explain", "mlp.py:made", "w1"], "`explain` needs the name of a value", "--value w1"),
         (["show", "mlp.py:chian"], "`mlp.py` has no function `chian`", "did you mean `chain`"),
-        (["show", "mlp.py:xyz"], "`mlp.py` has no function `xyz`", "its functions: `chain`, `nothing`, `made`"),
+        (["show", "mlp.py:xyz"], "`mlp.py` has no function `xyz`", "its functions: `chain`, `nothing`, `wrong`"),
         (["show", "mlp.py:chain"], "`mlp.py:chain` cannot be called with 0 shapes", "(x, w1, w2)"),
         (["show", "mlp.py:chain", *SHAPES], "`mlp.py:chain` is given shapes but no mesh", "--mesh data=4,model=2"),
         (["show", "mlp.py:nothing"], "`mlp.py:nothing` returned dict, expected a plan", "give --mesh"),
@@ -123,3 +128,41 @@ def test_a_wrong_call_ends_with_an_error_of_ours(run: Run, arguments: list[str],
     assert result.stderr.startswith("error: ")
     assert title in result.stderr
     assert help in result.stderr
+
+
+def test_what_the_program_raises_is_an_error_at_its_line(run: Run) -> None:
+    result = run("show", "mlp.py:chain", "f32[8,4]", "f32[3,5]", "f32[5,2]", *MESH)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: your program raised TypeError: dot_general requires contracting dimensions")
+    assert "mlp.py:6:13\n" in result.stderr and "     ^^^^^^\n" in result.stderr
+    assert "note: the shapes were f32[8,4], f32[3,5], f32[5,2]" in result.stderr
+
+
+def test_the_calls_on_the_way_to_it_are_named(run: Run) -> None:
+    result = run("show", "mlp.py:wrong")
+    assert result.stderr.startswith("error: your program raised TypeError: ")
+    assert "note: called from mlp.py:12 in wrong" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [
+        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'", 1),
+        ("x = 1\ndef f(x:\n    return x", "SyntaxError: '(' was never closed", 2),
+        ("raise ValueError", "ValueError\n", 1),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_an_error_at_its_line(run: Run, text: str, said: str, line: int) -> None:
+    Path("broken.py").write_text(text)
+    for arguments in (["show", "broken.py:f"], ["rules", "broken.py"]):
+        result = run(*arguments)
+        assert f"error: your program raised {said}" in result.stderr and f"broken.py:{line}:" in result.stderr
+
+
+def test_what_partita_raises_is_no_error_of_the_program(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside: dict[str, Callable[..., object]] = {}
+    code = "def broken(*_):\n    raise KeyError('inside')"
+    exec(compile(code, str(Path(lines.__file__).with_name("broken.py")), "exec"), inside)
+    monkeypatch.setattr(Plan, "tile", inside["broken"])
+    with pytest.raises(KeyError, match="inside"):
+        run("show", "mlp.py:made")

@@ -30,8 +30,11 @@ def primitive(name: str, function: Callable[[Any], Any], known: bool) -> Any:
     return made
 
 
+NAMES = "neg mul sort copy stack while call pvary psum axis_index log2 relayout polynomial checkpoint".split()
+
+
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("name", ["neg", "mul", "sort", "copy", "stack", "while", "call", "pvary", "psum", "axis_index"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_primitive_with_the_name_of_one_of_jaxs_is_not_that_one(name: str, known: bool):
     own = primitive(name, lambda x: x * 10, known)
     plan = pt.plan(lambda x: (own.bind(x), -x), MESH, X).tile("x", 0, "data")

@@ -274,7 +274,7 @@ def test_json_holds_nodes_and_edges() -> None:
         "operands": ["%5"],
         "results": [{"value": "%6", "type": "f32[data*64, 8]", "bytes": 2048}],
         "bytes": 2048,
-        "collectives": [{"kind": "all_reduce", "axes": ["model"], "bytes": 2048, "times": 1}],
+        "collectives": [{"kind": "all_reduce", "axes": ["model"], "bytes": 2048, "times": 1, "total_bytes": 2048}],
     }
     assert found["edges"][5] == {"from": 5, "to": 6, "value": "%5", "type": "f32[data*64, 8]{+model}", "bytes": 2048}
     assert len(found["edges"]) == len(graph.edges)
@@ -309,7 +309,8 @@ def test_stablehlo_needs_no_devices() -> None:
 @pytest.mark.parametrize(
     ("granularity", "message"),
     [
-        ("colective", "did you mean `collective`"),
+        ("colective", "`colective` is not a granularity(.|\n)*`whole` or `collective`"),
+        ("hlo", r"`hlo` is not a granularity(.|\n)*`plan.spmd\(\)`(.|\n)*`plan.compile\(\).lower\(\*args\)`"),
         ("kernel", "`kernel` is not a granularity(.|\n)*`whole` or `collective`"),
         ("stage", "`stage` cuts at pipeline stages, but plans do not have stages yet(.|\n)*`whole` or `collective`"),
     ],

@@ -125,7 +125,7 @@ def test_a_scan_of_blocks_gathers_their_totals_and_says_so() -> None:
     x = RANDOM.normal(size=(16, 8)).astype(np.float32)
     plan = pt.plan(normalised, MESH, x).tile("x", 0, "data").tile("x", 1, "model")
     first, second = plan.collectives()
-    assert {first.use, second.use} == {"cumsum", "cummax"} and first.tactic == "tile('x', 0, 'data')"
+    assert {first.use, second.use} == {"cumsum", "cummax"} and first.causes == ((1, "tile('x', 0, 'data')"),)
     assert (first.kind, first.bytes, first.why) == ("all_gather", 3 * 4 * 4, "the totals of the blocks of a scan")
     assert "f32[data*4, model*4]{+data behind 0}" in str(plan.ir())
     holds(plan, normalised, x)

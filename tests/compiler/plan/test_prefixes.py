@@ -98,7 +98,7 @@ CASES: dict[str, tuple[str, Sequence[Tactic]]] = {
             lambda plan: plan.tile("w1", 1, "model"),
         ],
     ),
-    "values computed again": ("transformer", [*strategy("BP+MP"), lambda plan: plan.rewrite("recompute", at="tanh#0")]),
+    "values computed again": ("transformer", [*strategy("BP+MP"), lambda plan: plan.rewrite("recompute", at="exp#0")]),
     "a scan": ("layers", [pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="ws")]),
 }
 

@@ -37,7 +37,7 @@ def test_what_a_plan_is_made_of_prints_on_a_line(plan: pt.Plan):
 def test_lists_read_as_sentences(plan: pt.Plan):
     (collective,) = plan.collectives()
     assert repr(collective) == str(collective)
-    assert str(collective).startswith("all_reduce of `result` over model: ")
+    assert str(collective).startswith("all_reduce of `result`, made at models.py:") and ", over model: " in str(collective)
 
 
 def test_a_function_may_have_parameters_of_our_names():
@@ -59,9 +59,28 @@ def test_a_collective_names_the_parameter_the_direction_the_trips_and_the_tactic
     plan = pt.plan(jax.grad(loss), pt.Mesh(data=8), *args)
     plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params"))
     gathers = [each for each in plan.collectives() if each.kind == "all_gather"]
-    assert [(each.value, each.direction, each.times, each.number) for each in gathers] == [
-        ("params/wq", "forward", 6, 2),
-        ("params/wq", "recomputed", 6, 2),
+    assert [(each.value, each.direction, each.times, each.numbers) for each in gathers] == [
+        ("params/wq", "forward", 6, "2"),
+        ("params/wq", "recomputed", 6, "2"),
     ]
-    assert str(gathers[0]).startswith("all_gather of `params/wq` (forward, 6 trips) over data: ")
+    assert str(gathers[0]).startswith(
+        "all_gather of `params/wq` (forward) over data: 14,336 bytes x 6 trips for dot_general at "
+    )
     assert str(gathers[0]).endswith(", by 2: ZeRO(stage=3, axis='data', params='params')")
+
+
+def test_what_the_program_itself_places_is_said_without_the_sign_of_a_comment() -> None:
+    def local(x: Any) -> Any:
+        return x * 2.0
+
+    def doubled(x: Any) -> Any:
+        mesh = jax.sharding.AbstractMesh((2,), ("a",), axis_types=(jax.sharding.AxisType.Auto,))
+        rows = jax.sharding.PartitionSpec("a")
+        return jax.shard_map(local, mesh=mesh, in_specs=rows, out_specs=rows)(x)
+
+    plan = pt.plan(doubled, pt.Mesh(a=2), np.ones((8, 8), np.float32))
+    assert plan.trace.startswith("# ") and "1: the program's own shard_map" in str(plan)
+    assert "decided by 1: the program's own shard_map" in plan.explain("x")
+    replicated = plan.replicate("result", "a").collectives()
+    assert [each.causes[0] for each in replicated] == [(1, "the program's own shard_map")]
+    assert all(", by 1: the program's own shard_map and 2: replicate('result', 'a')" in str(each) for each in replicated)

@@ -4,6 +4,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -31,11 +32,26 @@ def test_a_way_out_is_taken_by_number_or_by_its_tactic(plan: pt.Plan) -> None:
     assert plan.resolve(conflict).trace == plan.resolve(conflict, 0).trace
 
 
+def test_a_way_out_before_all_tactics_is_what_a_replay_of_its_trace_makes() -> None:
+    """The tactics are applied again: one that would be refused then is no way out."""
+
+    def function(x: Any) -> Any:
+        return jnp.tanh(x @ x.T) @ x
+
+    plan = pt.plan(function, pt.Mesh(data=4, model=2), A).tile("x", 0, "data").tile("tanh#0", 1, "model")
+    ways = [way for conflict in plan.conflicts for way in conflict.resolutions]
+    assert any(way.first for way in ways)
+    for way in ways:
+        made = plan.apply(way)
+        again = pt.replay(function, made.mesh, made.trace, A)
+        assert (again.layout(), again.counts(), again.trace) == (made.layout(), made.counts(), made.trace)
+
+
 def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> None:
     (conflict,) = plan.conflicts
     first, *steps = plan.explain(conflict).steps
     assert first.text.startswith("conflict on `data` in `add`")
-    assert [step.tactic for step in steps] == [1, 1, *(0 for _ in conflict.resolutions)]
+    assert [step.tactics for step in steps] == [(1,), (1,), *(() for _ in conflict.resolutions)]
     assert [step.text for step in steps] == [*conflict.claims, *(f"way out: {way!r}" for way in conflict.resolutions)]
 
 

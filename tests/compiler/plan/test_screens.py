@@ -120,8 +120,10 @@ def test_answers_are_tables_in_a_terminal_and_html_in_a_notebook(plan: pt.Plan) 
 def test_an_explanation_names_the_tactic_and_the_line_of_every_collective(plan: pt.Plan) -> None:
     for each in plan.collectives():
         first, *steps = plan.explain(each).steps
-        assert (first.tactic, first.source) == (each.number, each.source)
-        assert any(step.tactic == each.number and plan.actions[each.number - 1].text in step.text for step in steps)
+        assert (first.tactics, first.source) == (tuple(cause.number for cause in each.causes), each.source)
+        for cause in each.causes:
+            assert plan.actions[cause.number - 1].text == cause.tactic
+            assert any(step.tactics == (cause.number,) and cause.tactic in step.text for step in steps)
         assert any(step.source is not None and step.source.file == __file__ for step in (first, *steps))
 
 

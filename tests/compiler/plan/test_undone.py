@@ -109,6 +109,15 @@ def test_a_batch_that_meets_trips_is_refused_with_a_cure_that_works() -> None:
     assert split.layout("reshape#0") == {"reshape#0": "f32[data.0:3, data.1:2*5, 16]"}
 
 
+def test_a_refused_tactic_names_what_to_apply_instead() -> None:
+    plan = pt.plan(lambda x: lax.top_k(x, 3)[0] * 2, pt.Mesh(data=8), np.ones(16, np.float32))
+    with pytest.raises(pt.Error, match="computes nothing in parts") as caught:
+        plan.apply(pt.DataParallel("data", inputs="x"))
+    (help,) = caught.value.helps
+    assert help == "use fewer devices: DataParallel(axis='data.0:2', inputs='x')"
+    assert not plan.apply(pt.DataParallel("data.0:2", inputs="x")).blocked
+
+
 def test_one_input_in_parts_is_enough() -> None:
     plan = pt.plan(lambda x, y: (jnp.sort(x, axis=0)[:3], y * 2), pt.Mesh(data=8), X, X)
     assert plan.apply(pt.DataParallel("data", inputs=["x", "y"])).layout("y") == {"y": "f32[data, 16]"}

@@ -49,6 +49,15 @@ def test_explain_shows_what_the_rim_of_a_value_costs() -> None:
     assert f"{10 * ONE_ROW:,} flops on a device instead of {8 * ONE_ROW:,} flops" in wide.explain("h")
 
 
+def test_what_runs_backwards_over_padding_is_explained_too() -> None:
+    """No block is read backwards as a block: without its window the op could not run at all."""
+    plan = pt.plan(lambda x: jnp.flip(jnp.flip(x)) + x, pt.Mesh(data=3), np.ones(8, np.float32)).tile(
+        "x", 0, "data", padded=True
+    )
+    assert plan.layout("rev#0") == {"rev#0": "f32[win<-3,3,1,-5>(data) of 8]"}
+    assert "rim" not in str(plan.explain("rev#0")) and plan.silent().flops == 0
+
+
 def test_each_step_of_a_stencil_computes_less_of_the_rim() -> None:
     def stencil(u: Any) -> Any:
         for step in range(8):

@@ -54,7 +54,8 @@ def test_each_collective_is_there_with_its_line_and_its_tactic(name: str) -> Non
                 row["where"],
                 text(page, row["use"]),
                 page["lines"][row["line"]][0] if row["line"] >= 0 else "",
-                row["tactic"],
+                row["made"],
+                tuple(row["tactics"]),
                 member[3],
             )
             for row in step["sent"]
@@ -69,8 +70,9 @@ def test_each_collective_is_there_with_its_line_and_its_tactic(name: str) -> Non
                 each.where,
                 each.use,
                 each.source.place if each.source else "",
-                each.number,
-                each.bytes,
+                each.is_of_maker,
+                tuple(cause.number for cause in each.causes),
+                each.total_bytes,
             )
             for each in plan.collectives()
         )
@@ -80,11 +82,12 @@ def test_each_collective_is_there_with_its_line_and_its_tactic(name: str) -> Non
 def test_each_row_of_collectives_has_the_reasons_of_its_first_member(name: str) -> None:
     page, steps = made(name)
     for step, plan in zip(page["steps"], steps, strict=True):
-        collectives = {(each.value, each.kind, each.number, each.use): each for each in reversed(plan.collectives())}
+        collectives = {(each.value, each.kind, each.numbers, each.use): each for each in reversed(plan.collectives())}
         for row in step["sent"]:
-            key = text(page, row["members"][0][0]), row["kind"], row["tactic"], text(page, row["use"])
+            numbers = ", ".join(map(str, row["tactics"]))
+            key = text(page, row["members"][0][0]), row["kind"], numbers, text(page, row["use"])
             expected = plan.explain(collectives[key]).steps[1:]
-            if [each.tactic for each in expected] == [reason[2] for reason in row["reasons"]]:
+            if [list(each.tactics) for each in expected] == [reason[2] for reason in row["reasons"]]:
                 assert [reason[1] for reason in row["reasons"]] == [each.depth for each in expected]
             assert row["reasons"]
 

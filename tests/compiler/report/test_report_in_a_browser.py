@@ -98,7 +98,8 @@ def test_a_collective_is_found_and_says_why_it_runs(opened: Opened) -> None:
     page.locator("tr[data-row]").click()
     details = page.get_by_label("Details")
     found = next(each for each in plan.collectives() if each.value == "params/blocks/2/w1" and each.direction == "forward")
-    expect(details).to_contain_text(found.tactic)
+    ((_, tactic),) = found.causes
+    expect(details).to_contain_text(tactic)
     assert found.source is not None and found.source.place
     expect(details).to_contain_text(found.source.place)
     expect(details).to_contain_text('jax.nn.gelu(layer_norm(x, p["ln2"]) @ p["w1"])')

@@ -96,8 +96,8 @@ ANSWERS = {
     "plan": "collectives: 1 all_reduce",
     "ranges": "w1.1   16",
     "explain w1": "dim 1 on `model`: decided by 2: tile('w1', 1, 'model')",
-    "explain collective 1": "all_reduce of `result` over model",
-    "collectives": "result   all_reduce   model       1   2,048",
+    "explain collective 1": "all_reduce of `result`, made at models.py:165 in chain, over model",
+    "collectives": "result   all_reduce   model       1         2,048   made at models.py:165   2",
     "collectives all_gather": "no collectives",
     "collectives over model": "result   all_reduce",
     "collectives result": "result   all_reduce",
@@ -150,6 +150,16 @@ WRONG = {
     'DataParallel("dta", inputs="x")': ("the mesh has no axis `dta`", 15, "did you mean `data`?"),
     'DataParalel("data", inputs="x")': ("unknown tactic `DataParalel`", 1, "DataParallel"),
     "tile x 0 data": ("unexpected `0`", 8, ""),
+    "tile w1.1 model": ("unexpected `model`", 11, "did you mean `@model`?"),
+    "replicate w1 model": ("unexpected `model`", 14, "did you mean `@model`?"),
+    "propagate @model": ("unexpected `@`", 11, "by its name alone"),
+    "tile range w1.1 @model": ("unexpected `@`", 17, "after `over`"),
+    "name x.0 B": ("unexpected `B`", 10, "after `as`"),
+    "FSDP(data)": ("expected a tactic on this line", 1, "put names in quotes: `FSDP('data')`"),
+    "Tile({x: 0}, axis=data)": ("expected a tactic on this line", 1, "`Tile({'x': 0}, axis='data')`"),
+    "FSDP(print(1))": ("expected a tactic on this line", 1, "see `docs/notation.md`"),
+    "explain 1": ("a number alone names nothing to explain, got `1`", 9, "`explain collective 1` or `explain conflict 1`"),
+    "undo 9": ("nothing to undo", 1, "`history` lists the tactics"),
     "explain w7": ("no value is named `w7`", 9, "did you mean"),
     "explain": ("`explain` needs more words", 8, "as `explain params/w1`"),
     "explain collective 3": ("expected the number of a collective, got `3`", 20, "there are none"),
@@ -180,14 +190,17 @@ def test_an_error_points_at_what_was_typed_and_changes_nothing(session: Session,
     assert help in " ".join(caught.value.helps)
 
 
-def test_a_defect_ends_no_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("%7")
+def test_a_number_alone_asks_for_the_lists_that_are_so_long(session: Session) -> None:
+    placed = after(session, ["tile x.0 @data", "tile w1.1 @model"])
+    with pytest.raises(pt.Error) as caught:
+        do(placed, Typed("explain 1"))
+    assert caught.value.helps == ("write `explain collective 1`",)
 
-    monkeypatch.setattr(pt.Plan, "blocked", property(broken))
-    with pytest.raises(pt.Error, match="an internal exception: KeyError: '%7'") as error:
-        do(session, Typed("blocked"))
-    assert error.value.notes[1] == "the plan is as it was before this line"
+
+def test_what_cannot_be_undone_says_nothing_of_branches(session: Session) -> None:
+    with pytest.raises(pt.Error) as caught:
+        do(after(session, ["tile x.0 @data"]), Typed("undo 9"))
+    assert (caught.value.title, caught.value.helps) == ("there is 1 step to undo, not 9", ("`history` lists the tactics",))
 
 
 def test_branches_are_plans_of_their_own(session: Session) -> None:

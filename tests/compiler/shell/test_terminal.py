@@ -60,6 +60,22 @@ def test_an_error_is_shown_and_the_session_goes_on() -> None:
     assert last.plan.trace == "tile('x', 0, 'data')"
 
 
+def test_an_exception_that_is_no_error_ends_a_session_and_leaves_its_tactics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing hides what a command raises from inside, and nothing that was typed is lost."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("%7")
+
+    monkeypatch.setattr(pt.Plan, "blocked", property(broken))
+    shown = Console(file=io.StringIO(), width=100)
+    with create_pipe_input() as keyboard:
+        keyboard.send_text("tile x.0 @data\rblocked\r\x04")
+        with pytest.raises(KeyError):
+            Terminal(small(), shown, keyboard, DummyOutput()).run()
+    assert isinstance(shown.file, io.StringIO)
+    assert shown.file.getvalue().endswith("the session ends by an exception; its tactics were:\ntile x.0 @data\n")
+
+
 def test_ctrl_c_drops_the_line() -> None:
     _, last = typed("tile nothing\x03tile w1.1 @model\r\x04", small())
     assert last.plan.trace == "tile('w1', 1, 'model')"

@@ -1,0 +1,169 @@
+"""The mesh of the program that calls a plan, and how values cross from it to the plan's mesh and back.
+
+JAX has one mesh at a time: that of `jax.set_mesh`, or that of the `shard_map` around. If it has `Explicit` axes, the type of
+each value says how the value lies on them, and JAX refuses values of another mesh.
+
+    f32[512@z, 8]   -- entered -->   f32[512, 8] on the plan's mesh   -- the plan, returned -->   f32[512@z, 8]
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
+from math import prod
+from typing import TypeAlias
+
+from jax import Array
+from jax.core import ShapedArray
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+
+from ...dialects.errors import Error, Location
+from ..jax_private import jax, lax, varying_axes
+
+Axes: TypeAlias = tuple[str, ...]
+"""Axes of one dim, major to minor."""
+
+
+def on_no_mesh() -> AbstractContextManager[object]:
+    """JAX without a mesh: what is traced here can run under any."""
+    return jax.sharding.use_abstract_mesh(AbstractMesh((), ()))
+
+
+def is_inside() -> bool:
+    """Whether this is the body of a `shard_map`."""
+    return AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types
+
+
+def is_explicit(array: object) -> bool:
+    """Whether the type of an array says how it lies on `Explicit` axes, which XLA cannot change."""
+    return isinstance(array, jax.Array) and AxisType.Explicit in jax.typeof(array).sharding.mesh.axis_types
+
+
+def given(array: Array) -> Array:
+    """An argument as JAX takes one that is not placed: whole, if the program's mesh has `Explicit` axes."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if AxisType.Explicit not in mesh.axis_types or not jax.typeof(array).sharding.mesh.empty:
+        return array
+    return jax.sharding.reshard(array, NamedSharding(mesh, PartitionSpec()))
+
+
+def entered(array: Array, sharding: NamedSharding) -> Array:
+    """An argument on the plan's mesh, as the plan wants it, if its type has `Explicit` axes of the program's.
+
+    f32[512@z, 8]   -->   f32[512, 8]
+    """
+    if not is_explicit(array):
+        return array
+    moved = jax.sharding.reshard(array, NamedSharding(sharding.mesh, PartitionSpec()))
+    return jax.lax.with_sharding_constraint(moved, sharding)
+
+
+def returned(array: Array, sharding: NamedSharding) -> Array:
+    """A result of the plan, which lies like this, on the program's mesh if that has `Explicit` axes.
+
+    The type says that it lies on these as on the plan's axes, where they can say it. A dim for which they cannot is whole.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if AxisType.Explicit not in mesh.axis_types or is_inside():
+        return array
+    dims = _same_blocks(_dims(sharding.spec, array.ndim), sharding.mesh.abstract_mesh, mesh)
+    return jax.sharding.reshard(array, NamedSharding(mesh, PartitionSpec(*dims)))
+
+
+def typed(array: Array, aval: ShapedArray) -> Array:
+    """The array as one of this type, if the type has `Explicit` axes, or axes of a `shard_map` around along which it varies."""
+    wanted = aval.sharding
+    if AxisType.Explicit in wanted.mesh.axis_types and jax.typeof(array).sharding != wanted:
+        array = jax.sharding.reshard(array, wanted)
+    return varying(array, varying_axes(aval))
+
+
+def varying(array: Array, axes: Iterable[str]) -> Array:
+    """The array as one that differs along these axes of a `shard_map` around: in its body, JAX notes this in types."""
+    missing = tuple(axis for axis in axes if axis not in varying_axes(jax.typeof(array)))
+    return jax.lax.pcast(array, missing, to="varying") if missing else array
+
+
+def unvarying(block: Array) -> Array:
+    """The block without these axes in its type: JAX does not note them in what the ops of a plan make of it."""
+    if not varying_axes(jax.typeof(block)):
+        return block
+    return lax.reshape_p.bind(block, new_sizes=block.shape, dimensions=None, sharding=None)
+
+
+def check_size(mesh: AbstractMesh, location: Location | None) -> None:
+    """Raises Error if the program's mesh has more devices than this one, or fewer: JAX runs all of a program on its mesh."""
+    theirs = jax.sharding.get_abstract_mesh()
+    if theirs.empty or theirs.size == mesh.size:
+        return
+    own, set_ = _text(mesh.shape), _text(theirs.shape)
+    raise Error(
+        f"the plan is for the mesh {own or 'of one device'}, but `jax.set_mesh` sets the mesh {set_}",
+        location=location,
+        notes=[f"they have {mesh.size} and {theirs.size} devices"],
+        helps=["plan for a mesh of as many devices", "or call the plan outside of `with jax.set_mesh(...)`"],
+    )
+
+
+def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
+    """The mesh of the `shard_map` around, if it leaves the axes of this one to XLA. Raises Error if it does not."""
+    theirs = jax.sharding.get_abstract_mesh()
+    kinds = dict(zip(theirs.axis_names, theirs.axis_types, strict=True))
+    left = {axis: size for axis, size in theirs.shape.items() if kinds[axis] is AxisType.Auto}
+    if all(left.get(axis) == size for axis, size in mesh.shape.items()):
+        return theirs
+    own, whole, rest = map(_text, (mesh.shape, theirs.shape, left))
+    raise Error(
+        f"the plan is for the mesh {own}, but is called inside a `shard_map` on the mesh {whole}",
+        location=location,
+        notes=[f"a plan runs on the axes that a `shard_map` leaves to XLA, and this one leaves {rest or 'none'}"],
+        helps=[
+            f"plan for them: pt.Mesh({rest})" if rest else "leave it axes of the mesh: jax.shard_map(..., axis_names={...})",
+            "or call the plan outside of the `shard_map`",
+        ],
+    )
+
+
+def _text(axes: Mapping[str, int]) -> str:
+    return ", ".join(f"{axis}={size}" for axis, size in axes.items())
+
+
+def _dims(spec: PartitionSpec, rank: int) -> list[Axes]:
+    """The axes of each dim, major to minor."""
+    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in spec]
+    return [*each, *((),) * (rank - len(each))][:rank]
+
+
+def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh) -> Sequence[Axes]:
+    """The `Explicit` axes of their mesh that cut each dim into the same blocks: of the same names, if it has all of these.
+
+    Otherwise those over the same devices: `data*model` of data=4, model=2 is `z` of z=8. No axes, if none are the same.
+    """
+    kinds = zip(theirs.shape.items(), theirs.axis_types, strict=True)
+    explicit = {axis: size for (axis, size), kind in kinds if kind is AxisType.Explicit}
+    if all(explicit.get(axis) == mesh.shape[axis] for axes in dims for axis in axes):
+        return dims
+    strides = _strides(theirs)
+
+    def same(stride: int, size: int) -> Axes | None:
+        within = tuple(axis for axis in explicit if stride <= strides[axis] < stride * size)
+        return within if prod(explicit[axis] for axis in within) == size else None
+
+    found = [[same(*run) for run in _joined(axes, mesh)] for axes in dims]
+    return [() if None in runs else tuple(chain.from_iterable(filter(None, runs))) for runs in found]
+
+
+def _joined(axes: Sequence[str], mesh: AbstractMesh) -> list[tuple[int, int]]:
+    """The strides of these axes in the numbers of devices, and their sizes; those that follow each other there are one."""
+    strides, found = _strides(mesh), list[tuple[int, int]]()
+    for axis in axes:
+        stride, size = strides[axis], mesh.shape[axis]
+        if found and found[-1][0] == stride * size:
+            size *= found.pop()[1]
+        found.append((stride, size))
+    return found
+
+
+def _strides(mesh: AbstractMesh) -> dict[str, int]:
+    """By how many devices one step along each axis goes on."""
+    sizes = list(mesh.shape.values())
+    return {axis: prod(sizes[number + 1 :]) for number, axis in enumerate(mesh.shape)}

@@ -1,0 +1,11 @@
+"""A dim that another tactic has tiled, which cannot be padded any more."""
+
+import numpy as np
+from models import chain
+
+import partita as pt
+
+X, W1, W2 = (np.ones(shape, np.float32) for shape in ((256, 8), (8, 16), (16, 8)))
+plan = pt.plan(chain, pt.Mesh(data=4, model=2), X, W1, W2)
+plan = pt.plan(chain, pt.Mesh(data=4, model=2), X[:60], W1, W2).tile("x", 0, "data")
+plan.apply(pt.Tile({"x": 0}, "model"))
