@@ -11,11 +11,10 @@ import sys
 from typing import Any
 
 import jax
+import ten_plans
+from example_plans import DATA8, LARGER, Made, examples
 from rich.progress import track
 from scipy.stats import kendalltau, rankdata
-
-from partita.tests.support import ten_plans
-from partita.tests.support.example_plans import DATA8, LARGER, Made, examples
 
 from .report import Table, machine
 

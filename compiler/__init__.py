@@ -18,5 +18,6 @@ Data flows from the bottom of this list to the top, and each folder imports only
     ops        one op, between JAX and the IR
     inputs     what people write, checked: names, arguments, dims, source lines
 
-`jax_private` is the one place that imports private parts of JAX; `gc_pause` runs a pipeline without the cyclic collector.
+`jax_private` is the one place that imports private parts of JAX, and that knows how its versions differ. `gc_pause` runs a
+pipeline without the cyclic collector.
 """

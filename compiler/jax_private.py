@@ -2,7 +2,8 @@
 
 JAX annotates few of the functions that a tracer calls, and some of them are in private modules. Both are handled only here:
 the modules below are `Any`; every private JAX name that Partita uses is listed, to be checked when JAX changes; and the
-protocols describe the attributes of JAX's private types that Partita uses.
+protocols describe the attributes of JAX's private types that Partita uses. All that differs between the versions of JAX that
+Partita runs on is here too, so that the rest of the program knows one JAX.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.stages import Wrapped
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -56,7 +58,7 @@ Version: TypeAlias = tuple[int, ...]
 RELEASE: str = jax.__version__
 VERSION: Version = jax.__version_info__[:2]
 OLDEST: Version = (0, 10)
-"""The first version that Partita runs on."""
+"""The first version of JAX that Partita runs on."""
 
 QUICK: Mapping[str, bool | int] = {
     "xla_backend_optimization_level": 0,
@@ -215,6 +217,11 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
     return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
+
+
+def signatures(jitted: Wrapped) -> int:
+    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
+    return cast(int, cast(Any, jitted)._cache_size())
 
 
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:
