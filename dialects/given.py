@@ -138,8 +138,17 @@ def checked(function: F) -> F:
         named = {name: check_of(name, _said(each.annotation)) for name, each in signature.parameters.items()}
         return {name: check for name, check in named.items() if check is not None}
 
+    names = tuple(signature.parameters)
+    gathers = any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in signature.parameters.values())
+
     @wraps(function)
     def call(*args: object, **kwargs: object) -> object:
+        if not gathers:
+            # Each argument stands for one parameter, so Python may bind them: that takes a tenth of the time.
+            known = checks()
+            named = {name: taken(name, known[name], each) if name in known else each for name, each in kwargs.items()}
+            placed = [taken(n, known[n], each) if n in known else each for n, each in zip(names, args, strict=False)]
+            return function(*placed, *args[len(names) :], **named)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:

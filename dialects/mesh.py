@@ -122,7 +122,6 @@ class Mesh(Interned, Mapping[str, int]):
         """The sizes of the sub-axes that a refined mesh has for `name`, major to minor; empty if it has none."""
         return tuple(size for axis, size in self.pairs if axis.startswith(name + "."))
 
-    @checked
     def having(self, name: str) -> Mesh:
         """The mesh on which this is an axis: of a sub-axis `data.0:2` or `data.1:2`, the other one is the rest of `data`.
 
@@ -130,6 +129,8 @@ class Mesh(Interned, Mapping[str, int]):
         Mesh(data=8), data.0:2  -->  Mesh({"data.0": 2, "data.1": 4})
         ```
         """
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refused("name", "the name of an axis", name)
         whole, dot, part = name.partition(".")
         if not dot or self.parts(name, ()):
             return self

@@ -243,6 +243,7 @@ CHECKS.update(
         "dim: int": lambda _, given: dim_number(given),
         "tactic: Step": lambda _, given: tactic_given(given),
         "tactics: Step": lambda _, given: tactic_given(given),
+        "label: str": lambda _, given: range_name(given),
         "mesh: Mesh": lambda _, given: mesh_given(given),
     }
 )
