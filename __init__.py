@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler.api.jit import jit as jit
     from .compiler.api.notation import Notation as Notation, load as load, parse as parse
-    from .compiler.api.plan import ConflictWarning as ConflictWarning, Plan as Plan, plan as plan
+    from .compiler.api.plan import (
+        ConflictWarning as ConflictWarning,
+        PlacementWarning as PlacementWarning,
+        Plan as Plan,
+        plan as plan,
+    )
     from .compiler.api.plan_file import ReplayWarning as ReplayWarning, replay as replay
     from .compiler.api.tactics import (
         FSDP as FSDP,
@@ -59,6 +64,7 @@ _HOMES = {
     "Error": "dialects.errors",
     "Mesh": "dialects.mesh",
     "Notation": "compiler.api.notation",
+    "PlacementWarning": "compiler.api.plan",
     "Plan": "compiler.api.plan",
     "ReplayWarning": "compiler.api.plan_file",
     "Tactic": _TACTICS,

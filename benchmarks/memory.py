@@ -16,7 +16,6 @@ from example_plans import DATA8, LARGER, Made, examples
 from rich.progress import track
 from scipy.stats import kendalltau, rankdata
 
-
 from .report import Table, machine
 
 MODELS = {"transformer": ten_plans.transformer(LARGER), "llama": ten_plans.small_llama()}

@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.stages import Wrapped
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -216,6 +217,11 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
     return None if rule is None or compiled or missing else _listed(rule, primitive.multiple_results)
+
+
+def signatures(jitted: Wrapped) -> int:
+    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
+    return cast(int, cast(Any, jitted)._cache_size())
 
 
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:

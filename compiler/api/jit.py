@@ -9,11 +9,14 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from jax import Array
+from jax.sharding import NamedSharding
 from jax.stages import Lowered, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
@@ -24,9 +27,10 @@ from ..inputs.argument_numbers import names_at
 from ..inputs.arguments import Function
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..inputs.donated import donated
-from ..jax_private import Device, Tracer, jax, trace_context, tree
+from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
-from .plan import Plan, Tactic, plan as make_plan, warn_of_conflicts
+from ..run.resharded import moved
+from .plan import PlacementWarning, Plan, Tactic, plan as make_plan, warn_of_conflicts
 
 R = TypeVar("R")
 
@@ -64,8 +68,10 @@ class Jitted(Generic[R]):
         functools.update_wrapper(self, fn, updated=())
         self.signature = function.signature
         self.donated = donated(function, _named(fn, options, "donate"))
+        self.reshard = _reshard(options.get("reshard", "warn"))
         self.made: dict[int, JitWrapped] = {}
         self.plans: dict[Hashable, Plan] = {}
+        self.calls = Calls()
 
     def __repr__(self) -> str:
         name = getattr(self.fn, "__name__", "function")
@@ -104,7 +110,10 @@ class Jitted(Generic[R]):
             warn_of_conflicts(plan)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
-            return cast(R, traced.unflatten(Compiled(plan, self.devices).program(*leaves)))
+            compiled = Compiled(plan, self.devices)
+            self.warn_of_no_tactics(plan)
+            self.calls.wanted[self.kind(args, kwargs, placed=False)] = compiled.in_shardings
+            return cast(R, traced.unflatten(compiled.program(*leaves)))
 
         return call
 
@@ -117,15 +126,18 @@ class Jitted(Generic[R]):
             found = self.plans[key] = plan.apply(*self.tactics)
         return found
 
-    def kind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Hashable:
-        """What a plan depends on: the tree of the arguments, their types and shardings, static values, and JAX's settings."""
+    def kind(self, args: Sequence[object], kwargs: Mapping[str, object], placed: bool = True) -> Hashable:
+        """What a plan depends on: the tree of the arguments, their types and shardings, static values, and JAX's settings.
+
+        Without the shardings where it is not `placed`, as in a call: a plan that is made there does not know them.
+        """
         bound, static = self.function.bind(args, kwargs)
         leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
         names = self.function.leaf_names(bound.arguments)
         avals = map(self.function.aval, leaves, names)
         types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
         # A sharding is an annotation, which a tactic may apply; inside of a call there are none.
-        said = tuple(leaf.sharding if _is_placed(leaf) else None for leaf in cast("list[Array]", leaves))
+        said = tuple(leaf.sharding if placed and _is_placed(leaf) else None for leaf in cast("list[Array]", leaves))
         return structure, tuple(bound.arguments), types, said, tuple(static.items()), definitions.replaced, trace_context()
 
     def plan(self, *args: object, **kwargs: object) -> Plan:
@@ -134,14 +146,50 @@ class Jitted(Generic[R]):
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         args = (*self.bound, *args)
+        jitted = self.jitted
+        if self.reshard == "error":
+            self.refuse_moved(args, kwargs)
         try:
-            return cast(R, self.jitted(*args, **kwargs))
+            result = cast(R, jitted(*args, **kwargs))
         except (ValueError, TypeError) as error:
             there = device_mesh(self.mesh, self.devices)
             problem = misplaced(self.planned(args, kwargs), args, kwargs, there, _CURES)
             raise (problem or error) from None
         except AttributeError as error:
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
+        if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(args, kwargs)) is not None:
+            warnings.warn(str(problem), PlacementWarning, stacklevel=2)
+        return result
+
+    def moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Error | None:
+        """The error for arguments that a call moves; None if they all lie as the plan of the call wants."""
+        bound, _ = self.function.bind(args, kwargs)
+        leaves = tree.tree_leaves(tuple(bound.arguments.values()))
+        key = self.kind(args, kwargs, placed=False)
+        wanted = self.calls.wanted.get(key)
+        if wanted is None:
+            wanted = self.calls.wanted[key] = Compiled(self.planned(args, kwargs), self.devices).in_shardings
+        return moved(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
+
+    def refuse_moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        """Raises Error if a call would move arguments. Looks at each kind of arguments once."""
+        key = self.kind(args, kwargs)
+        if key not in self.calls.fine:
+            if (problem := self.moved(args, kwargs)) is not None:
+                raise problem
+            self.calls.fine.add(key)
+
+    def warn_of_no_tactics(self, plan: Plan) -> None:
+        """Warns, once, that every device computes all of the function, unless it has axes of its own or there is one device."""
+        if plan.trace or plan.table.axes or plan.mesh.size == 1 or self.calls.warned:
+            return
+        self.calls.warned = True
+        warnings.warn(
+            f"`pt.jit` of `{self.__name__}` has no tactics: each of the {plan.mesh.size} devices computes all of it. "
+            'Give some, such as tactics=[pt.DataParallel("data")]',
+            PlacementWarning,
+            stacklevel=2,
+        )
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
@@ -163,6 +211,25 @@ class Jitted(Generic[R]):
         return wanted[len(self.bound) : len(self.bound) + len(args)]
 
 
+@dataclass
+class Calls:
+    """What a function knows of its calls; shared by the methods that are made of it.
+
+    JAX counts the kinds of arguments that it has seen. Only where it has seen a new one is there something to look at.
+    """
+
+    wanted: dict[Hashable, list[NamedSharding]] = field(default_factory=dict[Hashable, list[NamedSharding]])
+    fine: set[Hashable] = field(default_factory=set[Hashable])
+    """The kinds of arguments, with their shardings, of which nothing is moved."""
+    seen: int = 0
+    warned: bool = False
+
+    def is_first(self, jitted: JitWrapped) -> bool:
+        """Whether the last call was the first one with such arguments."""
+        before, self.seen = self.seen, signatures(jitted)
+        return self.seen != before
+
+
 class Options(TypedDict, total=False):
     """The parameters of `jit` beside the function, the mesh and the tactics: those of `jax.jit` that a plan does not decide."""
 
@@ -174,6 +241,7 @@ class Options(TypedDict, total=False):
     inline: bool
     compiler_options: Mapping[str, Any] | None
     devices: Sequence[Device] | None
+    reshard: Literal["warn", "error", "allow"]
 
 
 PASSED_ON = ("keep_unused", "inline", "compiler_options")
@@ -198,6 +266,17 @@ def _checked(options: Options) -> Options:
         if name not in known:
             raise Error(f"`pt.jit` has no option `{name}`", helps=did_you_mean(name, known, f"it takes {', '.join(known)}"))
     return options
+
+
+_RESHARD = ("warn", "error", "allow")
+
+
+def _reshard(given: object) -> str:
+    """What to do about arguments that a call moves. Raises Error for another word."""
+    if not isinstance(given, str) or given not in _RESHARD:
+        helps = ["`warn` says once for each kind of arguments what is moved, `error` refuses the call"]
+        raise Error(f'`reshard` is "warn", "error" or "allow", got {shown(given)}', helps=helps)
+    return given
 
 
 def _named(fn: Callable[..., object], options: Options, side: str) -> str | Sequence[str]:
@@ -231,6 +310,9 @@ def jit(
     of `fn`, partitioned by the same tactics. Beside `devices` it takes the options of `jax.jit`: `static_argnames`,
     `static_argnums`, `donate_argnames`, `donate_argnums`, `keep_unused`, `inline` and `compiler_options`. Raises Error for its
     others, which the plan decides. A call raises Error if a tactic does not fit or the mesh needs more devices than there are.
+
+    An argument that is placed otherwise than the plan wants is moved in each call. `reshard="warn"` says so, once for each kind
+    of arguments; `"error"` raises Error before the call, and `"allow"` says nothing.
 
         step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
     """

@@ -28,6 +28,7 @@
       lookups      whether a table is looked up in blocks or gathered
       elsewhere    which ops run along a dim that is stored in parts, instead of gathering it
     annotations    what the program says about layouts, and what the plan made of it
+      said         layouts that a program says, as claims
     memory         the most bytes that one device stores at one time, by value
     explain, diff, expect     why, what changed, and what a test expects
     prefixes       the plans on the way to a plan, after each of its tactics

@@ -101,12 +101,12 @@ class Addresses:
     def one(self, glob: str) -> dict[str, int]:
         paths = self.arguments | self.results
         accepts = pattern(glob).fullmatch
-        taken = {name: value for name, value in paths.items() if accepts(name) or name == glob}
+        taken = {name: value for name, value in paths.items() if accepts(name)}
         if taken:
             return taken
         inner = pattern(glob, under=False).fullmatch
         for name, values in self.inside.items():
-            if inner(name) or name == glob:
+            if inner(name):
                 marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
                 taken.update(zip(marks, values, strict=True))
         if not taken and "#" in glob and glob in self.by_op:

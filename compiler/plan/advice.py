@@ -45,7 +45,9 @@ def _around(plan: State, error: Refused, act: Step) -> Iterator[str]:
     )
     found = sorted(tried, key=lambda each: each[0])
     yield from (f"{text}; a device then receives {size:,} bytes in a call" for size, text in found)
-    if not found and error.have is not None:
+    if not found and error.have is not None and plan.actions[error.have.tactic].is_own:
+        yield f"leave out this tactic: the program itself places `{error.seed.name}`"
+    elif not found and error.have is not None:
         yield f"leave out this tactic or tactic {plan.cited(error.have.tactic)}: `{error.seed.name}` cannot have both"
 
 

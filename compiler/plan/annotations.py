@@ -1,6 +1,6 @@
 """What the program says about layouts, and what became of it in a plan.
 
-plan.annotations    h (_, model): applied;  w (data, expert): not applied, because the mesh has no axis `expert`
+plan.annotations    h (_, model): applied;  w (data, expert): altered to f32[data*16, 64]: the mesh data=4 has no axis `expert`
 """
 
 from collections.abc import Iterator
@@ -8,22 +8,20 @@ from dataclasses import dataclass
 
 from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
-from ...rewrites.decide.table import WHOLE
+from ...dialects.layouts import Layout
+from ...dialects.ranges.factor import Factor, place_of
 from ..inputs.lines import Source
 from ..trace.annotations import Said
 from .collectives import line_of
-from .refusals import Seed
 from .state import State
-
-TACTIC = "Annotated("
-"""How the text of the tactic begins that makes claims of annotations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """A layout that the program gives a value. `by` is what says so, and `state` what the plan made of it.
 
-    `state` is `applied`, or `not applied` with the reason.
+    `state` is `applied` if the value lies exactly so: each dim on these axes, in this order, and on no others. Otherwise it is
+    `altered to` another layout with the reason, `refused` with the reason, or `not applied` because no tactic applied it.
     """
 
     value: str
@@ -34,7 +32,7 @@ class Annotation:
 
     @property
     def is_applied(self) -> bool:
-        """Whether the value has this layout in the plan, by a tactic `pt.Annotated`."""
+        """Whether the value has exactly this layout in the plan, by a tactic `pt.Annotated`."""
         return self.state == "applied"
 
     def __str__(self) -> str:
@@ -59,17 +57,6 @@ def of_program(plan: State) -> Iterator[tuple[int, Said]]:
     return ((numbers[value], said) for value, said in plan.source.traced.annotations if value in numbers)
 
 
-def seeds(plan: State, value: int, each: Said) -> Iterator[Seed]:
-    """The claims that an annotation makes: of each dim on its axes, and whole along the axes that it does not name."""
-    if each.problem:
-        return
-    name, axes = plan.source.addresses.names[value], plan.mesh.whole().axes
-    named = {axis for dim in each.dims for axis in dim or ()}
-    for dim, on in enumerate(each.dims):
-        yield from (Seed(value, dim, axis, name) for axis in on or () if axis in axes)
-    yield from (Seed(value, None, axis, name) for axis in each.axes if axis in axes and axis not in named)
-
-
 def misnamed(plan: State) -> Error | None:
     """The error for the first annotation that names an axis which the mesh does not have; None if there is none."""
     for value, each in of_program(plan):
@@ -85,22 +72,43 @@ def misnamed(plan: State) -> Error | None:
 def unapplied(plan: State) -> str | None:
     """A line for the summary of a plan to whose program's annotations no tactic was applied; None if there are none."""
     count = sum(not each.problem for _, each in of_program(plan))
-    if not count or any(action.text.startswith(TACTIC) for action in plan.actions):
+    if not count or any(action.is_said for action in plan.actions):
         return None
     return f"{counted(count, 'annotation')} of the program not applied: pt.Annotated()"
 
 
-def _state(plan: State, value: int, each: Said) -> str:
-    if each.problem:
-        return f"not applied: {each.problem}"
-    if missing := [axis for dim in each.dims for axis in dim or () if axis not in plan.mesh.whole().axes]:
-        return f"not applied: the mesh {plan.mesh} has no axis `{missing[0]}`"
-    if not any(action.text.startswith(TACTIC) for action in plan.actions):
+def _state(plan: State, value: int, said: Said) -> str:
+    """What the plan made of a layout that the program gives a value."""
+    if said.problem:
+        return f"refused: {said.problem}"
+    named = [axis for dim in said.dims for axis in dim or ()]
+    missing = [axis for axis in named if axis not in plan.mesh.whole().axes]
+    lacks = f"the mesh {plan.mesh.whole()} has no axis `{missing[0]}`" if missing else ""
+    if missing == named != []:
+        return f"refused: {lacks}"
+    if not any(action.is_said and value in action.values for action in plan.actions):
         return "not applied: pt.Annotated() applies it"
-    parts = (part for seed in seeds(plan, value, each) for part in seed.parts(plan.mesh))
-    for seed in (part for part in parts if plan.mesh[part.axis] > 1):
-        claim = plan.table.claim(value, seed.axis)
-        if claim is None or claim.at != (WHOLE if seed.dim is None else seed.dim):
-            by = "propagation" if claim is None else plan.actions[claim.tactic].text
-            return f"not applied: {plan.layout_text(value)}, by {by}"
-    return "applied"
+    layout = plan.table.layout(value)
+    # An argument comes in blocks, in whatever order the program has its rows.
+    layout = layout.natural(plan.mesh) if value in plan.source.program.arguments else layout
+    by = _departs(plan, value, said, layout)
+    return f"altered to {plan.layout_text(value, layout)}: {lacks or by}" if missing or by else "applied"
+
+
+def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
+    """What gives a value another layout than the program does; nothing if it has that one."""
+    for dim, on in enumerate(said.dims):
+        wanted, block = set[Factor](), plan.source.program.shape(value)[dim]
+        for axis in (part for each in on or () for part in plan.mesh.parts(each, ()) if plan.mesh[part] > 1):
+            block //= plan.mesh[axis]
+            wanted.add(Factor(place_of(axis), plan.mesh[axis], block))
+        # A dim of an argument that no axis tiles is open.
+        if (
+            on is not None
+            and (wanted or value not in plan.source.program.arguments)
+            and (other := wanted ^ set(layout.at(dim, plan.mesh)))
+        ):
+            claims = (plan.table.claim(value, factor.name) for factor in other)
+            tactics = [claim.tactic for claim in claims if claim is not None]
+            return f"by {plan.cited(max(tactics))}" if tactics else "it cannot be tiled so"
+    return ""

@@ -235,13 +235,18 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     propagate, held = flag_of("propagate", propagate), flag_of("held", held)
     seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
-    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
-    seeds = [part for seed in seeds for part in seed.parts(plan.mesh)]
+    plan, seeds = on_parts(plan, seeds)
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
-    idle = _is_same(plan.table, table)
+    idle = is_same(plan.table, table)
     action = Action(text, "place", tuple(seed.value for seed in seeds), propagate, held, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[Seed]]:
+    """The plan on the mesh that has the axes of the seeds, and the seeds on the sub-axes of that mesh."""
+    plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
+    return plan, [part for seed in seeds for part in seed.parts(plan.mesh)]
 
 
 def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
@@ -288,7 +293,7 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
     return table
 
 
-def _is_same(before: Table, after: Table) -> bool:
+def is_same(before: Table, after: Table) -> bool:
     """Whether an action has changed nothing: neither a claim nor what is open."""
     axes = ((before.axes.get(axis), table) for axis, table in after.axes.items())
     claims = all(
@@ -339,13 +344,13 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool, moved
             raise taken(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.axis].whole, number)
     if have is None or moved:
-        return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
+        return Claim(seed.dim, factor_of(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
     raise taken(plan, seed, have)
 
 
-def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
+def factor_of(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
@@ -355,7 +360,8 @@ def _factor(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
         if shape[dim] % in_turn.span or not table.fits_value(seed.value, dim, in_turn):
             raise not_in_turn(plan, table, seed, dim)
         return in_turn
-    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions else None
+    computed = plan.source.program.producer[seed.value] >= 0 and seed.said
+    trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions and not computed else None
     if trip is not None and trip % (seed.multiple or plan.mesh[seed.axis]):
         trip = None
     factor = next_factor(table, seed.value, dim, seed.axis, 0 if trip else seed.pads(plan.mesh), trip)

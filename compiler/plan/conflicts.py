@@ -167,8 +167,12 @@ def conflict(plan: State, key: tuple[int, int, str]) -> Conflict:
     """A conflict, in the words of the user."""
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
-    claims = tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
-    return Conflict(plan, op, each.axis, source, claims, key)
+    return Conflict(plan, op, each.axis, source, claims_of(plan, each), key)
+
+
+def claims_of(plan: State, each: placement.Conflict) -> tuple[str, ...]:
+    """The claims that meet, each with its value, and where it comes from."""
+    return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
 
 
 def _node(plan: State, each: placement.Conflict) -> Node | None:

@@ -74,7 +74,7 @@ def cure(plan: State, stop: Blocked) -> Cure | None:
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
-        alike = [each for each in open_stops(plan) if _alike(plan, each) == key]
+        alike = plan.once(_groups)[key]
         known[key] = next(_tried(plan, alike, _changes(plan, alike)), None)
     return known[key]
 
@@ -98,6 +98,14 @@ def _known(plan: State) -> dict[object, Cure | None]:
     """What has been tried."""
     del plan
     return {}
+
+
+def _groups(plan: State) -> dict[object, list[Blocked]]:
+    """The open stops, those that are alike together."""
+    found: dict[object, list[Blocked]] = {}
+    for each in open_stops(plan):
+        found.setdefault(_alike(plan, each), []).append(each)
+    return found
 
 
 def _alike(plan: State, stop: Blocked) -> object:

@@ -21,7 +21,7 @@ from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
 from .collectives import Collective, bytes_per_device, line_of, line_of_op, of_move, use_of
-from .conflicts import Conflict, its_own
+from .conflicts import Conflict, claims_of, its_own
 from .elsewhere import along, because, parameter
 from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
@@ -219,6 +219,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
         yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, (claim.tactic + 1,))
+        yield from _settled(plan, program.producer[value], axis)
         for move in carried[axis].get(value, ()):
             if move.value != value:
                 lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
@@ -227,6 +228,14 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
     for text, node in (*along(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
         yield Reason(text.format(f" at {place}" if place else ""), 1, place)
+
+
+def _settled(plan: State, number: int, axis: str) -> Iterator[Reason]:
+    """The claims of the program that met at an op, of which it takes the one that receives the fewest bytes."""
+    if (met := plan.table.settled.get((number, -1, axis))) is not None:
+        node = plan.source.program.nodes[number]
+        claims = "; ".join(claims_of(plan, met))
+        yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.errors import Error
+from ...rewrites.decide.points import is_point, point, settle, spread
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
 from ..ops.tag import cotangent_name
@@ -57,7 +58,7 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
 
 def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
     """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
-    table = plan.table.copy()
+    table, touched = plan.table.copy(), list[str]()
     for axis in plan.mesh.axes:
         claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
         claims = {value: _in_trips(plan, table, value, axis, claim, kin[value]) for value, claim in claims.items()}
@@ -67,11 +68,27 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
         if not changed:
             continue
         table.touch(axis)
+        touched.append(axis)
         for value, claim in new.items():
             take(table, value, axis, claim)
-        if action.propagate:
+        if action.propagate and not action.is_said:
             carry(table, axis, changed, tactic, action.held)
+    if action.is_said:
+        _said_as(plan, table, kin, touched, tactic)
+    if action.settles:
+        settle(table, tactic, action.settles)
     return table
+
+
+def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[str], tactic: int) -> None:
+    """Carries the claims of the program itself; those of its constraints are points of redistribution, as their kin are."""
+    for value, other in kin.items():
+        if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
+            number = other.table.program.producer[other.value]
+            claims = {axis: table.claim(value, axis) for axis, of in other.table.axes.items() if number in of.points}
+            point(table, value, {axis: claim for axis, claim in claims.items() if claim is not None})
+        table.closed[value] = frozenset(other.dims[dim] for dim in other.table.closed.get(other.value, ()))
+    spread(table, axes, list(kin), tactic)
 
 
 def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> Claim:

@@ -40,6 +40,8 @@ class Seed:
 
     of: tuple[int, ...] = ()
     """The parameters for whose sake the value is claimed: where a tactic is restricted to these, it claims the value too."""
+    said: bool = False
+    """Whether the program itself says so: a value that it computes then lies in one block on each device."""
 
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""

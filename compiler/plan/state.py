@@ -43,6 +43,10 @@ class Action:
     values: tuple[int, ...] = ()
     propagate: bool = True
     held: bool = False
+    is_said: bool = False
+    """Whether it makes the claims of the program itself, which do not cross its constraints."""
+    settles: tuple[int, ...] = ()
+    """The tactics that make such claims, this one included, if it also places what they leave."""
     again: str = ""
     """The axis along which it propagates all claims."""
     idle: bool = False

@@ -7,6 +7,7 @@
       program_mesh how values cross from the mesh of the program that calls a plan to the plan's, and back
     device         a device-local function: its ops by JAX primitives
     collectives    its collectives by `jax.lax`
+    resharded      arguments that a call has to move
     compare        a plan run beside the original function
     trial          the same on random arrays, or on those of files
 

@@ -6,7 +6,7 @@ JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX
 import inspect
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from jax import Array, ShapeDtypeStruct
@@ -47,6 +47,10 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself, as a function of JAX: nothing of it changes."""
+        return self
 
     @cached_property
     def consts(self) -> Sequence[Array]:
@@ -94,7 +98,7 @@ class Compiled:
 
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call, with every collective in it."""
-        return jax.make_jaxpr(self.jitted)(self.shapes, *args, **kwargs)
+        return cast(Any, self.jitted).trace(self.shapes, *args, **kwargs).jaxpr
 
 
 def misplaced(
@@ -169,6 +173,10 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
 
 
+_SEVERAL = (list, tuple, set, frozenset, np.ndarray, np.flatiter)
+"""What holds devices: not a generator, which may never end."""
+
+
 def _default(mesh: Mesh) -> Sequence[Device]:
     program = get_concrete_mesh()
     return list(program.devices.flat) if program.size == mesh.size else jax.devices()
@@ -176,7 +184,7 @@ def _default(mesh: Mesh) -> Sequence[Device]:
 
 def _distinct(devices: object) -> list[Device]:
     """The devices as a list. Raises Error for a value that is not a device, and for a repeated one."""
-    found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
+    found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, _SEVERAL) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
             raise Error(f"expected a device, got {shown(each)}", helps=["give `devices` a list of those in jax.devices()"])

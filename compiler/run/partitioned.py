@@ -24,7 +24,7 @@ from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
 from ...rewrites.decide.op_layouts import boundary
-from ..jax_private import ad, apply_primitive, batching, jax, linearize_jaxpr, lower_fun, mlir, varying_axes
+from ..jax_private import ad, apply_primitive, batching, jax, jnp, linearize_jaxpr, lower_fun, mlir, varying_axes
 from ..ops.prng_keys import physical
 from ..plan.kin import Kin, follow
 from ..plan.lowered import spmd
@@ -157,11 +157,16 @@ class Partitioned:
         main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
         traced = self.plan.source.traced
 
+        ins, outs = ([each.spec for each in side] for side in self.shardings)
+        unread = [arg.index for arg in main.body.block.args if not arg.uses and any(ins[arg.index])]
+
         def local(*arrays: Array) -> tuple[Array, ...]:
-            return tuple(run_local(main.body.block, arrays, traced.foreign))
+            results = run_local(main.body.block, arrays, traced.foreign)
+            return tuple(
+                with_unread(results, [arrays[number] for number in unread if arrays[number].size], self.mesh.axis_names)
+            )
 
         local.__name__ = traced.name
-        ins, outs = ([each.spec for each in side] for side in self.shardings)
         return over_devices(local, self.mesh, ins, outs, self.root.source.traced.function.location())
 
     def __call__(self, *arrays: Array) -> list[Array]:
@@ -249,6 +254,23 @@ class Partitioned:
         more = [with_batch(physical(aval), dim, size) for aval, dim in zip(ins, dims, strict=True)]
         where = (*dims, *[0] * len(outs))
         return self.derived(jax.make_jaxpr(run)(*more), [end.batched(dim) for end, dim in zip(self.ends, where, strict=True)])
+
+
+def with_unread(results: list[Array], unread: Sequence[Array], axes: Sequence[str]) -> list[Array]:
+    """The results, of which the smallest depends on arguments that the program does not read, in what never happens.
+
+    XLA would take such an argument whole on every device, because nothing says how it is wanted. A barrier says it too, but
+    with barriers XLA:CPU may give wrong results.
+    """
+    at = min(
+        (number for number, each in enumerate(results) if each.size), key=lambda number: results[number].size, default=None
+    )
+    if at is None or not unread:
+        return results
+    never = jax.lax.axis_index(tuple(axes)) < 0
+    for each in unread:
+        never &= each[(0,) * each.ndim] != 0
+    return [*results[:at], jnp.where(never, jnp.zeros_like(results[at]), results[at]), *results[at + 1 :]]
 
 
 # --- the primitives ----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Said:
     @property
     def says_nothing(self) -> bool:
         """Whether any layout satisfies it."""
-        return not self.problem and (not self.dims or (not self.axes and not any(self.dims)))
+        return not self.problem and (not self.dims or (not self.axes and all(dim is None for dim in self.dims)))
 
     def of_argument(self) -> Self:
         """The same of an argument: a dim that no axis tiles is open, so that a tactic can still tile it."""

@@ -81,7 +81,6 @@ class Importer:
         self.fixed: Origin | None = None
         self.constants = Constants()
         self.annotations: list[Annotation] = []
-        self.outermost = self.frame
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
@@ -124,15 +123,10 @@ class Importer:
         return [self.annotated(made[0], said, eqn, call), *made[1:]] if said is not None and any(said.dims) else made
 
     def annotated(self, value: SSAValue, said: Said | None, eqn: JaxprEqn, call: Origin | None) -> SSAValue:
-        """The value with the layout that the program gives it: its own op, so that what comes before has a layout of its own.
-
-        An argument of the program is annotated itself.
-        """
+        """The value with the layout that the program gives it: the result of an op, whose operand has a layout of its own."""
         if said is None or said.says_nothing:
             return value
-        if value in self.outermost.block.args:
-            said = said.of_argument()
-        elif not said.problem:
+        if not said.problem:
             params = ParamsAttr.of(layout=said.dims)
             (value,) = self.emit(OPS["constrain"], [value], [value.type], params, self.origin(eqn, call))
         self.annotations.append((value, said))

@@ -3,6 +3,7 @@
     table         the claims of a plan: where the indices of each op and the dims of each value are placed
       requirements  what an op requires when an index is placed, and the laws for it
     propagate     carries claims along one mesh axis through the definitions
+    points        constraints of a program, at which a value changes its layout, and what lies around them
     op_layouts    what the table means at each op: layouts wanted and produced, and what is pending
     stored        which arguments are gathered for each use, and which once
     loops         what is gathered before a loop, and what is scattered after it

@@ -70,6 +70,10 @@ class Sweep:
         """Ops of which a tactic asks for results in the windows in which they are read."""
         self.following = self.program.shifting | self.widened
         """Ops that make their results in the windows in which they are read: moving elements costs nothing."""
+        self.points = self.claims.points
+        """The points of redistribution, which no claim crosses."""
+        self.asking = False
+        """Whether they ask for what they read to lie as their results do."""
         self.waiting: set[int] = set()
         """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
         read what an undecided one moves."""
@@ -135,7 +139,7 @@ class Sweep:
 
     def visit(self, node: Node) -> None:
         """Places the one index that all claims on the op ask for, or records the conflict."""
-        if self.claims.nodes[node.number] is not None:
+        if self.claims.nodes[node.number] is not None or (self.points and node.number in self.points):
             return
         candidates: Candidates = {}
         self.result_claims(node, candidates)
@@ -326,7 +330,10 @@ class Sweep:
     def read_by(self, value: int) -> list[Reading]:
         """The claims of the ops that read a value by a placed index, with where this index is in the value."""
         nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
-        for number, position in self.program.uses[value]:
+        uses = self.program.uses[value]
+        if self.points and not self.asking:
+            uses = [use for use in uses if use[0] not in self.points]
+        for number, position in uses:
             claim = claims[number]
             if claim is not None and (not claim.held or self.asks(claim)):
                 at = nodes[number].signature.operand_at[position].get(claim.at)
@@ -447,6 +454,8 @@ class Sweep:
         """Why no index of the dim takes the claim."""
         if not digits:
             return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
+        if any(self.table.is_closed(node, digit.at) for digit in digits):
+            return "the program says of this dim how it lies"
         indices = {digit.at for digit in digits}
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:
@@ -482,7 +491,7 @@ class Sweep:
             self.table.conflicts[key] = Conflict(-1, value, self.axis, tuple((claim, 0) for claim in wants.values()))
         elif wants:
             ((dim, factor),) = wants
-            if self.table.fits_value(value, dim, factor):
+            if dim not in self.table.closed.get(value, ()) and self.table.fits_value(value, dim, factor):
                 self.table.conflicts.pop(key, None)
                 self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:

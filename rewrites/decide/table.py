@@ -52,6 +52,8 @@ class AxisTable:
     whole: Factor
     nodes: list[Claim | None]
     values: list[Claim | None]
+    points: frozenset[int] = frozenset()
+    """The constraints that say how their result lies along the axis: points of redistribution, which no claim crosses."""
 
     def __repr__(self) -> str:
         claims = sum(each is not None for each in self.nodes)
@@ -59,7 +61,7 @@ class AxisTable:
 
     def copy(self) -> AxisTable:
         """A table that can change while the old plan keeps its own."""
-        return AxisTable(self.whole, self.nodes.copy(), self.values.copy())
+        return AxisTable(self.whole, self.nodes.copy(), self.values.copy(), self.points)
 
     def part(self, whole: Factor, minor: int) -> AxisTable:
         """The claims of a sub-axis whose neighbouring devices are `minor` devices of the axis apart.
@@ -74,7 +76,7 @@ class AxisTable:
                 return None
             return claim._replace(factor=Factor(whole.place, whole.size, claim.factor.stride, claim.factor.halo).spread(minor))
 
-        return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)])
+        return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)], self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,10 @@ class Table:
     """Values that are computed in the windows in which their uses read them, and not exchanged."""
     each_trip: frozenset[int] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
+    closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
+    """Values of which the program says how they lie -> the dims that it means, on which propagation puts no other axis."""
+    settled: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
+    """What would be conflicts, if not all of the claims were the program's: the op takes the one that receives least."""
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""
@@ -130,11 +136,19 @@ class Table:
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
-        return replace(self, axes=dict(self.axes), blocked=dict(self.blocked), conflicts=dict(self.conflicts), too_wide={})
+        return replace(
+            self,
+            axes=dict(self.axes),
+            blocked=dict(self.blocked),
+            conflicts=dict(self.conflicts),
+            closed=dict(self.closed),
+            settled=dict(self.settled),
+            too_wide={},
+        )
 
     def refined(self, mesh: Mesh) -> Table:
         """The same placements on a mesh that has sub-axes instead of some axes, for which nothing is blocked yet."""
-        made = Table(self.program, mesh, widened=self.widened, each_trip=self.each_trip)
+        made = Table(self.program, mesh, widened=self.widened, each_trip=self.each_trip, closed=dict(self.closed))
         for axis, table in self.axes.items():
             minor = mesh[axis]
             for part in mesh.parts(axis):
@@ -144,6 +158,7 @@ class Table:
                 elif mesh[part] > 1:
                     made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
+        made.settled |= {key: each for key, each in self.settled.items() if each.axis in mesh}
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
 
@@ -162,7 +177,7 @@ class Table:
         if not between or factor.has_halo or is_padded(stop.extent, [factor]) or any(a % b for a, b in pairwise(ends)):
             return ()
         sizes = tuple(a // b for a, b in pairwise(ends))
-        others = Table(self.program, self.mesh, {axis: table for axis, table in self.axes.items() if axis != stop.axis})
+        others = replace(self, axes={axis: table for axis, table in self.axes.items() if axis != stop.axis})
         for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
             part = Factor(SubAxis(stop.axis, number, size), size, stride)
@@ -210,6 +225,8 @@ class Table:
 
     def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a factor on an axis that the op does not use yet fits into an index beside the factors already there."""
+        if self.closed and self.is_closed(node, index):
+            return False
         factors = [factor]
         rivals = node.signature.rivals.get(index, ())
         for table in self.axes.values():
@@ -227,6 +244,11 @@ class Table:
             return False
         merging = node.signature.instance.indices[index].merges
         return merging is None or self.pays(node, merging, factors)
+
+    def is_closed(self, node: Node, index: int) -> bool:
+        """Whether the program says how a dim of an op's result lies, and propagation may add nothing to it."""
+        dims = self.closed.get(node.results[0]) if node.results else None
+        return dims is not None and index in (at := node.signature.result_at[0]) and at[index].dim in dims
 
     def pays(self, node: Node, merging: Merging, factors: Iterable[Factor]) -> bool:
         """Whether merging blocks of a node's operands receives no more than gathering those that devices cannot make alone."""

@@ -30,13 +30,13 @@ Spot: TypeAlias = tuple[int, int] | str | None
 State: TypeAlias = tuple[Spot, ...]
 """The spot of each axis."""
 
-# So many axes change places, or are folded, in every combination. Of more, two change places, or each goes to where it ends; one
-# is folded, or all are, or those that end side by side.
+# So many axes change places, or are folded, in every combination. Of more, two change places, or each goes to where it ends;
+# one is folded, or all are, or those that end side by side.
 FEW_AXES = 4
 # In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
-# steps that a search tries once it knows a way are fewer there.
+# steps that a search tries once it knows a way are fewer there, and fewer still with many axes.
 SMALL = 8000
-PATIENCE = {True: 5000, False: 1500}
+PATIENCE, SHORT = {True: 5000, False: 1500}, 300
 
 
 class Run(NamedTuple):
@@ -72,6 +72,8 @@ class Space:
         self.longest = tuple(map(max, even, *ends))
         """How long a dim is at most."""
         self.is_wide = len(self.size) > FEW_AXES
+        if self.is_wide:
+            self.patience = SHORT
         self.number = {name: at for at, name in enumerate(self.size)}
         self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)

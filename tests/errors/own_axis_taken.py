@@ -1,5 +1,7 @@
 """An axis on which a `shard_map` of the program has already placed an argument."""
 
+# pyright: basic
+
 import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType, PartitionSpec

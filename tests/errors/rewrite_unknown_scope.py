@@ -1,5 +1,7 @@
 """A scope that the program does not have, where its values are to be computed again."""
 
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 import numpy as np

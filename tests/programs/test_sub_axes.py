@@ -78,7 +78,8 @@ def test_library_tactics_take_parts():
 
 
 def test_pt_jit_takes_parts_and_arrays_on_the_whole_axis():
-    step = pt.jit(layer, mesh=DATA, tactics=[pt.Tile({"x": 0}, "data.0:2"), pt.Tile({"x": 1}, "data.1:4")])
+    tactics = [pt.Tile({"x": 0}, "data.0:2"), pt.Tile({"x": 1}, "data.1:4")]
+    step = pt.jit(layer, mesh=DATA, tactics=tactics, reshard="allow")
     devices = jax.sharding.Mesh(np.array(jax.devices()[:8]), ("data",))
     placed = jax.device_put(X, jax.sharding.NamedSharding(devices, jax.sharding.PartitionSpec("data")))
     for ours, theirs in zip(step(placed, W), layer(X, W), strict=True):

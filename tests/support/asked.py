@@ -29,6 +29,7 @@ from partita.compiler.plan.conflicts import open_keys
 from partita.compiler.plan.counts import KINDS
 from partita.compiler.plan.expect import QUANTITIES
 from partita.compiler.plan.open_stops import is_open
+from partita.compiler.plan.prefixes import plain
 from partita.compiler.plan.state import Action, State
 from partita.compiler.plan.trials import Change
 from partita.compiler.run.partitioned import Partitioned
@@ -80,7 +81,7 @@ class Asked:
 
         return {
             "what": everything,
-            "before": lambda _: (plan, plan.apply()),
+            "before": lambda _: (plan, plain(plan)),
             "file": lambda _: [self.folder / "plan.partita"],
             "path": lambda _: [self.folder / "plan.html"],
             "donate": lambda _: [(), *self.parameters[:1]],
@@ -107,7 +108,7 @@ class Asked:
         return kinds | {name: f"<={limit}" for name, limit in zip(QUANTITIES, ("1TiB", "1TiB", "1P", "100%"), strict=True)}
 
     def everything(self) -> None:
-        """Asks the plan all of it. Raises AssertionError with the question that raises, from what it raises."""
+        """Asks the plan all of it. What raises says with which question."""
         self.texts("plan", self.plan)
         for name, call in questions(Plan, CHANGES if self.runs else (*CHANGES, "compile", "check")):
             self.ask(f"plan.{name}", self.plan, name, call)
@@ -282,5 +283,5 @@ def saying(question: str) -> Generator[None]:
 
 
 def asked(plan: Plan, function: Callable[..., Any], args: Sequence[Any], folder: Path, *, runs: bool = False) -> None:
-    """Asks a plan everything. Raises with the question that has no answer."""
+    """Asks a plan everything. What raises says with which question."""
     Asked(plan, function, args, folder, runs).everything()

@@ -162,9 +162,14 @@ def examples(number: int, fuzzed: int = 0) -> settings:
     )
 
 
-@st.composite
-def programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> Program:
+def programs(grad: bool, pool: tuple[int, ...]) -> st.SearchStrategy[Program]:
     """Three to eight steps; only steps that fit are drawn."""
+    return drawn_programs(grad, pool).map(lambda drawn: drawn[0])
+
+
+@st.composite
+def drawn_programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> tuple[Program, list[Known]]:
+    """A program, and the shapes and dtypes of its values."""
     extent = st.sampled_from(pool)
     floats, others = draw(st.sampled_from(THEMES))
     ranks = draw(st.lists(st.sampled_from([2, 2, 1, 3]), min_size=2, max_size=3))
@@ -181,7 +186,7 @@ def programs(draw: st.DrawFn, grad: bool, pool: tuple[int, ...]) -> Program:
             known.append(chosen[1])
     used = {operand for step in made for operand in step.operands}
     results = [n for n in range(len(arguments), len(known)) if n not in used]
-    return Program(tuple(arguments), tuple(made), tuple(results or [1]), grad)
+    return Program(tuple(arguments), tuple(made), tuple(results or [1]), grad), known
 
 
 @st.composite

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ...inputs.names import Patterns
-from ...plan.annotations import misnamed, of_program, seeds
+from ...plan.annotations import misnamed, of_program
 from ...plan.claims import Seed
+from ...plan.said import binds, place_said, seeds_of
+from ...trace.annotations import Said
 from ..plan import Plan
 from .base import Tactic
 
@@ -17,10 +19,14 @@ from .base import Tactic
 class Annotated(Tactic):
     """Lay values out as the program says: constraints, shardings of arguments, metadata of models (`plan.annotations`).
 
-    It takes the annotations of the values that `values` matches, in the order of the program. Those of stored arguments, which
-    a result replaces in the next call (`plan.successors`), come last: where such an argument and the batch need the same axis,
-    the argument is gathered for its use, as with ZeRO. So it is two lines in the trace, with `stored` False and True.
-    An axis that the mesh does not have is left out and listed in `plan.annotations`.
+    It takes the annotations of the values that `values` matches: first those of arguments, then constraints. Those of stored
+    arguments, which a result replaces in the next call (`plan.successors`), come after both: where such an argument and the
+    batch need the same axis, the argument is gathered for its use, as with ZeRO. So it is two lines in the trace, with `stored`
+    False and True.
+
+    A value has one layout before a constraint and may have another one after it. What is before takes the constraint's layout
+    if nothing else claims it. Where constraints ask an op for several layouts, it takes the one that receives the fewest bytes.
+    An axis that the mesh does not have is left out; `plan.annotations` lists what became of each annotation.
 
     Raises Error if the program has no annotations, and for a dim that does not divide.
 
@@ -31,23 +37,26 @@ class Annotated(Tactic):
     stored: bool | None = None
 
     def __call__(self, plan: Plan) -> Plan:
-        if self.stored is None:
-            sides = [replace(self, stored=stored) for stored in (False, True)]
-            if not any(True for side in sides for _ in side.seeds(plan)):
-                raise misnamed(plan) or self.nothing(plan)
-            for side in sides:
-                plan = side(plan) if any(True for _ in side.seeds(plan)) else plan
-            return plan
-        return super().__call__(plan)
+        if self.stored is not None:
+            is_last = self.stored or not any(True for _ in replace(self, stored=True).said(plan))
+            return place_said(plan, list(self.said(plan)), repr(self), is_last)
+        if not any(binds(plan, *each) for each in self.said(plan)):
+            raise misnamed(plan) or self.nothing(plan)
+        has, sides = plan.source.addresses.has, [replace(self, stored=stored) for stored in (False, True)]
+        return plan.apply(*([side for side in sides if any(has(value) for value, _ in side.said(plan))] or sides))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        wanted, said = set(plan.source.addresses.find(self.values).values()), set[int]()
+        return (seed for each in self.said(plan) for seed in seeds_of(plan, *each))
+
+    def said(self, plan: Plan) -> Iterator[tuple[int, Said]]:
+        """The values that it lays out, and how. Of an argument, what is said first counts: its sharding, then metadata."""
+        wanted, known = set(plan.source.addresses.find(self.values).values()), set[int]()
         everything, replaced = self.values == "**", plan.source.replaced
         for value, each in of_program(plan):
-            if value not in said and (everything or value in wanted) and self.stored in (None, value in replaced):
-                # Of one value, what is said first counts; the shardings of arguments come before those of calls.
-                said.add(value)
-                yield from (replace(seed, stored=value in replaced) for seed in seeds(plan, value, each))
+            is_mine = (everything or value in wanted) and self.stored in (None, value in replaced)
+            if is_mine and not each.problem and value not in known:
+                known.add(value)
+                yield value, each
 
     def nothing(self, plan: Plan) -> Error:
         """The error for a program that says nothing of these values that the mesh can follow."""

@@ -59,6 +59,6 @@ class ExpertParallel(Strategy):
         claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):
-            by = plan.actions[next(iter(before))].text
+            by = plan.actions[next(iter(before))].said
             title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
             raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])

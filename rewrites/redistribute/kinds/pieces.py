@@ -93,12 +93,16 @@ class Dealt(Pieces):
 
 
 class Trade:
-    """Who sends what, in a group of devices: `have` and `want` list the units of each device in local order."""
+    """Who sends what, in a group of devices: `have` and `want` list the units of each device in local order.
 
-    def __init__(self, axes: tuple[str, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: Ids) -> None:
+    `inside` are those of `want` that are no padding.
+    """
+
+    def __init__(
+        self, axes: tuple[str, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]
+    ) -> None:
         self.axes, self.blocks, self.have, self.want = axes, blocks, have, want
-        lack = (np.setdiff1d(np.intersect1d(wanted, inside), own) for own, wanted in zip(have, want, strict=True))
-        self.pieces = _assigned(have, list(lack))
+        self.pieces = _assigned(have, [np.setdiff1d(wanted, own) for own, wanted in zip(have, inside, strict=True)])
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
 
@@ -178,7 +182,7 @@ def trade_of(before: Layout, after: Layout, mesh: Mesh) -> Trade | None:
     have, want = (
         [held(device, factors, length) for device in devices] for factors, length in zip((here, there), lengths, strict=True)
     )
-    inside = numbered({dim: np.arange(-(-shape[dim] // block)) for dim, block in blocks.items()})
+    inside = want if lengths[1] == shape else [held(device, there, shape) for device in devices]
     trade = Trade(moving, blocks, have, want, inside)
     return trade if trade.is_small else None
 

@@ -6,6 +6,8 @@
 
 import dataclasses
 import inspect
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -98,7 +100,7 @@ TRANSFORMATIONS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_a_transformation_of_a_jitted_function_is_that_of_the_function(name: str) -> None:
-    layer, transform = pt.jit(model, mesh=MESH, tactics=TACTICS), TRANSFORMATIONS[name]
+    layer, transform = pt.jit(model, mesh=MESH, tactics=TACTICS, reshard="allow"), TRANSFORMATIONS[name]
     equal(transform(layer)(jnp.asarray(X), jnp.asarray(W)), transform(model)(jnp.asarray(X), jnp.asarray(W)))
 
 
@@ -264,3 +266,66 @@ def test_what_a_plan_decides_is_refused_with_what_to_give_instead(option: str) -
     with pytest.raises(pt.Error, match="has no option `static_argname`") as raised:
         pt.jit(model, mesh=MESH, **wrong)
     assert raised.value.helps[0] == "did you mean `static_argnames`?"
+
+
+def warned_of(calls: Callable[[], object]) -> list[str]:
+    """What calls warn of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calls()
+    return [str(each.message) for each in caught if issubclass(each.category, pt.PlacementWarning)]
+
+
+TILED = [pt.Tile({"x": 0}, "data"), pt.Tile({"w": 1}, "model")]
+
+
+def test_arguments_that_lie_otherwise_are_one_warning_for_each_kind_of_arguments() -> None:
+    layer = pt.jit(model, mesh=MESH, tactics=TILED)
+    there = layer.in_shardings(X, W)[0].mesh
+    placed = jax.device_put((X, W), layer.in_shardings(X, W))
+    turned = jax.device_put(W, NamedSharding(there, PartitionSpec("model")))
+    assert not warned_of(lambda: (layer(*placed), layer(X, W), layer(jnp.asarray(X), W)))
+    (said,) = warned_of(lambda: [layer(placed[0], turned) for _ in range(3)])
+    assert said.splitlines()[0].startswith(
+        f"each call of `model` moves 1 argument ({W.nbytes} bytes) to where the plan wants them"
+    )
+    assert "`w` lies as P('model',), the plan wants P(None, 'model')" in said
+    assert "jax.device_put(args, f.in_shardings(*args))" in said
+    assert not warned_of(lambda: layer(placed[0], turned))
+    assert len(warned_of(lambda: layer(jax.device_put(X, NamedSharding(there, PartitionSpec())), turned))) == 1
+    assert not warned_of(lambda: jax.jit(layer)(placed[0], turned))
+
+
+def test_what_a_step_returns_is_not_moved_in_the_next_one() -> None:
+    step = pt.jit(
+        lambda w, x: w - 0.1 * x.T @ jnp.tanh(x @ w), mesh=MESH, tactics=[pt.Tile({"w": 1}, "model")], donate_argnums=0
+    )
+    w = jnp.asarray(W)
+    for _ in range(3):
+        w = step(w, X)
+
+
+def test_arguments_that_lie_otherwise_can_be_an_error_or_accepted() -> None:
+    strict, lax_ = (pt.jit(model, mesh=MESH, tactics=TILED, reshard=how, donate_argnums=1) for how in ("error", "allow"))
+    there = strict.in_shardings(X, W)[0].mesh
+    turned = jax.device_put(W, NamedSharding(there, PartitionSpec("model")))
+    for _ in range(2):
+        with pytest.raises(pt.Error, match="moves 1 argument"):
+            strict(X, turned)
+    assert not turned.is_deleted()
+    equal(strict(*jax.device_put((X, W), strict.in_shardings(X, W))), model(X, W))
+    equal(lax_(X, turned), model(X, W))
+    wrong: Any = "never"
+    with pytest.raises(pt.Error, match='`reshard` is "warn", "error" or "allow", got'):
+        pt.jit(model, mesh=MESH, tactics=TILED, reshard=wrong)
+
+
+def test_a_function_without_tactics_says_once_that_each_device_computes_all() -> None:
+    alone = pt.jit(model, mesh=MESH)
+    (said,) = warned_of(lambda: (alone(X, W), alone(X[:8], W)))
+    assert "`pt.jit` of `model` has no tactics: each of the 8 devices computes all of it" in said
+    assert not warned_of(lambda: pt.jit(model, mesh=pt.Mesh(data=1))(X, W))
+    mapped = jax.shard_map(
+        lambda x: x * 2, mesh=alone.in_shardings(X, W)[0].mesh, in_specs=PartitionSpec("data"), out_specs=PartitionSpec("data")
+    )
+    assert not warned_of(lambda: pt.jit(mapped, mesh=MESH)(X))

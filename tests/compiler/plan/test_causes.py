@@ -132,6 +132,18 @@ def test_a_step_over_an_axis_that_no_tactic_placed_has_the_causes_of_its_move() 
     assert found and all(each.numbers == "1" for each in plan.collectives())
 
 
+def test_a_step_over_a_sub_axis_that_no_tactic_placed_has_the_cause_of_its_move(tmp_path: Any) -> None:
+    def by_segment(y: Any) -> Any:
+        return jax.ops.segment_sum(pt.tag(y * 2, "t"), jnp.arange(14) % 5, 6)
+
+    plan = pt.plan(by_segment, pt.Mesh(a=8), array(14, 2)).apply(pt.Tile({"t": 1}, "a.0:4", held=True, padded=True))
+    found = [each for each in plan.collectives() if "a.1:2" in each.axes]
+    assert found and all(each.numbers == "1" and str(plan.explain(each)) for each in found)
+    plan.save(tmp_path / "plan.partita")
+    plan.html(tmp_path / "plan.html")
+    assert str(plan)
+
+
 # --- lines and bytes ---------------------------------------------------------------------------------------------------------
 
 

@@ -67,3 +67,20 @@ def test_a_collective_names_the_parameter_the_direction_the_trips_and_the_tactic
         "all_gather of `params/wq` (forward) over data: 14,336 bytes x 6 trips for dot_general at "
     )
     assert str(gathers[0]).endswith(", by 2: ZeRO(stage=3, axis='data', params='params')")
+
+
+def test_what_the_program_itself_places_is_said_without_the_sign_of_a_comment() -> None:
+    def local(x: Any) -> Any:
+        return x * 2.0
+
+    def doubled(x: Any) -> Any:
+        mesh = jax.sharding.AbstractMesh((2,), ("a",), axis_types=(jax.sharding.AxisType.Auto,))
+        rows = jax.sharding.PartitionSpec("a")
+        return jax.shard_map(local, mesh=mesh, in_specs=rows, out_specs=rows)(x)
+
+    plan = pt.plan(doubled, pt.Mesh(a=2), np.ones((8, 8), np.float32))
+    assert plan.trace.startswith("# ") and "1: the program's own shard_map" in str(plan)
+    assert "decided by 1: the program's own shard_map" in plan.explain("x")
+    replicated = plan.replicate("result", "a").collectives()
+    assert [each.causes[0] for each in replicated] == [(1, "the program's own shard_map")]
+    assert all(", by 1: the program's own shard_map and 2: replicate('result', 'a')" in str(each) for each in replicated)

@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -139,7 +140,15 @@ def test_static_arguments_may_be_positional() -> None:
 
     plan = pt.plan(power, MESH, X, 3, static_argnames="n").tile("x", 0, "data")
     equal(plan.compile()(X, 3), X**3)
-    equal(plan.compile()(X, n=3), X**3)
+    compiled = plan.compile()
+    equal(compiled(X, n=3), X**3)
+    assert str(compiled.jaxpr(X, 3)) == str(compiled.jaxpr(X, n=3))
+    assert "integer_pow[y=3]" in str(compiled.jaxpr(X, 3)) and "main" in compiled.lower(X, 3).as_text()
+
+
+def test_a_copy_of_a_compiled_plan_is_the_plan(compiled: Compiled) -> None:
+    copied = copy.deepcopy({"step": compiled})["step"]
+    assert copied is compiled and copy.copy(compiled)(X, W) == compiled(X, W)
 
 
 def dropout(key: jax.Array, x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -313,3 +322,38 @@ def test_the_derivative_of_a_program_that_closes_over_a_key_is_compiled() -> Non
     jitted = pt.jit(noisy, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
     jax.jit(jitted)(X)
     assert jitted.plan(X).check(X) < 2e-4
+
+
+UNREAD: dict[str, Callable[..., Any]] = {
+    "unread": lambda x, y: x * 2,
+    "passed on": lambda x, y: (x * 2, y),
+    "none is read": jax.grad(lambda x, y: (x * 2).sum(), argnums=(0, 1)),
+    "no result": lambda x, y: (),
+    "read": lambda x, y: (x * 2, y + 1),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_program_takes_each_argument_in_the_layout_of_the_plan(name: str) -> None:
+    x, y = jnp.asarray(X), jnp.ones((64, 64))
+    plan = pt.plan(UNREAD[name], pt.Mesh(data=4), x, y).tile("x", 0, "data").tile("y", 0, "data")
+    compiled = plan.compile()
+    assert plan.layout("y") == {"y": "f32[data*16, 64]"}
+    if name != "no result":
+        taken = compiled.lower(x, y).compile().memory_analysis()
+        assert taken is not None
+        assert taken.argument_size_in_bytes == plan.memory().arguments == (x.nbytes + y.nbytes) // 4
+    equal(compiled(x, y), UNREAD[name](x, y))
+
+
+def test_unread_arguments_of_any_type_change_nothing() -> None:
+    others = [np.full((4, 2), np.nan, np.float32), np.ones((4,), bool), np.full((4,), 1 + 1j, np.complex64), np.ones((4, 0))]
+
+    def program(x: Any, others: Any, key: Any) -> Any:
+        return x * 2, jnp.sum(x)
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    plan = pt.plan(program, pt.Mesh(data=4), X, others, keys)
+    for name in ("x", "others/0", "others/1", "others/2", "key"):
+        plan = plan.tile(name, 0, "data")
+    equal(plan.compile()(X, others, keys), program(X, others, keys))

@@ -1,0 +1,94 @@
+"""The layouts that a program gives its values, as claims: each exactly as it is said, with its axes in their order.
+
+All of them stand before the first one propagates, so that what one argument brings does not reorder the axes of another one. A
+constraint becomes a point of redistribution.
+
+    c: (y, _), b: (x*y, _)   -->   c: f32[y*8, 4], b: f32[x*y*2, 4], whichever argument comes first
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ...rewrites.decide.points import is_point, point, settle, spread
+from ...rewrites.decide.table import WHOLE, Claim, Table
+from ..gc_pause import without_collector
+from ..trace.annotations import Said
+from .claims import Some, factor_of, is_same, on_parts, wanted
+from .refusals import Seed, taken
+from .state import Action, State
+
+
+def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last: bool) -> Some:
+    """Lay values out as the program says, and propagate. Raises Error where a tactic has said otherwise of a value.
+
+    If nothing more of what the program says follows, ops that nothing has placed take what constraints leave them.
+    """
+    redo, number = partial(place_said, said=said, text=text, is_last=is_last), len(plan.actions)
+    wanted(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)], text)
+    said = [(value, each) for value, each in said if plan.source.addresses.has(value)]
+    plan, seeds = on_parts(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)])
+    settles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
+    with without_collector():
+        table = _claimed(plan, seeds, dict(said), number)
+        if settles:
+            settle(table, number, settles)
+    values, idle = tuple(value for value, _ in said), is_same(plan.table, table)
+    action = Action(text, "place", values, is_said=True, settles=settles, idle=idle, redo=redo)
+    return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
+    """The claims that an annotation makes: of each dim on its axes, and whole along the axes that it does not name."""
+    if said.problem:
+        return
+    name, axes = plan.source.addresses.names[value], plan.mesh.whole().axes
+    named = {axis for dim in said.dims for axis in dim or ()}
+    for dim, on in enumerate(said.dims):
+        yield from (Seed(value, dim, axis, name, said=True) for axis in on or () if axis in axes)
+    yield from (Seed(value, None, axis, name, said=True) for axis in said.axes if axis in axes and axis not in named)
+
+
+def binds(plan: State, value: int, said: Said) -> bool:
+    """Whether an annotation says anything of a value that a plan on this mesh can keep."""
+    return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
+
+
+def _claimed(plan: State, seeds: Iterable[Seed], said: Mapping[int, Said], number: int) -> Table:
+    """The plan's table with these layouts, and everything that follows from them."""
+    table, of = plan.table.copy(), {value: list[Seed]() for value in said}
+    for seed in seeds:
+        if plan.mesh[seed.axis] > 1:
+            of[seed.value].append(seed)
+    axes = [axis for axis in plan.mesh if any(seed.axis == axis for own in of.values() for seed in own)]
+    for axis in dict.fromkeys((*table.axes, *axes)):
+        table.touch(axis)
+    for value, own in of.items():
+        closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
+        _lay_out(plan, table, value, own, closed, number)
+    spread(table, axes, list(of), number)
+    return table
+
+
+def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[Seed], closed: frozenset[int], number: int) -> None:
+    """Claims the layout of one value. What propagation put on its dims leaves them; what a tactic has said of it stays."""
+    is_computed, named = is_point(plan.source.program, value), {seed.axis for seed in seeds}
+    dims = closed if is_computed else {seed.dim for seed in seeds}
+    before = {axis: (each.values[value], table.claim(value, axis)) for axis, each in table.axes.items()}
+    asked = {axis for axis, (own, _) in before.items() if own is not None and value in plan.actions[own.tactic].values}
+    for axis, (_, have) in before.items():
+        if axis not in asked and have is not None and (axis in named or have.at in dims):
+            table.axes[axis].values[value] = Claim(WHOLE, table.axes[axis].whole, number)
+    for seed in seeds:
+        own, have = before[seed.axis]
+        at = WHOLE if seed.dim is None else seed.dim
+        if seed.axis in asked and own is not None:
+            if own.at != at:
+                raise taken(plan, seed, own)
+            continue
+        factor = table.axes[seed.axis].whole if seed.dim is None else factor_of(plan, table, seed, seed.dim)
+        new = Claim(at, factor, number)
+        table.axes[seed.axis].values[value] = have if have is not None and have[:2] == new[:2] else new
+    table.closed[value] = frozenset(dim for dim in dims if dim is not None)
+    if is_computed:
+        point(table, value, {axis: claim for axis in named if (claim := table.claim(value, axis)) is not None})

@@ -1,0 +1,62 @@
+"""Arguments of a call that lie otherwise than the plan wants them: XLA moves them in each call.
+
+    x: f32[8, 64] placed as P("model"), wanted as P("data")   -->   an Error that names both; `pt.jit` raises it, or warns
+
+Arrays that are not placed are not meant: whoever calls has to place them, or JAX does.
+"""
+
+from collections.abc import Sequence
+
+from jax import Array
+from jax.sharding import NamedSharding, PartitionSpec
+
+from ...dialects.english import counted
+from ...dialects.errors import Error
+from ..inputs.arguments import Function
+from ..jax_private import Tracer, get_concrete_mesh
+
+SHOWN = 3
+"""The most arguments that an error names."""
+
+
+def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wanted: Sequence[NamedSharding]) -> Error | None:
+    """The error that names the arguments that are moved; None if there are none."""
+    found = [
+        (name, leaf, sharding)
+        for name, leaf, sharding in zip(names, leaves, wanted, strict=False)
+        if isinstance(leaf, Array) and _is_placed(leaf) and not _lies(leaf, sharding)
+    ]
+    if not found:
+        return None
+    notes = [f"`{name}` lies as {_said(leaf.sharding)}, the plan wants {_said(_of(leaf, at))}" for name, leaf, at in found]
+    size = sum(leaf.nbytes for _, leaf, _ in found)
+    more = [f"and {counted(len(notes) - SHOWN, 'other')}"] if len(notes) > SHOWN else []
+    return Error(
+        f"each call of `{function.name}` moves {counted(len(found), 'argument')} ({size:,} bytes) to where the plan wants them",
+        location=function.location(found[0][0].split("/")[0]),
+        notes=[*notes[:SHOWN], *more],
+        helps=[
+            "place them once: args = jax.device_put(args, f.in_shardings(*args))",
+            'or accept it: pt.jit(..., reshard="allow")',
+        ],
+    )
+
+
+def _is_placed(leaf: Array) -> bool:
+    """Whether its caller has placed the array. Under `jax.set_mesh`, JAX puts one that is not placed whole on all devices."""
+    if isinstance(leaf, Tracer) or not leaf.committed:
+        return False
+    return get_concrete_mesh().empty or not leaf.is_fully_replicated
+
+
+def _lies(leaf: Array, wanted: NamedSharding) -> bool:
+    return leaf.sharding.is_equivalent_to(_of(leaf, wanted), leaf.ndim)
+
+
+def _of(leaf: Array, wanted: NamedSharding) -> NamedSharding:
+    """The sharding without the dims of one key, which an array of keys does not show."""
+    return NamedSharding(wanted.mesh, PartitionSpec(*wanted.spec[: leaf.ndim]))
+
+
+def _said(sharding: object) -> str:
+    return str(sharding.spec) if isinstance(sharding, NamedSharding) else f"a {type(sharding).__name__}"

@@ -1,0 +1,131 @@
+"""Points of redistribution: the constraints of a program, at which a value has one layout before and may have another after.
+
+A constraint says how its result lies, and no claim crosses it. First the claims of arguments propagate, then those of the
+results of constraints, and then what a constraint reads lies as its result does, if nothing else claims it. Where claims still
+meet at an op, the program has said the layouts around it, and not the op's own: it takes the claim for which a device receives
+the fewest bytes.
+
+    %a = cos %x; %b = constrain %a {d on 0}; %c = sin %b; %r = constrain %c {d on 1}   -->   cos, sin on 0; %c moves to 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...dialects.dtypes import itemsize
+from ...dialects.layouts import Layout
+from ...dialects.ranges.factor import Factor
+from ..program.program import Node, Program
+from ..redistribute.search import path
+from ..redistribute.steps import Bytes
+from .op_layouts import Placed, place
+from .propagate import Candidates, Sweep, propagate
+from .table import WHOLE, Claim, Table, claim_of
+
+
+def is_point(program: Program, value: int) -> bool:
+    """Whether the program says how a value lies that it computes."""
+    number = program.producer[value]
+    return number >= 0 and program.nodes[number].kind == "constrain"
+
+
+def point(table: Table, value: int, claims: Mapping[str, Claim]) -> None:
+    """Makes a point of the constraint whose result has these claims."""
+    node = table.program.nodes[table.program.producer[value]]
+    (at,) = node.signature.result_dims
+    for axis, claim in claims.items():
+        of = table.axes[axis]
+        of.points |= {node.number}
+        if of.nodes[node.number] is None and claim.at != WHOLE:
+            (digit,) = at[claim.at]
+            factor = digit.inward(claim.factor, False, False)
+            assert factor is not None, "a constraint has the indices of its dims"
+            of.nodes[node.number] = claim.moved(digit.at, factor)
+
+
+def spread(table: Table, axes: Sequence[str], values: Sequence[int], tactic: int) -> None:
+    """Carries the claims of a program on these values along the axes, those of arguments first; updates `table` in place."""
+    producer = table.program.producer
+    for some in ([value for value in values if producer[value] < 0], [value for value in values if producer[value] >= 0]):
+        for axis in axes:
+            propagate(table, axis, some, tactic)
+
+
+def settle(table: Table, tactic: int, said: Collection[int]) -> None:
+    """Places what nothing has claimed: what points read, and ops at which only claims of the program meet.
+
+    These are the claims of the tactics that `said` numbers.
+    """
+    for axis in [axis for axis in table.mesh if axis in table.axes and table.axes[axis].points]:
+        _Meeting(table, axis, tactic).before()
+    while left := [key for key, each in table.conflicts.items() if all(claim.tactic in said for claim, _ in each.claims)]:
+        number, _, axis = key = min(left)
+        met = table.conflicts.pop(key)
+        # An argument that is wanted on several dims stays whole: each use takes its part of it.
+        if number >= 0:
+            table.settled[key] = met
+            _Meeting(table, axis, tactic).decide_by_price(table.program.nodes[number])
+
+
+class Price(NamedTuple):
+    """What it costs that an op takes a claim: first of all whether its result is then whole on all devices."""
+
+    is_lost: bool
+    bytes: Bytes
+    collectives: int
+
+
+class _Meeting(Sweep):
+    """Propagation in which points ask for their operands."""
+
+    def __init__(self, table: Table, axis: str, tactic: int) -> None:
+        super().__init__(table, axis, tactic, False, False)
+        self.asking = True
+
+    def before(self) -> None:
+        """Carries the claims of the points to what they read, where nothing else claims it."""
+        operands = (self.program.nodes[number].operands[0] for number in sorted(self.claims.points))
+        self.run([value for value in operands if claim_of(self.program, self.claims, value) is None])
+
+    def decide_by_price(self, node: Node) -> None:
+        """Places an op at which claims meet."""
+        candidates = Candidates()
+        self.result_claims(node, candidates)
+        self.operand_claims(node, candidates)
+        if candidates and self.claims.nodes[node.number] is None:
+            # Of equal ones that of an operand, then the first index: the same in every process.
+            asks = {each: (self.price(node, *each), at < 0, each[0], each[1].stride) for each, (_, at) in candidates.items()}
+            index, factor = min(asks, key=asks.__getitem__)
+            self.claims.nodes[node.number] = Claim(index, factor, self.tactic)
+            self.decided(node)
+            self.run(())
+
+    def price(self, node: Node, index: int, factor: Factor) -> Price:
+        placed, width = self.placed(node, index, factor), self.table.program.types
+        ways = [
+            path(self.table.layout(value), wanted, itemsize(width[value].dtype), self.table.mesh)
+            for value, wanted in zip(node.operands, placed.wanted, strict=True)
+        ]
+        is_lost = False
+        for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
+            wanted = list(dict.fromkeys(self.wanted_by(value)))
+            is_lost |= self.axis not in layout.axes() and all(self.axis not in each.axes() for each in wanted)
+            source = layout.with_pending(pend)
+            ways += [path(source, each, itemsize(width[value].dtype), self.table.mesh) for each in wanted or [layout]]
+        return Price(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
+
+    def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> Placed:
+        """The op under its claims, and on this axis under another one."""
+        claims = {
+            axis: (claim.at, claim.factor) for axis, each in self.table.axes.items() if (claim := each.nodes[node.number])
+        }
+        if index is not None and factor is not None:
+            claims[self.axis] = index, factor
+        return place(node.signature, tuple(claims[axis] for axis in self.table.mesh if axis in claims))
+
+    def wanted_by(self, value: int) -> Iterator[Layout]:
+        """The layouts in which the ops that are placed on the axis read a value."""
+        for number, position in self.program.uses[value]:
+            if self.claims.nodes[number] is not None or number in self.claims.points:
+                yield self.placed(self.program.nodes[number]).wanted[position]

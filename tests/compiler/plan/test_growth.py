@@ -1,0 +1,92 @@
+"""An answer of a plan takes no more work than n log n: in devices, axes or leaves. Work is counted in calls of functions."""
+
+from collections.abc import Callable, Mapping
+from cProfile import Profile
+from math import log
+from pathlib import Path
+from statistics import linear_regression
+
+import growing
+import jax
+import pytest
+
+import partita as pt
+from partita.dialects.errors import lines_of
+from partita.rewrites.redistribute.kinds.halo import pieces
+
+Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
+
+DEVICES, AXES, LEAVES = (64, 128, 256), (3, 6, 12), (100, 200, 400)
+SIZES: dict[str, Callable[[int], int]] = {
+    "product of many dims": lambda axes: axes**2,  # of each dim and each axis
+    "roll, one dim": lambda axes: 2**axes,  # the pairs of devices that exchange a row
+}
+"""What the work over some axes of size 2 is to grow with; where nothing is said, with their number."""
+
+
+def calls(question: Callable[[], object]) -> int:
+    """How many calls of functions an answer takes."""
+    profile = Profile()
+    profile.enable()
+    question()
+    profile.disable()
+    return sum(each.callcount for each in profile.getstats())
+
+
+def check(programs: Programs, name: str, given: tuple[int, ...], folder: Path, size: Callable[[int], int] = int) -> None:
+    """The exponent of `n log n` that fits the work of each question, for n, 2n and 4n, is no more than 1."""
+    work: dict[str, list[int]] = {}
+    for count in given:
+        for question, answer in growing.questions(programs(count)[name](), folder):
+            work.setdefault(question, []).append(calls(answer))
+    sizes = [log(n * log(n)) for n in map(size, given)]
+    fits = {question: linear_regression(sizes, [*map(log, counted)]).slope for question, counted in work.items()}
+    assert {question: (fit, work[question]) for question, fit in fits.items() if fit > 1.1} == {}
+
+
+@pytest.mark.parametrize("name", growing.devices(4))
+def test_work_grows_with_devices(name: str, tmp_path: Path) -> None:
+    check(growing.devices, name, DEVICES, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["roll", "strided convolution", "matmuls"])
+def test_work_grows_with_devices_of_two_axes(name: str, tmp_path: Path) -> None:
+    check(lambda count: growing.devices(count, two=True), name, (16, 64, 256), tmp_path)
+
+
+@pytest.mark.parametrize("name", growing.axes(3))
+def test_work_grows_with_axes_of_two_devices(name: str, tmp_path: Path) -> None:
+    check(growing.axes, name, AXES, tmp_path, SIZES.get(name, int))
+
+
+def test_work_grows_with_leaves(tmp_path: Path) -> None:
+    check(growing.leaves, "Adam", LEAVES, tmp_path)
+
+
+def test_a_plan_file_is_split_into_lines_once(tmp_path: Path) -> None:
+    _, plan, function, args = growing.leaves(40)["Adam"]()
+    plan.save(file := tmp_path / "plan.partita")
+    before = lines_of.cache_info().misses
+    assert pt.replay(function, file, *args).trace == plan.trace
+    assert lines_of.cache_info().misses == before + 1
+
+
+def test_a_renamed_tree_is_compared_in_time_that_grows_with_its_leaves(tmp_path: Path) -> None:
+    def work(count: int) -> int:
+        _, plan, function, args = growing.leaves(count)["Adam"]()
+        plan.save(file := tmp_path / "plan.partita")
+        renamed = tuple({f"v{number}_": leaf for number, leaf in enumerate(tree.values())} for tree in args)
+        with pytest.warns(pt.ReplayWarning, match="the program has changed"):
+            return calls(lambda: pt.replay(function, file, *renamed))
+
+    small, large = work(100), work(400)
+    assert large < 1.2 * small * 4 * log(400) / log(100)
+
+
+def test_on_thousands_of_devices_a_window_asks_only_its_neighbours() -> None:
+    mesh = pt.Mesh(a=4096)
+    plan = pt.plan(growing.rolled, mesh, jax.ShapeDtypeStruct((4 * 4096, 2), "float32")).tile("x", 0, "a")
+    pieces.cache_clear()
+    assert calls(plan.counts) < 1_000 * 4096
+    assert plan.counts()["permute"] == 1
+    assert plan.bytes_per_device() == 2 * 4
