@@ -18,6 +18,7 @@ import pytest
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec as P
 
 import partita as pt
+from partita.compiler.jax_private import VERSION
 
 MESH = pt.Mesh(data=4, model=2)
 TACTICS = (pt.Tile({"x": 0}, "data"), pt.Tile({"w": 1}, "model"))
@@ -92,11 +93,18 @@ FOLLOWED: dict[str, tuple[Function, Function]] = {
 """Programs that go on with the results. JAX cannot, if these lie on other Auto axes than those of the program's mesh."""
 
 
+def skip_what_xla_aborts_on(kind: str) -> None:
+    """XLA of JAX 0.12 ends the process where it moves an array between meshes with the same axes in another order."""
+    if kind == "Explicit, in another order" and VERSION >= (0, 12):
+        pytest.skip("XLA ends the process: Check failed: ValidateSpanOfAxes, adjacent axes can be merged")
+
+
 @pytest.mark.parametrize("placed", PLACED)
 @pytest.mark.parametrize(
     ("kind", "call"), [*product(MESHES, CALLS), *product([kind for kind in MESHES if kind != OTHER], FOLLOWED)]
 )
 def test_a_plan_runs_under_the_mesh_that_the_program_sets(kind: str, call: str, placed: str) -> None:
+    skip_what_xla_aborts_on(kind)
     mesh = MESHES[kind]()
     ours, theirs = {**CALLS, **FOLLOWED}[call]
     with jax.set_mesh(mesh):
