@@ -22,6 +22,7 @@ for benchmark in (
     "composites",
     "shell",
     "long",
+    "growth",
     "pages",
     *OPTIONAL,
 ):

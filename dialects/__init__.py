@@ -8,7 +8,7 @@ Each part imports only those below it:
       layouts, types, signature   how a value lies on the mesh, and how types are written
     definitions                   the meaning of each named op, in index notation; tilings follow from it
     ranges                        the algebra behind every type
-    errors, english, mesh, dtypes, monoids, params, names, text, module, grammar, interned     what everything else speaks with
+    errors, english, mesh, dtypes, monoids, params, names, text, module, grammar, given, interned     what everything else uses
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...

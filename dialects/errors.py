@@ -6,10 +6,12 @@ import difflib
 import re
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
+from typing import cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +103,22 @@ class Error(Exception):
         notes: Iterable[str] = (),
         helps: Iterable[str] | Callable[[], Iterable[str]] = (),
     ) -> None:
-        title = _cut(title)
+        if not isinstance(title, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Error("`title` of an Error takes a string", helps=['write pt.Error("what is wrong", helps=["what to do"])'])
+        title, notes = _cut(str.__str__(title)), _texts("notes", notes)
         super().__init__(title)
         self.title = title
         self.location = location
         self.label = label
-        self.notes = tuple(map(_cut, notes))
+        self.notes = notes
         self._tried = helps if callable(helps) else None
-        self._helps = () if callable(helps) else tuple(map(_cut, helps))
+        self._helps = () if callable(helps) else _texts("helps", helps)
 
     @property
     def helps(self) -> tuple[str, ...]:
         """What to type instead."""
         if self._tried is not None:
-            self._helps, self._tried = tuple(map(_cut, self._tried())), None
+            self._helps, self._tried = _texts("helps", self._tried()), None
         return self._helps
 
     def __str__(self) -> str:
@@ -144,6 +148,19 @@ _WIDEST = 400
 """The most characters of a line that are shown."""
 _LONGEST = 1000
 """The most characters of a line of an error's own words, which may quote a whole text."""
+
+
+_MOST = 1000
+"""The most notes or helps of an error."""
+_SEVERAL = (list, tuple, set, frozenset, Mapping, MappingView, Iterator)
+
+
+def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    """The notes or helps of an error."""
+    several = tuple(islice(cast("Iterable[object]", given), _MOST)) if isinstance(given, _SEVERAL) else (given,)
+    if not all(isinstance(each, str) for each in several):
+        raise Error(f"`{name}` of an Error takes a list of strings")
+    return tuple(_cut(str.__str__(cast(str, each))) for each in several)
 
 
 def _cut(text: str) -> str:

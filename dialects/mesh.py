@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Never, overload
 
 from .errors import Error, did_you_mean
+from .given import LARGEST, checked, integer, refused, shown
 from .interned import Interned, intern
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
@@ -60,8 +60,11 @@ class Mesh(Interned, Mapping[str, int]):
     ) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
-        given = {**(axes or {}), **more}
-        pairs = tuple((_placed(name, size), _count(name, size)) for name, size in given.items())
+        given = [*(axes or {}).items(), *more.items()]
+        if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
+        sizes = {str.__str__(name): size for name, size in given}
+        pairs = tuple((_placed(name, size), _count(name, size)) for name, size in sizes.items())
         return intern(cls, pairs, _slow([name for name, _ in pairs], slow))
 
     def check(self) -> None:
@@ -74,25 +77,10 @@ class Mesh(Interned, Mapping[str, int]):
         return _mesh, (dict(self.pairs), self.slow)
 
     @staticmethod
-    @cache
+    @checked
     def parse(text: str) -> Mesh:
         """The mesh that prints as `text`: `data=4, model=2`, or `pod=2 slow, data=4`."""
-        axes: dict[str, int] = {}
-        slow: list[str] = []
-        for part in filter(str.strip, text.split(",")):
-            name, equals, size = (word.strip() for word in part.partition("="))
-            size, *marks = size.split() or [""]
-            slow += [name] * (marks == ["slow"])
-            if not equals or not size.isdecimal() or marks not in ([], ["slow"]):
-                raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
-            if len(size) > 18:
-                raise Error(
-                    f"mesh axis `{name}` has a size of {len(size)} digits", helps=["the size is the number of devices along it"]
-                )
-            if name in axes:
-                raise Error(f"mesh axis `{name}` is declared twice in `{text}`")
-            axes[name] = int(size)
-        return Mesh(axes, slow=slow)
+        return _parsed(text)
 
     @property
     def axes(self) -> dict[str, int]:
@@ -122,17 +110,19 @@ class Mesh(Interned, Mapping[str, int]):
             whole, helps = self[name], [f"write the sizes of its sub-axes, major to minor: their product is {self[name]}"]
             is_list = isinstance(parts[name], tuple | list)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not is_list or not all(type(size) is int and size > 0 for size in parts[name]):
-                raise Error(f"`{name}` splits into sub-axes of 1 device or more each, got {parts[name]!r}", helps=helps)
+                raise Error(f"`{name}` splits into sub-axes of 1 device or more each, got {shown(parts[name])}", helps=helps)
             if math.prod(parts[name]) != whole:
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
         return Mesh(axes, slow=self.slow)
 
+    @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
         """The sizes of the sub-axes that a refined mesh has for `name`, major to minor; empty if it has none."""
         return tuple(size for axis, size in self.pairs if axis.startswith(name + "."))
 
+    @checked
     def having(self, name: str) -> Mesh:
         """The mesh on which this is an axis: of a sub-axis `data.0:2` or `data.1:2`, the other one is the rest of `data`.
 
@@ -166,16 +156,19 @@ class Mesh(Interned, Mapping[str, int]):
         wholes = dict.fromkeys(name.partition(".")[0] for name in self)
         return Mesh({whole: self[whole] for whole in wholes}, slow=[name.partition(".")[0] for name in self.slow])
 
-    def is_slow(self, axes: Iterable[str]) -> bool:
+    @checked
+    def is_slow(self, axes: Sequence[str]) -> bool:
         """Whether what is sent over these axes passes slow links."""
         return not set(self.slow).isdisjoint(axes)
 
     def parts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refused("name", "the name of an axis", name)
         found = tuple(axis for axis in self if name in (axis, _short(axis), axis.partition(".")[0]))
         if found or default is not None:
             return found or default or ()
-        raise self._unknown(name)
+        raise self._unknown(str.__str__(name))
 
     def __getitem__(self, name: str) -> int:
         for axis, size in self.pairs:
@@ -213,6 +206,26 @@ class Mesh(Interned, Mapping[str, int]):
         return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow])})"
 
 
+@cache
+def _parsed(text: str) -> Mesh:
+    axes: dict[str, int] = {}
+    slow: list[str] = []
+    for part in filter(str.strip, text.split(",")):
+        name, equals, size = (word.strip() for word in part.partition("="))
+        size, *marks = size.split() or [""]
+        slow += [name] * (marks == ["slow"])
+        if not equals or not size.isdecimal() or marks not in ([], ["slow"]):
+            raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
+        if len(size) > 18:
+            raise Error(
+                f"mesh axis `{name}` has a size of {len(size)} digits", helps=["the size is the number of devices along it"]
+            )
+        if name in axes:
+            raise Error(f"mesh axis `{name}` is declared twice in `{text}`")
+        axes[name] = int(size)
+    return Mesh(axes, slow=slow)
+
+
 def _mesh(axes: Mapping[str, int], slow: Sequence[str]) -> Mesh:
     """A mesh, from what a pickle of it holds."""
     return Mesh(axes, slow=slow)
@@ -224,9 +237,10 @@ def _slow(axes: Sequence[str], given: int | str | Sequence[str]) -> tuple[str, .
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
         helps = [
             'name the axes with slow links: pt.Mesh(pod=2, data=4, slow="pod")',
-            f'an axis of this name: {{"slow": {given}}}',
+            f'an axis of this name: {{"slow": {shown(given)}}}',
         ]
-        raise Error(f"`slow` takes names of axes, got {given!r}", helps=helps)
+        raise Error(f"`slow` takes names of axes, got {shown(given)}", helps=helps)
+    names = [str.__str__(name) for name in names]
     found = {name: [axis for axis in axes if name in (axis, _short(axis), axis.partition(".")[0])] for name in names}
     if unknown := [name for name, its in found.items() if not its]:
         helps = did_you_mean(unknown[0], axes, f"the mesh has {', '.join(f'`{axis}`' for axis in axes) or 'no axes'}")
@@ -247,10 +261,7 @@ def _short(name: str) -> str:
 
 def _count(name: str, size: int) -> int:
     """The size as a Python int. NumPy integers are accepted, `True` is not."""
-    try:
-        count = 0 if isinstance(size, bool) else operator.index(size)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise Error(f"mesh axis `{name}` has size {size!r}", helps=["the size is the number of devices along it"])
+    count = integer(size) or 0
+    if not 0 < count < LARGEST:
+        raise Error(f"mesh axis `{name}` has size {shown(size)}", helps=["the size is the number of devices along it"])
     return count

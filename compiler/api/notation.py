@@ -5,6 +5,8 @@ mlp.functions["mlp"](x, w1, w2)      a function like any other: jax.jit, jax.gra
 mlp.plan("zero3").counts()           the plan of that name, with the annotations of the text
 """
 
+from __future__ import annotations
+
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
@@ -16,8 +18,9 @@ from typing import Any
 from jax import ShapeDtypeStruct
 
 from ...dialects.errors import Error, did_you_mean
+from ...dialects.given import checked, refused, shown, text_of
 from ...dialects.mesh import Mesh
-from ..inputs.files import read_text
+from ..inputs.files import path_of, read_text
 from ..inputs.literals import Written
 from ..jax_private import jax
 from ..notation.check import Program, check
@@ -58,11 +61,13 @@ class Notation:
     def plans(self) -> tuple[str, ...]:
         return tuple(self.blocks)
 
+    @checked
     def arguments(self, function: str | None = None) -> dict[str, ShapeDtypeStruct]:
         """The types of a function's arguments, by name, as `jax.ShapeDtypeStruct`s; by default of the last function."""
         found = self._function(function)
         return {each.name: jax.ShapeDtypeStruct(each.shape, each.dtype) for each in found.arguments}
 
+    @checked
     def plan(self, name: str | None = None, *, function: str | None = None, mesh: Mesh | None = None) -> Plan:
         """The plan of that name; without a name, the annotations of a function, by default the last.
 
@@ -80,6 +85,7 @@ class Notation:
         steps = self.blocks[name].steps if name is not None else ()
         return annotated(self.program, chosen, started).apply(*steps)
 
+    @checked
     def tactics(self, name: str | None = None) -> tuple[Step, ...]:
         """The tactics of a plan of a JAX function, to apply to a plan of it; the name can be left out if there is one plan.
 
@@ -87,6 +93,7 @@ class Notation:
         """
         return self.block(name).steps
 
+    @checked
     def block(self, name: str | None = None, function: str = "") -> Block:
         """A `plan` block by its name; without one, the only block, or that of this function. Raises Error for another name."""
         found = self.blocks.get(name) if name is not None else _only(self.blocks, function)
@@ -121,16 +128,18 @@ _NUMBERS = itertools.count(1)
 
 def load(file: str | Path) -> Notation:
     """Read a `.partita` file. Raises Error, with line, caret and help, for the first mistake in it."""
-    return parse(read_text(file), str(file))
+    return parse(read_text(file), str(path_of(file)))
 
 
 def parse(source: str, file: str = "") -> Notation:
     """Read a program from its text; errors and source lines refer to it as `file`."""
     if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(
-            f"expected the text of a program, got {source!r:.60}", helps=["pt.parse takes a program's text, pt.load its file"]
+            f"expected the text of a program, got {shown(source)}", helps=["pt.parse takes a program's text, pt.load its file"]
         )
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in (file := text_of("file", file)) or not file.isprintable():
+        raise refused("file", "the name of a file", file)
+    source = str.__str__(source).replace("\r\n", "\n").replace("\r", "\n")
     frame = inspect.currentframe()
     program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))
     functions = elaborate(program)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.given import CHECKS, checked, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
@@ -74,6 +76,7 @@ class Plan(State):
 
     # --- tactics ---------------------------------------------------------------------------------------------------
 
+    @checked
     def tile(
         self,
         values: Patterns,
@@ -105,6 +108,7 @@ class Plan(State):
         said = {"propagate": propagate, "held": held, "padded": padded, "block": block}
         return advised(self, partial(claims.tile, values=values, dim=dim, axis=axis, **said))
 
+    @checked
     def replicate(self, values: Patterns, axis: Axes, *, propagate: bool = True) -> Plan:
         """Keep these values replicated along an axis, or along several; propagation does not cross them.
 
@@ -112,6 +116,7 @@ class Plan(State):
         """
         return advised(self, partial(claims.replicate, values=values, axis=axis, propagate=propagate))
 
+    @checked
     def widen(self, values: Patterns) -> Plan:
         """Compute these values in the windows in which their uses read them, rim and all, instead of exchanging the rim.
 
@@ -121,6 +126,7 @@ class Plan(State):
         """
         return claims.widen(self, values)
 
+    @checked
     def each_trip(self, values: Patterns) -> Plan:
         """Gather these arguments in every trip of the loops that read them, instead of once before the first trip.
 
@@ -130,6 +136,7 @@ class Plan(State):
         """
         return claims.each_trip(self, values)
 
+    @checked
     def name(self, values: Patterns, dim: int, label: str) -> Plan:
         """Name the range of a dim, so that you can `tile` it by name. A name is a label, never a constraint.
 
@@ -137,6 +144,7 @@ class Plan(State):
         """
         return claims.name(self, values, dim, label)
 
+    @checked
     def rewrite(self, rule: str | Law, at: Patterns = "**", **given: int | str) -> Plan:
         """Write parts of the program otherwise, by a law of the library or by your own (`pt.rule`); its placements stay.
 
@@ -153,6 +161,7 @@ class Plan(State):
         """
         return rewriting.rewrite(self, rule, at, given)
 
+    @checked
     def propagate(self, axis: str, *, split: bool = False) -> Plan:
         """Propagate the claims along an axis that were made with `propagate=False`.
 
@@ -169,6 +178,7 @@ class Plan(State):
             plan = run_tactic(tactic, plan)
         return plan
 
+    @checked
     def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Plan:
         """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
 
@@ -207,6 +217,7 @@ class Plan(State):
         """
         return flops_per_device(self)
 
+    @checked
     def memory(self, donate: Patterns = ()) -> Memory:
         """The most bytes that one device stores at one time: arguments, results and temporaries, by value and source line.
 
@@ -218,6 +229,7 @@ class Plan(State):
         """
         return memory.memory(self, donate)
 
+    @checked
     def layout(self, values: Patterns = "**") -> Table:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
         return queries.layouts(self, values)
@@ -368,6 +380,7 @@ class Plan(State):
 
     # --- lowering --------------------------------------------------------------------------------------------------
 
+    @checked
     def ir(self, fused: bool = True) -> ModuleOp:
         """The placed builders and slicers; `partita-opt` lowers the form with `fused=False` to the same `spmd()`."""
         return lowered.ir(self, fused)
@@ -376,6 +389,7 @@ class Plan(State):
         """The device-local module, with explicit collectives. Its `str()` is its text."""
         return lowered.spmd(self)
 
+    @checked
     def lower(self, granularity: str = "whole") -> Graph:
         """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
         return lower(self, granularity)
@@ -418,3 +432,19 @@ def warn_of_conflicts(plan: Plan) -> None:
 def start(traced: Traced, mesh: Mesh) -> Plan:
     """The plan on which nothing is placed, except for the program's own `shard_map`s and ops that one device runs."""
     return claims.place_own(Plan.start(traced, mesh))
+
+
+def _plan_given(name: str, given: object) -> Plan:
+    if not isinstance(given, Plan):
+        raise refused(name, "a plan", given, "make one by pt.plan(fn, mesh, *args)")
+    return given
+
+
+def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:
+    seeds = tuple(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else (given,)
+    if not all(isinstance(seed, Seed) for seed in seeds):
+        raise refused(name, "a list of claims", cast(object, given), "a tactic yields them: pt.Tile({...}, axis).seeds(plan)")
+    return cast("tuple[Seed, ...]", seeds)
+
+
+CHECKS.update({"Plan": _plan_given, "Some": _plan_given, "Sequence[Seed]": _seeds_given})

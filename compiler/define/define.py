@@ -21,6 +21,7 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Formal, Param, titled
 from ...dialects.errors import Error, did_you_mean
+from ...dialects.given import refused
 from ..inputs.arguments import passed
 from ..inputs.checks import shown
 from ..inputs.literals import Written
@@ -133,7 +134,7 @@ class Defined(Generic[R]):
             return cast(Array, value)
         try:
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError, RecursionError):
             kind = "None" if value is None else f"a {type(value).__name__}"
             title = f"operand `{name}` of `{self.op.title}` must be an array, got {kind}"
             self.written.fail(name, title, f"if `{name}` is not an array, leave it out of the definition")
@@ -257,6 +258,8 @@ def define(
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
     written, module = Written.of(text, caller), str(caller.f_globals.get("__name__", "")) if caller else ""
+    if primitive is not None and not isinstance(primitive, Primitive):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused("primitive", "a primitive of JAX", primitive, "define a function instead: @pt.define(text)")
     if primitive is not None:
         return _define_primitive(written, module, primitive, example, check)
     if function is None:

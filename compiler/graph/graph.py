@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from ...dialects import context
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.flow import GraphOp, KernelOp
+from ...dialects.given import checked
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import check, to_flow
 from ...rewrites.program.executions import Marks, executions
@@ -50,6 +51,7 @@ class Graph(GraphModule):
         return f"<graph of {len(self.kernels)} kernel{'s' if len(self.kernels) != 1 else ''}>"
 
     @staticmethod
+    @checked
     def parse(text: str) -> Graph:
         """Read the graph that `text()` printed. Raises Error, with the line, if the text is not a graph."""
         try:
@@ -106,6 +108,7 @@ class Graph(GraphModule):
         """Nodes and edges as Graphviz text, for `dot -Tsvg`."""
         return to_dot(self, self.nodes, self.edges)
 
+    @checked
     def kernel(self, name: str) -> FuncOp:
         """The function of a kernel. Raises Error, with the nearest names, for an unknown name."""
         found = self.kernels.get(name.removeprefix("@"))
@@ -114,6 +117,7 @@ class Graph(GraphModule):
             raise Error(f"the graph has no kernel `{name}`", helps=[*did_you_mean(name, self.kernels), f"its kernels: {known}"])
         return found
 
+    @checked
     def stablehlo(self, kernel: str) -> str:
         """The StableHLO text of one kernel, on the arrays of one device; no devices are needed.
 

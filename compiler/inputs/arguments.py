@@ -19,7 +19,7 @@ from jax.core import ShapedArray
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
-from .checks import shown
+from .checks import integer, shown
 from .lines import cell_or_file
 from .names import escape, join, path
 
@@ -41,7 +41,7 @@ class Function:
     def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Self:
         """Raises Error if `fn` is not callable or lacks an argument that is declared static."""
         if not callable(fn):
-            raise Error(f"expected a function, got {fn!r}", helps=["pass the function to trace as the first argument"])
+            raise Error(f"expected a function, got {shown(fn)}", helps=["pass the function to trace as the first argument"])
         self = cls(fn, _static_names(static_argnames))
         for name in self.static:
             if name not in self.signature.parameters and not self.keyword:
@@ -94,6 +94,12 @@ class Function:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise Error(f"`{self.name}` is called with wrong arguments: {error}", location=self.location()) from None
+        for name, value in bound.arguments.items():
+            try:
+                tree.tree_structure(value)
+            except (RecursionError, SystemError):
+                title = f"argument `{name}` of `{self.name}` is nested too deeply for JAX"
+                raise Error(title, location=self.location(name), helps=["pass a tree of fewer levels"]) from None
         if not self.static:
             return bound, {}
         # The default of a static argument is part of the trace, even if the argument is not passed.
@@ -143,11 +149,14 @@ class Function:
             helps = ["pass the array that it holds, `ref[...]`, and return its new value"]
             raise Error(title, location=self.location(argument), helps=helps)
         try:
-            return shaped_abstractify(leaf)
-        except TypeError:
+            # JAX would show all of a text.
+            return shaped_abstractify(None if isinstance(leaf, str | bytes | bytearray) else leaf)
+        except (TypeError, ValueError, OverflowError) as error:
             title = f"argument `{path}` of `{self.name}` must be an array"
             help = f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART
-            if str(getattr(leaf, "dtype", "")) == "object":
+            if integer(leaf) is not None and not isinstance(error, TypeError):
+                help = "no integer of JAX is as large: pass a float, or set JAX_ENABLE_X64=1"
+            elif str(getattr(leaf, "dtype", "")) == "object":
                 help = "its elements are Python objects: make an array of numbers, or pass a list of arrays"
             elif is_dataclass(leaf) and not isinstance(leaf, type):
                 help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
@@ -166,12 +175,12 @@ def passed(signature: inspect.Signature, given: Mapping[str, object]) -> inspect
 
 def _static_names(given: object) -> tuple[str, ...]:
     """The names of the static arguments. Raises Error for a value that is not a string."""
-    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else cast("Iterable[object]", given)
-    names = tuple(names)
+    several = isinstance(given, list | tuple | set | frozenset)
+    names = tuple(cast("Iterable[object]", given)) if several else (given,)
     if wrong := [name for name in names if not isinstance(name, str)]:
         helps = ['name the arguments: static_argnames="mode", or a list of names']
         raise Error(f"`static_argnames` must name arguments, got {shown(wrong[0])}", helps=helps)
-    return cast("tuple[str, ...]", names)
+    return tuple(str.__str__(cast(str, name)) for name in names)
 
 
 def said(leaf: object) -> str:

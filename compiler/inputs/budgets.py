@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...dialects.errors import Error, Location
+from ...dialects.given import LARGEST
 from .checks import integer, shown
 
 BYTES: Mapping[str, int] = {
@@ -51,13 +52,14 @@ class Budget:
 def budget(name: str, given: object, units: Mapping[str, float]) -> Budget:
     """A budget for a quantity with these units. Raises Error, with a caret, for another text, and for a negative number."""
     number = integer(given)
-    if number is not None and number >= 0 and (number == 0 or "" in units):
+    if number is not None and 0 <= number < LARGEST and (number == 0 or "" in units):
         return Budget("", number, f"{number:,}")
     example = '"<1%"' if "%" in units else '"<2MiB"' if "MiB" in units else '"<2G"' if "G" in units else '"<=2"'
     helps = [f"give a bound: plan.expect({name}={example})"]
     helps += [f"the units are {named}"] if (named := ", ".join(f"`{unit}`" for unit in units if unit)) else []
     if not isinstance(given, str):
         raise Error(f"`{name}` takes a bound, got {shown(given)}", helps=helps)
+    given = str.__str__(given)
     match = _BUDGET.fullmatch(given)
     said, unit = (match["number"], match["unit"]) if match is not None else (None, "")
     if match is None or said is None or unit not in units:

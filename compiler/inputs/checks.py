@@ -1,12 +1,22 @@
 """Checks of axes, dims, patterns, meshes and tactics: a wrong one raises an Error at the call, which says what to write."""
 
 import inspect
-import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 from ...dialects.errors import Error
+from ...dialects.given import (
+    CHECKS,
+    LARGEST,
+    flag_of as flag_of,
+    integer as integer,
+    integer_of,
+    refused,
+    shortened as shortened,
+    shown as shown,
+    text_of,
+)
 from ...dialects.mesh import Mesh
 
 Some = TypeVar("Some")
@@ -14,21 +24,8 @@ Some = TypeVar("Some")
 Axes: TypeAlias = str | Sequence[str]
 """One mesh axis, or several, major to minor."""
 
-LONGEST = 60
-"""The most characters of a value that an error shows."""
-
 # `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
-
-
-def shown(given: object) -> str:
-    """The `repr` of a value, shortened with `...` if it is long."""
-    return shortened(repr(given))
-
-
-def shortened(text: str) -> str:
-    """The text, cut with `...` if it is long."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def axis_of(given: object) -> str:
@@ -36,7 +33,7 @@ def axis_of(given: object) -> str:
     if not isinstance(given, str):
         helps = ['name an axis by a string, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
         raise Error(f"a mesh axis must be a string, got {shown(given)}", helps=helps)
-    return given
+    return str.__str__(given)
 
 
 def axes_of(given: object) -> tuple[str, ...]:
@@ -55,8 +52,8 @@ def axes_of(given: object) -> tuple[str, ...]:
 def dim_number(given: object) -> int | str:
     """A dim: its number (NumPy integers too), or a range name. Raises Error for anything else."""
     if isinstance(given, str):
-        return given
-    if (number := integer(given)) is None:
+        return str.__str__(given)
+    if (number := integer(given)) is None or abs(number) > LARGEST:
         if type(given).__name__ in ("P", "PartitionSpec"):  # JAX's, which this file does not import
             spec = cast("Iterable[object]", given)
             dims = [f"plan.tile(x, {at}, {axis!r})" for at, axis in enumerate(spec) if isinstance(axis, str)]
@@ -65,21 +62,6 @@ def dim_number(given: object) -> int | str:
         helps = ["a dim is a number, negative from the end, or the name of a range, as plan.ranges() lists them"]
         raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number
-
-
-def integer(given: object) -> int | None:
-    """An integer, NumPy's too; None for anything else."""
-    try:
-        return None if isinstance(given, bool) else operator.index(cast(int, given))
-    except TypeError:
-        return None
-
-
-def flag_of(name: str, given: object) -> bool:
-    """True or False. Raises Error for anything else: a string such as "no" would count as true."""
-    if not isinstance(given, bool):
-        raise Error(f"`{name}` must be True or False, got {shown(given)}", helps=[f"write {name}=True or {name}=False"])
-    return given
 
 
 def block_of(given: object, padded: bool) -> int | None:
@@ -120,8 +102,10 @@ def _spread(glob: str) -> str:
 
 def patterns_of(given: object) -> tuple[str, ...]:
     """One pattern or a list of them, as a tuple. Raises Error for a value that is not a pattern, and for an empty list."""
+    if isinstance(given, str):
+        return (str.__str__(given),)
     globs: tuple[object, ...] = (given,)
-    if isinstance(given, Sequence) and not isinstance(given, str):
+    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview | range):
         globs = tuple(cast("Sequence[object]", given))
     for glob in globs:
         if not isinstance(glob, str):
@@ -129,7 +113,7 @@ def patterns_of(given: object) -> tuple[str, ...]:
             raise Error(f"a pattern of names must be a string, got {shown(glob)}", helps=helps)
     if not globs:
         raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
-    return cast("tuple[str, ...]", globs)
+    return tuple(str.__str__(cast(str, glob)) for glob in globs)
 
 
 def dims_given(values: object, axis: object, more: object) -> None:
@@ -138,15 +122,15 @@ def dims_given(values: object, axis: object, more: object) -> None:
         return
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
-    table = ", ".join(f"{glob!r}: {dim}" for glob in patterns_of(values))
+    table = ", ".join(f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}" for glob in patterns_of(values))
     title = f"`Tile` takes a dim for each pattern, got {shown(values)}" if named else "`Tile` takes each dim with its pattern"
-    raise Error(title, helps=[f"write pt.Tile({{{table}}}, {on!r})"])
+    raise Error(title, helps=[f"write pt.Tile({{{table}}}, {shown(on)})"])
 
 
 def count_of(kind: str, given: object) -> int:
     """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
     count = integer(given)
-    if count is None or count < 0:
+    if count is None or not 0 <= count < LARGEST:
         helps = [f'give the number that one call runs, or a bound: plan.expect({kind}=3), plan.expect({kind}="<=3")']
         raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count
@@ -178,7 +162,9 @@ def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
     """The tactics of a list. Raises Error for a single tactic, and for an element that is not a tactic."""
     if callable(given):
         raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
-    return tuple(map(tactic_given, given))
+    if not isinstance(given, list | tuple):
+        raise refused("tactics", "a list of tactics", given, 'write tactics=[pt.DataParallel("data")]')
+    return tuple(map(tactic_given, cast("Sequence[Some]", given)))
 
 
 def tactic_given(given: Some) -> Some:
@@ -214,3 +200,49 @@ def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
         title = f"tactic `{name}` returned {'None' if made is None else f'a {type(made).__name__}'}, expected a Plan"
         raise Error(title, helps=["return the plan that it makes"])
     return made
+
+
+def said_patterns(_: str, given: object) -> str | list[str] | tuple[str, ...]:
+    """Patterns as they were given, for the text of a trace: a string, a list or a tuple; an empty tuple stands for none."""
+    if isinstance(given, tuple) and not given:
+        return ()
+    globs = patterns_of(cast(object, given))
+    return globs[0] if isinstance(given, str) else globs if isinstance(given, tuple) else [*globs]
+
+
+def said_dims(name: str, given: object) -> object:
+    """Patterns, or a mapping from each pattern to its dim."""
+    if not isinstance(given, Mapping):
+        return said_patterns(name, given)
+    pairs = cast("Mapping[object, object]", given).items()
+    return {cast(str, said_patterns(name, text_of(name, glob))): dim_number(dim) for glob, dim in pairs}
+
+
+def said_axes(_: str, given: object) -> str | list[str] | tuple[str, ...]:
+    """One axis, or several, as they were given."""
+    axes = axes_of(given)
+    return axes[0] if isinstance(given, str) else axes if isinstance(given, tuple) else [*axes]
+
+
+CHECKS.update(
+    {
+        # A number is a dim: where it is in the place of the axis, the function knows what was meant.
+        "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < LARGEST else axis_of(given),
+        "data: str": lambda _, given: axis_of(given),
+        "model: str": lambda _, given: axis_of(given),
+        # A number of elements, which FSDP reads when it looks for what is large.
+        "smallest: int | None": lambda _, given: given,
+        "axis: Axes": lambda name, given: given if isinstance(given, int) and abs(given) < LARGEST else said_axes(name, given),
+        "Axes": said_axes,
+        # A text is the axis: `ZeRO` says which of the two comes first.
+        "stage: int": lambda name, given: given if isinstance(given, str) else integer_of(name, given),
+        "Patterns": said_patterns,
+        "Dims": said_dims,
+        "values: Mapping[str, int]": said_dims,
+        "int | str": lambda _, given: dim_number(given),
+        "dim: int": lambda _, given: dim_number(given),
+        "tactic: Step": lambda _, given: tactic_given(given),
+        "tactics: Step": lambda _, given: tactic_given(given),
+        "mesh: Mesh": lambda _, given: mesh_given(given),
+    }
+)

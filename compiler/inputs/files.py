@@ -34,11 +34,11 @@ def read_text(file: str | Path) -> str:
     path = regular(file, "a program is a text file in UTF-8")
     try:
         with path.open("rb") as stream:
-            found = bounded(stream, str(file))
+            found = bounded(stream, str(path))
         # Some editors begin a file with a mark of its encoding.
         return found.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise Error(f"`{file}` cannot be read: {error}", helps=["a program is a text file in UTF-8"]) from None
+        raise Error(f"{named(path)} cannot be read: {error}", helps=["a program is a text file in UTF-8"]) from None
 
 
 def bounded(stream: IO[bytes], file: str) -> bytes:
@@ -80,6 +80,6 @@ def named(path: Path) -> str:
 
 def path_of(file: object, example: str = "plan.partita") -> Path:
     """The path that names a file. Raises Error for a value that names none."""
-    if not isinstance(file, str | Path) or not str(file):
+    if not isinstance(file, str | Path) or not len(file if isinstance(file, str) else str(file)):
         raise Error(f"expected the name of a file, got {shown(file)}", helps=[f'write it as a string: "{example}"'])
-    return Path(file)
+    return Path(str.__str__(file)) if isinstance(file, str) else file

@@ -44,7 +44,9 @@ def escape(key: object) -> str:
     Every name of a program is made by this function, so any key can be printed, stands on one line of a plan file, and is
     read back from there.
     """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", _SPECIAL.sub(r"\\\1", str(key)))
+    return _UNSEEN.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", _SPECIAL.sub(r"\\\1", str.__str__(key) if isinstance(key, str) else str(key))
+    )
 
 
 @lru_cache(maxsize=1 << 12)
@@ -114,7 +116,7 @@ def _token(token: str) -> str:
 
 def as_patterns(given: Patterns) -> tuple[str, ...]:
     """One pattern or several, as a tuple; empty if nothing is given. Raises Error for a value that is not a pattern."""
-    return patterns_of(given) if isinstance(given, str) or given != () else ()
+    return () if isinstance(given, tuple) and not given else patterns_of(given)
 
 
 def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list[str]:

@@ -15,6 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.errors import Error
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.regions import entry_of
 from ...dialects.types import ArrayType
@@ -95,7 +96,11 @@ def _defined(
 def constant(value: Literal, dtype: str) -> np.ndarray:
     """The array of rank 0 of a `lax.constant`."""
     number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
-    return np.asarray(number, dtype=jnp.dtype(dtype))
+    try:
+        return np.asarray(number, dtype=jnp.dtype(dtype))
+    except OverflowError:
+        helps = ["the positions along a dim of 2**31 elements or more need 64 bits: JAX_ENABLE_X64=1, and indices of int64"]
+        raise Error(f"the position {number} does not fit {dtype}", helps=helps) from None
 
 
 def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> list[Array]:

@@ -34,7 +34,7 @@ def constrain(x: Array, text: str) -> Array:
     Several axes of one dim are written with `*`, major to minor: `"pod*data, _, model"`. Outside of a plan, as under `jax.jit`,
     it is the identity. Raises Error for a text that is not such a list, and for another number of dims than `x` has.
     """
-    dims = parse(text)
+    text, dims = str.__str__(text) if isinstance(text, str) else text, parse(text)  # pyright: ignore[reportUnnecessaryIsInstance]
     if len(dims) != (rank := len(getattr(x, "shape", ()))):
         title = f"the constraint `{text}` has {counted(len(dims), 'dim')}, but the value has {rank}"
         raise Error(title, helps=[f'write one for each dim, and `_` for any layout: "{", ".join(["_"] * rank) or ""}"'])
@@ -45,6 +45,7 @@ def parse(text: str) -> Dims:
     """The axes of each dim of a text such as `data, _, pod*model`. Raises Error, with a caret, for another text."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"a constraint must be a string, got {shown(text)}", helps=['write pt.constrain(x, "data, _, model")'])
+    text = str.__str__(text)
     dims, start = list[tuple[str, ...] | None](), 0
     for part in text.split(",") if text.strip() else ():
         dims.append(None if part.strip() == "_" else tuple(_axes(text, part, start)))

@@ -7,6 +7,7 @@ name, its tangent is `tangent(name)`, and its cotangent, which is made by transp
 """
 
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any, TypeVar, cast
 
 from jax import Array
@@ -32,8 +33,14 @@ def tag(x: T, name: str) -> T:
         raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error(f"a tag must be a non-empty string, got {shown(name)}", helps=['write `pt.tag(x, "name")`'])
-    leaves, structure = tree.tree_flatten_with_path(x)
-    tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path(keys)])) for keys, leaf in leaves]
+    try:
+        leaves, structure = tree.tree_flatten_with_path(x)
+        pairs = cast("list[tuple[object, object]]", leaves)
+        if not all(isinstance(leaf, Number) or hasattr(type(leaf), "dtype") for _, leaf in pairs):
+            raise TypeError
+        tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path(keys)])) for keys, leaf in leaves]
+    except (TypeError, ValueError, OverflowError, RecursionError, SystemError):
+        raise Error(f"`pt.tag` names arrays, got {shown(x)}", helps=["tag a value that the function computes"]) from None
     return cast(T, tree.tree_unflatten(structure, tagged))
 
 

@@ -71,6 +71,7 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
             helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
             raise Error(f"expected a law, got {shown(rule)}", helps=helps)
         return cast(Law, rule)
+    rule = str.__str__(rule)
     if "=>" in rule:
         return _rule(rule)
     if rule not in (*library(), *OF_PLANS):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...dialects.errors import Error
+from ...dialects.given import checked
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
 from ..views.listing import Listing, Shape
@@ -61,6 +62,7 @@ class Rewriting:
             f"rewrite({', '.join([repr(self.law), f'at={said(self.at)!r}', *(f'{k}={v!r}' for k, v in self.given.items())])})"
         )
 
+    @checked
     def __call__(self, plan: Some) -> Some:
         return rewrite(plan, self.law, said(self.at), self.given)
 

@@ -173,6 +173,10 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh.axes), axis_types=auto)
 
 
+_SEVERAL = (list, tuple, set, frozenset, np.ndarray, np.flatiter)
+"""What holds devices: not a generator, which may never end."""
+
+
 def _default(mesh: Mesh) -> Sequence[Device]:
     program = get_concrete_mesh()
     return list(program.devices.flat) if program.size == mesh.size else jax.devices()
@@ -180,7 +184,7 @@ def _default(mesh: Mesh) -> Sequence[Device]:
 
 def _distinct(devices: object) -> list[Device]:
     """The devices as a list. Raises Error for a value that is not a device, and for a repeated one."""
-    found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, Iterable) else [devices]
+    found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, _SEVERAL) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
             raise Error(f"expected a device, got {shown(each)}", helps=["give `devices` a list of those in jax.devices()"])

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ...dialects.english import counted
 from ...dialects.errors import Error
 from ..inputs.arguments import Function
-from ..jax_private import Tracer
+from ..jax_private import Tracer, get_concrete_mesh
 
 SHOWN = 3
 """The most arguments that an error names."""
@@ -24,7 +24,7 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
     found = [
         (name, leaf, sharding)
         for name, leaf, sharding in zip(names, leaves, wanted, strict=False)
-        if isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.committed and not _lies(leaf, sharding)
+        if isinstance(leaf, Array) and _is_placed(leaf) and not _lies(leaf, sharding)
     ]
     if not found:
         return None
@@ -40,6 +40,13 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
             'or accept it: pt.jit(..., reshard="allow")',
         ],
     )
+
+
+def _is_placed(leaf: Array) -> bool:
+    """Whether its caller has placed the array. Under `jax.set_mesh`, JAX puts one that is not placed whole on all devices."""
+    if isinstance(leaf, Tracer) or not leaf.committed:
+        return False
+    return get_concrete_mesh().empty or not leaf.is_fully_replicated
 
 
 def _lies(leaf: Array, wanted: NamedSharding) -> bool:

@@ -72,7 +72,8 @@ def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
     return found
 
 
-def _loaded(file: Path) -> Any:  # Any: an array, or a dict of arrays
+# Any: an array, or a dict of arrays.
+def _loaded(file: Path) -> Any:
     """The array of a file, or its arrays by name."""
     try:
         with file.open("rb") as stream:

@@ -94,7 +94,9 @@ class _Meeting(Sweep):
         self.result_claims(node, candidates)
         self.operand_claims(node, candidates)
         if candidates and self.claims.nodes[node.number] is None:
-            index, factor = min(candidates, key=lambda each: (self.price(node, *each), candidates[each][1] < 0))
+            # Of equal ones that of an operand, then the first index: the same in every process.
+            asks = {each: (self.price(node, *each), at < 0, each[0], each[1].stride) for each, (_, at) in candidates.items()}
+            index, factor = min(asks, key=asks.__getitem__)
             self.claims.nodes[node.number] = Claim(index, factor, self.tactic)
             self.decided(node)
             self.run(())

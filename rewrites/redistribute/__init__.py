@@ -2,6 +2,7 @@
 
     search              the cheapest way from one layout to another
     moves               the layouts on the way, and the steps between them
+    bundles             axes that stay side by side, which move as one
     shortcuts           steps in a row that become one exchange of pieces
     collective_terms    what the collective laws make of two steps
     steps               what all steps have in common, and the path that they make

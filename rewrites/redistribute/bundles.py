@@ -21,7 +21,7 @@ from .steps import Step, in_order
 
 
 class _Spot(NamedTuple):
-    """Where an axis is in a layout: on a dim, with the stride and the span of its factor; pending, with a monoid; or nowhere."""
+    """Where an axis is in a layout: on a dim, with its factor's stride and span; pending, with a monoid; or nowhere."""
 
     at: int | str | None = None
     stride: int = 0

@@ -30,8 +30,8 @@ Spot: TypeAlias = tuple[int, int] | str | None
 State: TypeAlias = tuple[Spot, ...]
 """The spot of each axis."""
 
-# So many axes change places, or are folded, in every combination. Of more, two change places, or each goes to where it ends; one
-# is folded, or all are, or those that end side by side.
+# So many axes change places, or are folded, in every combination. Of more, two change places, or each goes to where it ends;
+# one is folded, or all are, or those that end side by side.
 FEW_AXES = 4
 # In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
 # steps that a search tries once it knows a way are fewer there, and fewer still with many axes.

@@ -1,5 +1,8 @@
 """A constraint on an axis that the mesh does not have."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax.numpy as jnp
 import numpy as np
 

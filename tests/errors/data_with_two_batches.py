@@ -1,5 +1,8 @@
 """Data parallelism of inputs that lead with ranges of different length."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 import numpy as np

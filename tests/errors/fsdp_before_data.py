@@ -1,5 +1,8 @@
 """FSDP on an axis on which no batch lies yet."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax
 import jax.numpy as jnp
 import numpy as np

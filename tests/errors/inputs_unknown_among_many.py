@@ -1,5 +1,8 @@
 """Inputs by a name that no argument has, in a program of many leaves."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax
 import numpy as np
 

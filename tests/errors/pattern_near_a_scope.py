@@ -1,5 +1,8 @@
 """A pattern that is nearly the name of a scope, in a program of many names."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax
 import numpy as np
 

@@ -1,5 +1,8 @@
 """A stop of one plan, explained by another one, which is past it."""
 
+# What users write has no types.
+# pyright: basic
+
 import jax.numpy as jnp
 import numpy as np
 

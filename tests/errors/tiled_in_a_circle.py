@@ -1,5 +1,8 @@
 """A claim that propagation from an earlier tactic is in the way of: either order alone is refused."""
 
+# What users write has no types.
+# pyright: basic
+
 import numpy as np
 
 import partita as pt

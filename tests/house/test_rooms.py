@@ -44,7 +44,7 @@ ROOMS = {
         spmd flow lax lax_shapes array regions signature types layouts group_arrays
         definitions
         ranges
-        errors english mesh interned dtypes precision params text module names grammar monoids
+        errors english mesh interned dtypes precision params text module names grammar given monoids
         """,
 }
 # The package's face is above all rooms.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import isqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +77,8 @@ def step(weights: list[jax.Array], x: jax.Array, y: jax.Array) -> list[jax.Array
             h = jnp.tanh(h @ w)
         return jnp.mean((h - y) ** 2)
 
-    return [w - 0.1 * d for w, d in zip(weights, jax.grad(loss)(weights), strict=True)]
+    gradients = cast("list[jax.Array]", jax.grad(loss)(weights))  # pyright: ignore[reportUnknownMemberType]
+    return [w - 0.1 * d for w, d in zip(weights, gradients, strict=True)]
 
 
 Tree = dict[str, jax.Array]

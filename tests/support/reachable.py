@@ -1,5 +1,8 @@
 """All objects that a value holds: in fields, containers, slots and attributes."""
 
+# An object of any kind has parts of any kind.
+# pyright: reportUnknownArgumentType=false
+
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from types import FunctionType, ModuleType
@@ -28,5 +31,7 @@ def _inside(found: object) -> Iterator[object]:
     elif isinstance(found, tuple | list | set | frozenset):
         yield from cast("set[object]", found)
     if is_dataclass(found):
-        yield from (getattr(found, each.name, None) for each in fields(found))
-    yield from cast(Any, found).__dict__.values() if hasattr(found, "__dict__") else ()
+        # Any: `found` is not the class, as `reachable` sees to.
+        names = [each.name for each in fields(cast(Any, found))]
+        yield from (cast(object, getattr(found, name, None)) for name in names)
+    yield from cast("dict[str, object]", getattr(found, "__dict__", {})).values()

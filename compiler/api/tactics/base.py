@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, cast
 
 from ....dialects.errors import Error
+from ....dialects.given import check_of, checked, taken
 from ...inputs.checks import Axes, axes_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed, having, wanted
@@ -15,6 +16,10 @@ from ..plan import Plan
 from .combinators import Composable
 
 Dims = Patterns | Mapping[str, int]
+
+
+_LIBRARY = __name__.rpartition(".")[0]
+"""The folder of the library's tactics."""
 
 
 class Tactic(Composable):
@@ -39,6 +44,14 @@ class Tactic(Composable):
     def __init_subclass__(cls, *, is_abstract: bool = False) -> None:
         if not is_abstract:
             Tactic.known[cls.__name__] = cls
+        if "__call__" in vars(cls):
+            cls.__call__ = checked(cls.__call__)
+
+    def __post_init__(self) -> None:
+        """Raises Error for a field of a wrong kind. A tactic of a user says itself what its fields take."""
+        for each in fields(self) if type(self).__module__.startswith(_LIBRARY) else ():  # pyright: ignore
+            if (check := check_of(each.name, str(each.type))) is not None:
+                object.__setattr__(self, each.name, taken(each.name, check, getattr(self, each.name)))
 
     holds: ClassVar[bool] = False
     """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""
@@ -48,6 +61,7 @@ class Tactic(Composable):
         helps = ["a tactic that yields claims has a method `seeds(self, plan)`", "apply this one to a plan: plan.apply(tactic)"]
         raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=helps)
 
+    @checked
     def __call__(self, plan: Plan) -> Plan:
         return self.placed(plan, self.holds)
 
@@ -56,6 +70,7 @@ class Tactic(Composable):
         plan = self.split(plan)
         return plan.place(list(self.seeds(plan)), repr(self), held=held).by(cast("Callable[[State], State]", self))
 
+    @checked
     def split(self, plan: Plan) -> Plan:
         """The plan on a mesh that has the sub-axes which the field `axis` names."""
         given: object = getattr(self, "axis", ())

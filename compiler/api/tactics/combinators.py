@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ....dialects.errors import Error
+from ....dialects.given import checked
 from ....rewrites.decide.table import same
 from ...inputs.checks import patterns_of, run_tactic, tactic_given
 from ...inputs.names import Patterns
@@ -49,6 +50,7 @@ class Composable:
         return at(values, self)
 
 
+@checked
 def then(*tactics: Step) -> Composable:
     """The tactics one after another, as one. If one of them is refused, so are all.
 
@@ -57,6 +59,7 @@ def then(*tactics: Step) -> Composable:
     return Then(tuple(map(tactic_given, tactics)))
 
 
+@checked
 def or_else(*tactics: Step) -> Composable:
     """The first of the tactics that is not refused: that raises no `pt.Error`. Raises Error, with all reasons, if all are.
 
@@ -67,6 +70,7 @@ def or_else(*tactics: Step) -> Composable:
     return OrElse(tuple(map(tactic_given, tactics)))
 
 
+@checked
 def repeat(tactic: Step) -> Composable:
     """The tactic again and again, until it changes nothing or is refused. Raises Error if it is refused the first time.
 
@@ -75,6 +79,7 @@ def repeat(tactic: Step) -> Composable:
     return Repeat(tactic_given(tactic))
 
 
+@checked
 def at(values: Patterns, tactic: Step) -> Composable:
     """The tactic with only its claims on these values: those that the patterns match, and their successors.
 

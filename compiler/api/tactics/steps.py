@@ -34,9 +34,13 @@ class Tile(Tactic):
     padded: bool = False
     block: int | None = None
 
+    def __post_init__(self) -> None:
+        given: object = self.values
+        if isinstance(given, str | list | tuple) and given:
+            dims_given(given, self.axis, self.held)  # pyright: ignore[reportUnknownArgumentType]
+        super().__post_init__()
+
     def __call__(self, plan: Plan) -> Plan:
-        if self.values:
-            dims_given(self.values, self.axis, self.held)
         return self.placed(plan, flag_of("held", self.held))
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:

@@ -1,4 +1,4 @@
-"""What a plan is asked takes no more work than n log n: in devices, in axes, in leaves. Work is counted in calls of functions."""
+"""An answer of a plan takes no more work than n log n: in devices, axes or leaves. Work is counted in calls of functions."""
 
 from collections.abc import Callable, Mapping
 from cProfile import Profile
@@ -64,7 +64,7 @@ def test_work_grows_with_leaves(tmp_path: Path) -> None:
 
 
 def test_a_plan_file_is_split_into_lines_once(tmp_path: Path) -> None:
-    start, plan, function, args = growing.leaves(40)["Adam"]()
+    _, plan, function, args = growing.leaves(40)["Adam"]()
     plan.save(file := tmp_path / "plan.partita")
     before = lines_of.cache_info().misses
     assert pt.replay(function, file, *args).trace == plan.trace

@@ -75,7 +75,7 @@ def planned(function: Function) -> pt.Plan:
 CALLS: dict[str, tuple[Function, Function]] = {
     "call": (lambda x, w: planned(layer).compile()(x, w), layer),
     "check": (lambda x, w: float(planned(layer).check(x, w) > 2e-4), lambda x, w: 0.0),
-    "pt.jit": (lambda x, w: pt.jit(layer, mesh=MESH, tactics=TACTICS)(x, w), layer),
+    "pt.jit": (lambda x, w: pt.jit(layer, mesh=MESH, tactics=TACTICS, reshard="allow")(x, w), layer),
     "graph": (lambda x, w: planned(layer).lower("collective").run(x, w), layer),
     "grad": (jax.grad(lambda x, w: planned(loss).compile()(x, w), argnums=(0, 1)), jax.grad(loss, argnums=(0, 1))),
     "grad of pt.jit": (lambda x, w: jax.grad(pt.jit(loss, mesh=MESH, tactics=TACTICS))(x, w), jax.grad(loss)),
@@ -141,6 +141,11 @@ def test_a_plan_runs_on_the_devices_of_the_mesh_that_the_program_sets() -> None:
         result = pt.jit(layer, mesh=MESH, tactics=TACTICS)(jax.device_put(X, P("data")), W)
     assert result.sharding.is_equivalent_to(NamedSharding(mesh, P("data", "model")), 2)
     equal(result, layer(X, W))
+
+
+def test_an_array_that_is_not_placed_is_not_one_that_a_call_moves() -> None:
+    with jax.set_mesh(device_mesh("AA", data=4, model=2)):
+        equal(pt.jit(layer, mesh=MESH, tactics=TACTICS)(jnp.asarray(X), jnp.asarray(W)), layer(X, W))
 
 
 def test_a_plan_of_a_program_with_explicit_shardings_runs_anywhere() -> None:

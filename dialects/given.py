@@ -1,0 +1,161 @@
+"""What callers give to public functions, checked by what each parameter is.
+
+A parameter says by its annotation what it takes. `checked` looks up the check for that annotation, so a public function has no
+checks of its own, and one that is added later has none to forget.
+
+    @checked
+    def tile(self, values: Patterns, dim: int | str, axis: str) -> Plan: ...
+
+    plan.tile(None, 0, "data")   -->   `values` takes a pattern of names, or a list of them, got None
+
+A check returns the value in its plainest form: of a string of NumPy the string, of one of its integers the integer. So what is
+kept or written reads back as it was given.
+"""
+
+import inspect
+import operator
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, wraps
+from numbers import Integral
+from typing import Any, TypeVar, cast
+
+from .errors import Error
+
+Check = Callable[[str, object], object]
+"""From a parameter's name and a value to the value in its plainest form. Raises Error for a value that it does not take."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+LONGEST = 60
+"""The most characters of a value that an error shows."""
+MOST = 1000
+"""The most elements of a collection whose `repr` is worth making."""
+LARGEST = 1 << 63
+"""The bound of integers: no extent, position or count is as large."""
+
+
+def shown(given: object) -> str:
+    """The `repr` of a value, shortened with `...` if it is long; of one that has none, its type."""
+    kind = type(given).__name__
+    if isinstance(given, str):
+        return shortened(str.__repr__(str.__getitem__(given, slice(MOST))))
+    try:
+        several = cast("Collection[object]", given if isinstance(given, Collection) else ())
+        return f"a {kind} of {len(several):,} elements" if len(several) > MOST else shortened(repr(cast(object, given)))
+    except Exception:
+        # The caller's own `__repr__` raised, and its error would hide the one that is about to be told.
+        return f"an object of type {kind}"
+
+
+def shortened(text: str) -> str:
+    """The text, cut with `...` if it is long."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def refused(name: str, takes: str, given: object, *helps: str) -> Error:
+    """The error for a value that a parameter does not take."""
+    return Error(f"`{name}` takes {takes}, got {shown(given)}", helps=helps)
+
+
+def integer(given: object) -> int | None:
+    """An integer, NumPy's too; None for anything else."""
+    if isinstance(given, bool) or not (isinstance(given, Integral) or hasattr(type(given), "dtype")):
+        return None
+    try:
+        return operator.index(cast(int, given))
+    except TypeError:
+        return None
+
+
+def text_of(name: str, given: object) -> str:
+    """A string."""
+    if not isinstance(given, str):
+        raise refused(name, "a string", given)
+    return str.__str__(given)
+
+
+def integer_of(name: str, given: object) -> int:
+    """An integer."""
+    number = integer(given)
+    if number is None or not -LARGEST < number < LARGEST:
+        raise refused(name, "an integer", given)
+    return number
+
+
+def flag_of(name: str, given: object) -> bool:
+    """True or False: a string such as "no" would count as true."""
+    if not isinstance(given, bool):
+        raise Error(f"`{name}` must be True or False, got {shown(given)}", helps=[f"write {name}=True or {name}=False"])
+    return given
+
+
+def texts_of(name: str, given: object) -> tuple[str, ...]:
+    """One string, or several."""
+    several = cast("tuple[object, ...]", given if isinstance(given, tuple | list) else (given,))
+    if not all(isinstance(each, str) for each in several):
+        raise refused(name, "a string, or a list of strings", cast(object, given))
+    return tuple(str.__str__(cast(str, each)) for each in several)
+
+
+def or_none(check: Check) -> Check:
+    """The check of a parameter that also takes None."""
+    return lambda name, given: None if given is None else check(name, given)
+
+
+CHECKS: dict[str, Check] = {"str": text_of, "int": integer_of, "bool": flag_of, "Sequence[str]": texts_of}
+"""The check of each annotation; `axis: str` is before `str`. Who has a kind of values of his own adds it here."""
+
+
+def check_of(name: str, annotation: str) -> Check | None:
+    """The check of a parameter; None if it takes anything, or says so itself."""
+    found = CHECKS.get(f"{name}: {annotation}") or CHECKS.get(annotation)
+    if found is None and annotation.endswith(" | None"):
+        inner = check_of(name, annotation.removesuffix(" | None"))
+        return None if inner is None else or_none(inner)
+    return found
+
+
+def taken(name: str, check: Check, given: object) -> object:
+    """The value, checked; an error names the parameter."""
+    try:
+        return check(name, given)
+    except Error as error:
+        title = error.title if f"`{name}`" in error.title else f"`{name}`: {error.title}"
+        raise Error(title, location=error.location, label=error.label, notes=error.notes, helps=error.helps) from None
+
+
+def _said(annotation: object) -> str:
+    """The text of an annotation, which is the annotation itself in a file that does not evaluate them."""
+    return annotation.__name__ if isinstance(annotation, type | TypeVar) else str(annotation)
+
+
+def checked(function: F) -> F:
+    """The function, which checks what it is given."""
+    signature = inspect.signature(function)
+
+    @cache
+    def checks() -> dict[str, Check]:
+        # Later than here: a kind may be added by a file that needs this one.
+        named = {name: check_of(name, _said(each.annotation)) for name, each in signature.parameters.items()}
+        return {name: check for name, check in named.items() if check is not None}
+
+    @wraps(function)
+    def call(*args: object, **kwargs: object) -> object:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            # Python says it better.
+            return function(*args, **kwargs)
+        for name, check in checks().items():
+            if name not in bound.arguments:
+                continue
+            given, kind = bound.arguments[name], signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                bound.arguments[name] = tuple(taken(name, check, each) for each in given)
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                named = cast("Mapping[str, object]", given)
+                bound.arguments[name] = {key: taken(key, check, each) for key, each in named.items()}
+            else:
+                bound.arguments[name] = taken(name, check, given)
+        return function(*bound.args, **bound.kwargs)
+
+    return cast(F, call)

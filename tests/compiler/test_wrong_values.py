@@ -1,0 +1,232 @@
+"""Any value, given to any parameter of a public function, is taken, or refused by an error that says what it takes."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import settings
+from public_face import Public, public
+from wrong_values import KINDS
+
+import partita as pt
+from partita.compiler.api.jit import Options
+
+X, W = jnp.ones((8, 4)), jnp.ones((4, 4))
+MESH = pt.Mesh(a=2, b=4)
+TEXT = "mesh a=2\nfn f(x: f32[8 @a]) -> f32[8] { y[i] = x[i] return y }\nplan p { tile x.0 @a }"
+
+
+def step(x: Any, w: Any) -> Any:
+    """The next weights, and a loss."""
+    h = pt.tag(jnp.tanh(x @ w), "h")
+    return w - h.sum(0)[None], h + (x @ x.T)[:, :4]
+
+
+def anything(*trees: Any, **more: Any) -> Any:
+    """A program of whatever it is given: what is wrong with an argument is not what it would do with it."""
+    return jax.tree.map(lambda leaf: leaf * 2 if leaf.dtype != bool else leaf, (trees, more))
+
+
+@cache
+def plan() -> pt.Plan:
+    return pt.plan(step, MESH, X, W)
+
+
+@cache
+def placed() -> pt.Plan:
+    return plan().tile("x", 0, "a")
+
+
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "Plan": plan,
+    "Graph": lambda: placed().lower("collective"),
+    "Compiled": lambda: placed().compile(),
+    "CompiledGraph": lambda: placed().lower("collective").compile(),
+    "Jitted": lambda: pt.jit(anything, mesh=MESH),
+    "Notation": lambda: pt.parse(TEXT),
+    "Mesh": lambda: MESH,
+    "Defined": lambda: pt.define("same(x)  out[i..] = @(x[i..])")(lambda x: x),
+    "Composable": lambda: pt.then(pt.DataParallel("a", inputs="x")),
+    "Rewriting": lambda: pt.plan(lambda x, w: (x @ w) @ w, MESH, X, W).rewrites()[0],
+    "Tactic": lambda: pt.DataParallel("a", inputs="x"),
+}
+"""An object of each class that has public methods; of a tactic, one with its valid fields."""
+
+VALID: dict[str, Any] = {
+    "values": "x", "inputs": "x", "params": "w", "optimizer": (), "results": (), "donate": (), "at": "**", "what": "x",
+    "dim": 0, "axis": "a", "data": "a", "model": "b", "range": "batch", "stage": 3, "label": "B", "name": "p",
+    "fn": anything, "function": anything, "mesh": MESH, "args": (X, W), "tactics": (pt.Resolve(),), "tactic": pt.Resolve(),
+    "conflict": None, "choice": 0, "before": None, "rule": "reassociate", "seeds": (), "text": "x", "file": "plan.partita",
+    "path": "plan.html", "title": "x", "source": TEXT, "kernel": "main_0", "x": X, "plan": None, "axes": {"a": 2},
+}  # fmt: skip
+"""What a parameter takes, by its name: what is not fuzzed is valid."""
+VALID_OF: dict[str, Any] = {
+    "Tile.values": {"x": 0}, "Mesh.sub_axes.name": "a", "Mesh.having.name": "a", "Mesh.parts.name": "a",
+    "define.text": "same(x)  out[i..] = @(x[i..])", "define.function": lambda x: x, "rule.text": "f: add(x, x) => mul(2, x)",
+    "constrain.text": "a, _", "Notation.plan.function": None,
+    "Notation.arguments.function": "f", "Notation.block.function": "f",
+    "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
+    "Defined.__call__.args": (X,), "Defined.check.args": (X,),
+}  # fmt: skip
+SOME = 4
+"""Every how many kinds `make test` tries one."""
+KEYWORDS = {
+    "more": ("a",),
+    "parts": ("a",),
+    "given": ("dim", "trips"),
+    "wanted": ("all_gather", "memory", "replicated_flops"),
+    "options": tuple(Options.__annotations__),
+    "kwargs": ("w",),
+}
+"""The names that a parameter `**name` is given."""
+APART = {
+    "Composable.__call__": "every combinator has its own",
+    "Tactic.__call__": "a tactic of the library has its own",
+    "Seed": "what tactics of users yield; `place` takes them",
+    "Counts": "an answer", "Flops": "an answer",
+    "Law": "what `rewrite` is given, and asks itself",
+    "Traced": "what a plan starts from, and asks itself",
+    "Plan.check": "JAX checks the arguments of a compiled function",
+    "Compiled": "JAX checks the arguments of a compiled function",
+    "Jitted.__call__": "JAX checks the arguments of a compiled function", "Jitted.lower": "as a call",
+    "Jitted.partitioned": "a step of a call", "Jitted.warn_of_no_tactics": "a step of a call", "Jitted.planned": "a step of a call", "Jitted.kind": "a step of a call",
+    "Defined.__call__": "JAX checks the arguments of a function", "Defined.check": "as a call",
+    "Defined.split": "a step of a call", "Defined.group": "a step of a call", "Defined.array": "a step of a call",
+    "Defined.check_static": "a step of a call", "Defined.run": "a step of a call",
+    "Graph.run": "JAX checks the arguments of a compiled function", "CompiledGraph": "a step of `Graph.run`",
+}  # fmt: skip
+"""What stands among the public functions, but is not called by users, each with the reason."""
+
+
+def spots() -> Iterator[tuple[str, str]]:
+    """Each parameter of each public function; of a parameter `**name`, each keyword."""
+    for name, each in public().items():
+        if name in APART or name.split(".")[0] in APART:
+            continue
+        for parameter in each.parameters.values():
+            if parameter.name != "rest":
+                keywords = KEYWORDS[parameter.name] if parameter.kind is parameter.VAR_KEYWORD else ("",)
+                yield from ((name, f"{parameter.name}.{keyword}".rstrip(".")) for keyword in keywords)
+
+
+def made(owner: type) -> Any:
+    if issubclass(owner, pt.Tactic) and owner is not pt.Tactic:
+        parameters = inspect.signature(owner).parameters.values()
+        return owner(**{p.name: valid(owner.__name__, p.name) for p in parameters if p.default is p.empty})
+    return OBJECTS[owner.__name__]()
+
+
+def valid(function: str, parameter: str) -> Any:
+    if parameter in ("plan", "before"):
+        return plan()
+    return VALID_OF.get(f"{function}.{parameter}", VALID.get(parameter))
+
+
+def called(function: str, parameter: str, value: Any) -> Any:
+    """The function with this value of one parameter, and with valid ones of all that it needs besides."""
+    each: Public = public()[function]
+    name, _, keyword = parameter.partition(".")
+    args, kwargs = list[Any](), dict[str, Any]()
+    for its in each.parameters.values():
+        is_it = its.name == name
+        if its.kind is its.VAR_POSITIONAL:
+            given = valid(function, its.name) or ()
+            args += [value, *given[1:]] if is_it else given
+        elif its.kind is its.VAR_KEYWORD:
+            kwargs |= {keyword: value} if is_it else {}
+        elif is_it or its.default is its.empty:
+            put = value if is_it else valid(function, its.name)
+            if its.kind is its.KEYWORD_ONLY or len(args) < list(each.parameters).index(its.name):
+                kwargs[its.name] = put
+            else:
+                args.append(put)
+    if name == "kwargs" and keyword:
+        args = args[:-1]
+    bound = each.function if each.is_bound else getattr(made(each.owner), function.split(".")[-1])  # pyright: ignore
+    return bound(*args, **kwargs)
+
+
+def tried(function: str, parameter: str, kind: str) -> None:
+    before = (plan().trace, str(plan().layout()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            called(function, parameter, KINDS[kind]())
+        except pt.Error as error:
+            assert str(error)
+            assert len(str(error)) < 20_000
+    assert (plan().trace, str(plan().layout())) == before
+
+
+def kinds(spot: int) -> list[str]:
+    """All kinds in `make fuzz`; in `make test` some of them, other ones for each parameter."""
+    profile = settings.default
+    return list(KINDS)[spot % SOME :: SOME] if profile is not None and profile.derandomize else list(KINDS)
+
+
+@pytest.mark.parametrize("function", dict.fromkeys(function for function, _ in spots()))
+def test_a_wrong_value_is_an_error_of_ours(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for spot, (name, parameter) in enumerate(spots()):
+        if name == function:
+            for kind in kinds(spot):
+                tried(name, parameter, kind)
+
+
+def test_what_is_apart_is_there():
+    known = {*public(), *(name.split(".")[0] for name in public())}
+    assert known >= APART.keys()
+
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "no tactics": (lambda: pt.jit(step, mesh=MESH, tactics=cast(Any, None)), "`tactics` takes a list of tactics, got None"),
+    "a number for tactics": (lambda: pt.jit(step, mesh=MESH, tactics=cast(Any, 3)), "`tactics` takes a list of tactics, got 3"),
+    "a list of lists of axes": (lambda: plan().tile("x", 0, cast(Any, [["a"]])), "`axis`: a mesh axis must be a string"),
+    "no granularity": (lambda: plan().lower(cast(Any, None)), "`granularity` takes a string, got None"),
+    "an array of inputs": (
+        lambda: pt.DataParallel("a", inputs=cast(Any, np.array(["x"]))),
+        "`inputs`: a pattern of names must be a string, got array",
+    ),
+    "an array of donated": (lambda: plan().compile(donate=cast(Any, np.array(["x"]))), "a pattern of names must be a string"),
+    "an array of values": (lambda: pt.Tile(cast(Any, np.ones(3)), "a"), "`values`: a pattern of names must be a string"),
+    "no plan": (lambda: pt.DataParallel("a")(cast(Any, None)), "`plan` takes a plan, got None"),
+    "a plan as text": (lambda: pt.at("x", cast(Any, "FSDP")), "`tactic`: expected a tactic, got 'FSDP'"),
+    "a value without a text": (lambda: plan().memory(KINDS["the hostile"]()), "got an object of type Hostile"),
+    "an int that is no int32": (
+        lambda: pt.plan(lambda x: x + 1, MESH, 2**40),
+        "argument `x` of `<lambda>` must be an array",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_error_names_the_parameter_what_it_takes_and_what_it_got(case: str):
+    wrong, said = WRONG[case]
+    with pytest.raises(pt.Error, match=said):
+        wrong()
+
+
+def test_a_value_of_a_kind_of_string_is_kept_as_a_string():
+    name, axis = np.str_("x"), np.str_("a")
+    placed = plan().tile(name, cast(int, np.int64(0)), axis)
+    assert placed.trace == "tile('x', 0, 'a')"
+    assert pt.replay(step, MESH, placed.trace, X, W).layout() == placed.layout()
+    assert repr(pt.Tile({name: 0}, axis)) == "Tile(values={'x': 0}, axis='a')"
+
+
+def test_positions_that_no_integer_of_the_program_can_hold_are_an_error_of_ours():
+    long = jax.ShapeDtypeStruct((2**32, 4), "float32")
+    tiled = pt.plan(lambda x: x * jax.lax.broadcasted_iota("int32", x.shape, 0), pt.Mesh(a=2), long).tile("x", 0, "a")
+    with pytest.raises(pt.Error, match="2147483648 does not fit int32"):
+        tiled.compile().lower(long)
