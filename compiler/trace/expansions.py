@@ -99,7 +99,10 @@ def _convert(eqn: JaxprEqn) -> Function | None:
 
 
 def _log2(eqn: JaxprEqn) -> Function:
-    return lambda x: lax.div(lax.log(x, **eqn.params), lax.log(lax.full_like(x, 2, shape=())))
+    def log2(x: Array) -> Array:
+        return lax.div(lax.log(x, **eqn.params), lax.log(lax.full_like(x, 2, shape=())))
+
+    return log2
 
 
 def _stack(eqn: JaxprEqn) -> Function:
