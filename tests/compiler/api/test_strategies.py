@@ -115,6 +115,21 @@ def test_names_of_parameters_hold_inside_loops(pattern: str | list[str]) -> None
         plan.apply(pt.at("batch", pt.Megatron("model")))
 
 
+def test_names_of_parameters_hold_inside_branches() -> None:
+    def sometimes(params: Model, x: Array) -> Array:
+        def trip(h: Array, number: Array) -> tuple[Array, None]:
+            return jax.lax.cond(number > 1, lambda h: feed(h, params["block"]), norm, h), None
+
+        return jax.lax.scan(trip, x, jnp.arange(3))[0]
+
+    args = arrays({"block": TRANSLATION["encoder"]}), np.ones((4, 8, 32), np.float32)
+    plan = pt.plan(sometimes, MESH, *args)
+    for strategy in (pt.Megatron("model"), pt.Megatron("model", column="params/block/up", row="params/block/down")):
+        placed = plan.apply(pt.at("params", strategy))
+        assert placed.layout("params/**") == {"params/block/down": "f32[model*32, 32]", "params/block/up": "f32[32, model*32]"}
+        assert placed.check(*args) < 1e-5
+
+
 # --- the options ----------------------------------------------------------------------------------------------------------
 
 
