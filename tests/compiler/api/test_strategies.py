@@ -198,6 +198,20 @@ def test_sequence_parallelism_takes_tags_of_two_lengths() -> None:
     assert plan.check(*args) < 2e-4
 
 
+def test_numbers_in_a_scope_have_no_positions() -> None:
+    """The constants of a scope are its values too."""
+
+    def scoped(p: Model, x: Array) -> Array:
+        with jax.named_scope("first"):
+            x = feed(x, p["encoder"])
+        return jnp.mean(feed(x, p["decoder"]) ** 2)
+
+    args = arrays({name: TRANSLATION[name] for name in ("encoder", "decoder")}), np.ones((4, 8, 32), np.float32)
+    plan = pt.plan(scoped, MESH, *args).apply(pt.Megatron("model"), pt.at("first", pt.SequenceParallel("model")))
+    assert "f32[4, model*4, 32]" in plan.layout("first").values() and plan.counts()["reduce_scatter"] == 2
+    assert plan.check(*args) < 1e-5
+
+
 def language(p: Model, tokens: Array) -> Array:
     x = p["table"]["embed"][tokens]
     x = feed(attend(x, norm(x), p["cross"]), p["decoder"])
