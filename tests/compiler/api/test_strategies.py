@@ -117,8 +117,11 @@ def test_names_of_parameters_hold_inside_loops(pattern: str | list[str]) -> None
 
 def test_names_of_parameters_hold_inside_branches() -> None:
     def sometimes(params: Model, x: Array) -> Array:
+        def block(h: Array) -> Array:
+            return feed(h, params["block"])
+
         def trip(h: Array, number: Array) -> tuple[Array, None]:
-            return jax.lax.cond(number > 1, lambda h: feed(h, params["block"]), norm, h), None
+            return jax.lax.cond(number > 1, block, norm, h), None
 
         return jax.lax.scan(trip, x, jnp.arange(3))[0]
 
