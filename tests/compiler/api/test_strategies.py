@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -121,7 +122,8 @@ def test_names_of_parameters_hold_inside_branches() -> None:
             return feed(h, params["block"])
 
         def trip(h: Array, number: Array) -> tuple[Array, None]:
-            return jax.lax.cond(number > 1, block, norm, h), None
+            after = cast("Array", jax.lax.cond(number > 1, block, norm, h))  # pyright: ignore[reportUnknownMemberType]
+            return after, None
 
         return jax.lax.scan(trip, x, jnp.arange(3))[0]
 
