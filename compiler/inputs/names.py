@@ -182,6 +182,10 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
+Kind: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
+"""What is equal for trees that can succeed one another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """An argument, or a part of the result: its structure and the names and avals of its leaves."""
@@ -191,7 +195,7 @@ class Tree:
     avals: tuple[Shaped, ...]
 
     @property
-    def kind(self) -> tuple[Hashable, tuple[Hashable, ...]]:
+    def kind(self) -> Kind:
         """Equal for trees that can succeed one another."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
@@ -205,17 +209,33 @@ def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[st
 
         step(params, opt, batch) -> (params, opt, loss)    -->    params/w: result/0/w, opt/m/w: result/1/m/w, ...
     """
-    arguments = [tree for tree in arguments if tree.names]
-    found: dict[str, str] = {}
-    for old in arguments:
-        for new in (new for new in results if new.kind == old.kind and parts(old.names[0])[0] == _root(new)):
-            found.update(zip(old.names, new.names, strict=True))
+    found, taken = dict[str, str](), set[str]()
+    before, after = _by_kind(arguments), _by_kind(results)
+
+    def pair(old: Tree, new: Tree) -> None:
+        found.update(zip(old.names, new.names, strict=True))
+        taken.update(new.names)
+
+    for kind, olds in before.items():
+        named = {_root(new): new for new in after.get(kind, ())}
+        for old in olds:
+            if (new := named.get(parts(old.names[0])[0])) is not None:
+                pair(old, new)
     # Larger trees first: an array that has the shape of a parameter by chance does not take its result.
-    for kind in sorted(dict.fromkeys(tree.kind for tree in arguments), key=lambda kind: -len(kind[1])):
-        before = [tree for tree in arguments if tree.kind == kind and found.keys().isdisjoint(tree.names)]
-        after = [tree for tree in results if tree.kind == kind and set(found.values()).isdisjoint(tree.names)]
-        for old, new in zip(before, after, strict=True) if len(before) == len(after) else ():
-            found.update(zip(old.names, new.names, strict=True))
+    for kind in sorted(before, key=lambda kind: -len(kind[1])):
+        rest = [tree for tree in before[kind] if found.keys().isdisjoint(tree.names)]
+        free = [tree for tree in after.get(kind, ()) if taken.isdisjoint(tree.names)]
+        for old, new in zip(rest, free, strict=True) if len(rest) == len(free) else ():
+            pair(old, new)
+    return found
+
+
+def _by_kind(trees: Iterable[Tree]) -> dict[Kind, list[Tree]]:
+    """The trees that have leaves, those that can succeed one another together."""
+    found: dict[Kind, list[Tree]] = {}
+    for tree in trees:
+        if tree.names:
+            found.setdefault(tree.kind, []).append(tree)
     return found
 
 

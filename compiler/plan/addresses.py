@@ -16,8 +16,8 @@ from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Patterns, match, pattern, unknown
 from ..trace.trace import Traced
 
-BORDERS = "trip", "optimization_barrier"
-"""Through these, a loop or a rematerialised function gets its parameters."""
+BORDERS = "enter", "trip", "optimization_barrier"
+"""Through these, a loop, a branch or a rematerialised function gets its parameters."""
 
 
 def is_seen_through(node: Node) -> bool:

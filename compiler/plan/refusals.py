@@ -6,7 +6,7 @@ from itertools import islice
 from math import isqrt, prod
 
 from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.errors import Error, Location
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from .addresses import Within
@@ -70,9 +70,15 @@ class Refused(Error):
     """
 
     def __init__(
-        self, title: str, seed: Seed, have: Claim | None = None, notes: Iterable[str] = (), helps: Iterable[str] = ()
+        self,
+        title: str,
+        seed: Seed,
+        have: Claim | None = None,
+        notes: Iterable[str] = (),
+        helps: Iterable[str] = (),
+        location: Location | None = None,
     ) -> None:
-        super().__init__(title, notes=notes, helps=helps)
+        super().__init__(title, notes=notes, helps=helps, location=location)
         self.seed, self.have = seed, have
 
 
@@ -109,6 +115,8 @@ def _twice(seed: Seed, have: Claim) -> Error:
 
 def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
+    source = line_of(plan, seed.value, None) if seed.said else None
+    helps = _as_said if seed.said else _batch if seed.is_batch else _instead
     size, extent = plan.mesh[seed.axis], shape[dim]
     on = table.on_dim(seed.value, dim)
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
@@ -118,7 +126,8 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
         f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({size} devices)",
         seed,
         notes=[f"its shape is {list(shape)}"],
-        helps=(_batch if seed.is_batch else _instead)(plan, table, seed, dim),
+        helps=helps(plan, table, seed, dim),
+        location=source and source.location(),
     )
 
 
@@ -163,6 +172,14 @@ def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> l
     others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
     axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if next_factor(table, value, dim, each) is not None]
     return [f"use {' or '.join(axes)}"] if axes else []
+
+
+def _as_said(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
+    """The program says the dim and the axis: only the program can say otherwise."""
+    extent, size = plan.source.shape(seed.value)[dim], plan.mesh[seed.axis]
+    long = extent - extent % size + size
+    helps = [f"make the dim {long} long, or take `{seed.axis}` out of the layout that the program gives it"]
+    return helps + _other_axes(plan, table, seed.value, dim, seed.axis)
 
 
 def _batch(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:

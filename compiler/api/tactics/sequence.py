@@ -131,8 +131,9 @@ def classes(plan: Plan, value: int) -> list[int]:
 
 
 def is_stream(plan: Plan, value: int) -> bool:
-    """Whether a value may be tiled itself: it is computed, or an input. A parameter stands for what its products make."""
-    return plan.source.program.producer[value] >= 0 or value in Passes(plan).inputs
+    """Whether a value may be tiled itself: it has dims, and is computed or an input. A parameter stands for what it makes."""
+    is_computed = plan.source.program.producer[value] >= 0
+    return len(plan.source.shape(value)) > 0 and (is_computed or value in Passes(plan).inputs)
 
 
 def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ class ZeRO(Strategy):
 
     stage: int
     axis: Axes
-    params: Patterns
+    params: Patterns = ()
     optimizer: Patterns = ()
     results: Patterns = ()
 

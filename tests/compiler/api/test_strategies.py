@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -115,6 +116,25 @@ def test_names_of_parameters_hold_inside_loops(pattern: str | list[str]) -> None
         plan.apply(pt.at("batch", pt.Megatron("model")))
 
 
+def test_names_of_parameters_hold_inside_branches() -> None:
+    def sometimes(params: Model, x: Array) -> Array:
+        def block(h: Array) -> Array:
+            return feed(h, params["block"])
+
+        def trip(h: Array, number: Array) -> tuple[Array, None]:
+            after = cast("Array", jax.lax.cond(number > 1, block, norm, h))  # pyright: ignore[reportUnknownMemberType]
+            return after, None
+
+        return jax.lax.scan(trip, x, jnp.arange(3))[0]
+
+    args = arrays({"block": TRANSLATION["encoder"]}), np.ones((4, 8, 32), np.float32)
+    plan = pt.plan(sometimes, MESH, *args)
+    for strategy in (pt.Megatron("model"), pt.Megatron("model", column="params/block/up", row="params/block/down")):
+        placed = plan.apply(pt.at("params", strategy))
+        assert placed.layout("params/**") == {"params/block/down": "f32[model*32, 32]", "params/block/up": "f32[32, model*32]"}
+        assert placed.check(*args) < 1e-5
+
+
 # --- the options ----------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +201,20 @@ def test_sequence_parallelism_takes_tags_of_two_lengths() -> None:
     plan = plan.apply(pt.SequenceParallel("model", values=["memory", "out"]))
     assert plan.layout(["memory", "out"]) == {"memory": "f32[data*4, model*12, 32]", "out": "f32[data*4, model*8, 32]"}
     assert plan.check(*args) < 2e-4
+
+
+def test_numbers_in_a_scope_have_no_positions() -> None:
+    """The constants of a scope are its values too."""
+
+    def scoped(p: Model, x: Array) -> Array:
+        with jax.named_scope("first"):
+            x = feed(x, p["encoder"])
+        return jnp.mean(feed(x, p["decoder"]) ** 2)
+
+    args = arrays({name: TRANSLATION[name] for name in ("encoder", "decoder")}), np.ones((4, 8, 32), np.float32)
+    plan = pt.plan(scoped, MESH, *args).apply(pt.Megatron("model"), pt.at("first", pt.SequenceParallel("model")))
+    assert "f32[4, model*4, 32]" in plan.layout("first").values() and plan.counts()["reduce_scatter"] == 2
+    assert plan.check(*args) < 1e-5
 
 
 def language(p: Model, tokens: Array) -> Array:

@@ -8,7 +8,9 @@ from statistics import linear_regression
 
 import growing
 import jax
+import numpy as np
 import pytest
+from jax import Array
 
 import partita as pt
 from partita.dialects.errors import lines_of
@@ -61,6 +63,22 @@ def test_work_grows_with_axes_of_two_devices(name: str, tmp_path: Path) -> None:
 
 def test_work_grows_with_leaves(tmp_path: Path) -> None:
     check(growing.leaves, "Adam", LEAVES, tmp_path)
+
+
+def doubled(tree: dict[str, Array]) -> dict[str, Array]:
+    return {name: leaf * 2 for name, leaf in tree.items()}
+
+
+def test_successors_are_found_in_work_that_grows_with_leaves() -> None:
+    """Where the result is one tree, each of its leaves may be what the next call takes."""
+
+    def work(count: int) -> int:
+        tree = {f"w{number}": np.ones(8, np.float32) for number in range(count)}
+        plan = pt.plan(doubled, pt.Mesh(data=4), tree)
+        return calls(lambda: plan.successors)
+
+    first, second = work(100), work(200)
+    assert second < 2.5 * first
 
 
 def test_a_plan_file_is_split_into_lines_once(tmp_path: Path) -> None:
