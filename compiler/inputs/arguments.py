@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
+from tokenize import TokenError
 from typing import Any, Self, TypeVar, cast
 
 from jax.core import ShapedArray
@@ -74,11 +75,11 @@ class Function:
         """Where the function names the argument; None if its source is not available."""
         named = inspect.unwrap(self.fn)
         try:
-            lines, first = inspect.getsourcelines(named)
             file = inspect.getsourcefile(named)
+            lines, first = _source(named)
         except (TypeError, OSError):
             return None
-        # The source is not Python (index notation), so `getsourcelines` returns it from its first line.
+        # The source is not Python (index notation), so `getsourcelines` returns it from its first line, or fails.
         start: int = getattr(getattr(named, "__code__", None), "co_firstlineno", first)
         if start > first:
             lines, first = linecache.getlines(str(file))[start - 1 :], start
@@ -188,3 +189,11 @@ def said(leaf: object) -> str:
     if callable(leaf) and hasattr(leaf, "__name__"):
         return f"the function `{leaf.__name__}`"
     return f"{shown(leaf)}, a {type(leaf).__name__}"
+
+
+def _source(named: Callable[..., object]) -> tuple[list[str], int]:
+    """The lines of a function and the number of the first; none if Python cannot read them, as of index notation."""
+    try:
+        return inspect.getsourcelines(named)
+    except TokenError:
+        return [], 0

@@ -16,6 +16,7 @@ from .collectives import bytes_per_device
 from .prefixes import redone
 from .refusals import Refused, Seed
 from .state import State
+from .stops import TRIED
 
 Step = Callable[[State], State]
 
@@ -39,7 +40,10 @@ def _helps(error: Refused, ways: Callable[[], Iterator[str]]) -> Iterator[str]:
 
 
 def _around(plan: State, error: Refused, act: Step) -> Iterator[str]:
-    """The ways around an earlier claim, each with what a device then receives in a call."""
+    """The ways around an earlier claim, each with what a device then receives in a call: a whole plan is made for each."""
+    if len(plan.source.program.nodes) > TRIED:
+        yield f"another axis, or this tactic first, may help; in a program of more than {TRIED:,} ops neither is tried"
+        return
     tried = (
         (bytes_per_device(made), text) for text, made in (*_other_axes(plan, error.seed), *_other_orders(plan, act, error))
     )

@@ -9,7 +9,7 @@ sort(x), x on `data`   -->   tile another dim here: plan.tile('sort#0', 1, 'data
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -27,7 +27,7 @@ from .claims import Some, propagate, replicate, tile
 from .collectives import bytes_per_device
 from .open_stops import WANTED_WHOLE, is_open, open_stops
 from .refusals import kept_whole
-from .state import Action, State
+from .state import State
 from .trials import Change, Step, tried
 from .work import flops_per_device
 
@@ -46,11 +46,12 @@ class Cure:
     bytes: int
     flops: int
     change: Change
-    actions: tuple[Action, ...]
-    """The tactics of the plan for which it was tried."""
+    plan: State = field(repr=False, compare=False)
+    """The plan for which it was tried."""
 
     def __call__(self, plan: Some) -> Some:
-        if plan.actions[: len(self.actions)] != self.actions:
+        tried, same = self.plan, plan.actions[: len(self.plan.actions)] == self.plan.actions
+        if plan.source.program is not tried.source.program or plan.mesh.whole() != tried.mesh.whole() or not same:
             helps = ["take one of a stop of this plan: plan.blocked[0].cure"]
             raise Error(f"`{self.text}` was tried on another plan", helps=helps)
         return self.change(plan)
@@ -121,7 +122,7 @@ def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> 
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
         costs = bytes_per_device(made), flops_per_device(made).known
-        yield Cure(change.why, made.actions[number].text, place, *costs, change, plan.actions)
+        yield Cure(change.why, made.actions[number].text, place, *costs, change, plan)
 
 
 def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:

@@ -6,6 +6,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from calls import CALLS, Call
+from figures import Figures
 from jax import lax
 
 import partita as pt
@@ -222,14 +224,23 @@ def places(call: Call) -> list[Plan]:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_every_stop_costs_what_the_plan_sends_and_its_cure_works(call: Call) -> None:
+def test_every_stop_costs_what_the_plan_sends_and_its_cure_works(call: Call, figures: Figures) -> None:
+    cured = stops = 0
     for plan in places(call):
         for stop in plan.blocked:
+            stops += 1
             assert stop.bytes == gathered(plan, stop), stop
             if (cure := stop.cure) is not None:
+                cured += 1
                 after = plan.apply(cure)
                 assert not is_open(after, stop.first), stop
                 assert (after.bytes_per_device(), after.flops_per_device().known) == (cure.bytes, cure.flops)
+    figures.add("stops of calls that a tactic cures", cured, of=stops)
+
+
+def test_stops_of_calls_have_cures() -> None:
+    found = (stop.cure for call in CALLS for plan in places(call) for stop in plan.blocked)
+    assert len(list(islice(filter(None, found), 20))) == 20
 
 
 def transforms(x: Any) -> Any:
@@ -278,8 +289,15 @@ def test_a_cure_is_of_its_plan() -> None:
     plan = pt.plan(lambda x: jnp.exp(jnp.argsort(x, 0)), MESH, X)
     cure = plan.tile("x", 0, "data").blocked[0].cure
     assert cure is not None
-    with pytest.raises(pt.Error, match="was tried on another plan"):
-        plan.apply(cure)
+    others = [
+        plan,
+        pt.plan(lambda x: jnp.exp(jnp.argsort(x, 0)), pt.Mesh(data=4), X).tile("x", 0, "data"),
+        pt.plan(lambda x: jnp.exp(jnp.argsort(x, 0)), MESH, np.ones((64, 64), np.float32)).tile("x", 0, "data"),
+        pt.plan(lambda x: jnp.cos(jnp.argsort(x, 0)), MESH, X).tile("x", 0, "data"),
+    ]
+    for other in others:
+        with pytest.raises(pt.Error, match="was tried on another plan"):
+            other.apply(cure)
 
 
 def test_a_stop_is_explained_by_whose_claim_it_is() -> None:
