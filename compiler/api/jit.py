@@ -29,6 +29,7 @@ from ..inputs.checks import mesh_given, shown, tactics_given
 from ..inputs.donated import donated
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
+from ..run.program_mesh import is_gathered
 from ..run.resharded import moved
 from .plan import PlacementWarning, Plan, Tactic, plan as make_plan, warn_of_conflicts
 
@@ -113,7 +114,10 @@ class Jitted(Generic[R]):
             compiled = Compiled(plan, self.devices)
             self.calls.is_idle |= not (plan.trace or plan.table.axes or plan.mesh.size == 1)
             self.calls.wanted[self.kind(args, kwargs, placed=False)] = compiled.in_shardings
-            return cast(R, traced.unflatten(compiled.program(*leaves)))
+            results = compiled.program(*leaves)
+            ends = compiled.program.shardings[1]
+            self.calls.gathers |= any(is_gathered(end, each.ndim) for end, each in zip(ends, results, strict=True))
+            return cast(R, traced.unflatten(results))
 
         return call
 
@@ -159,6 +163,14 @@ class Jitted(Generic[R]):
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
         if self.calls.is_idle:
             self.warn_of_no_tactics()
+        if self.reshard == "warn" and self.calls.gathers and not self.calls.told:
+            self.calls.told = True
+            warnings.warn(
+                f"a call of `{self.__name__}` gathers results: the `Explicit` axes that `jax.set_mesh` sets have no name for "
+                "their layout. Set a mesh with the axes of the plan",
+                PlacementWarning,
+                stacklevel=2,
+            )
         if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(args, kwargs)) is not None:
             warnings.warn(str(problem), PlacementWarning, stacklevel=2)
         return result
@@ -230,6 +242,9 @@ class Calls:
     is_idle: bool = False
     """Whether there was a plan by which every device computes all."""
     warned: bool = False
+    gathers: bool = False
+    """Whether a call gathered results, because the program's mesh has no name for their layout."""
+    told: bool = False
 
     def is_first(self, jitted: JitWrapped) -> bool:
         """Whether the last call was the first one with such arguments."""
