@@ -29,6 +29,7 @@ from ..inputs.checks import mesh_given, shown, tactics_given
 from ..inputs.donated import donated
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
+from ..run.program_mesh import is_gathered
 from ..run.resharded import moved
 from .plan import PlacementWarning, Plan, Tactic, plan as make_plan, warn_of_conflicts
 
@@ -111,9 +112,12 @@ class Jitted(Generic[R]):
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
             compiled = Compiled(plan, self.devices)
-            self.warn_of_no_tactics(plan)
+            self.calls.is_idle |= not (plan.trace or plan.table.axes or plan.mesh.size == 1)
             self.calls.wanted[self.kind(args, kwargs, placed=False)] = compiled.in_shardings
-            return cast(R, traced.unflatten(compiled.program(*leaves)))
+            results = compiled.program(*leaves)
+            ends = compiled.program.shardings[1]
+            self.calls.gathers |= any(is_gathered(end, each.ndim) for end, each in zip(ends, results, strict=True))
+            return cast(R, traced.unflatten(results))
 
         return call
 
@@ -157,6 +161,16 @@ class Jitted(Generic[R]):
             raise (problem or error) from None
         except AttributeError as error:
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
+        if self.calls.is_idle:
+            self.warn_of_no_tactics()
+        if self.reshard == "warn" and self.calls.gathers and not self.calls.told:
+            self.calls.told = True
+            warnings.warn(
+                f"a call of `{self.__name__}` gathers results: the `Explicit` axes that `jax.set_mesh` sets have no name for "
+                "their layout. Set a mesh with the axes of the plan",
+                PlacementWarning,
+                stacklevel=2,
+            )
         if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(args, kwargs)) is not None:
             warnings.warn(str(problem), PlacementWarning, stacklevel=2)
         return result
@@ -179,21 +193,24 @@ class Jitted(Generic[R]):
                 raise problem
             self.calls.fine.add(key)
 
-    def warn_of_no_tactics(self, plan: Plan) -> None:
-        """Warns, once, that every device computes all of the function, unless it has axes of its own or there is one device."""
-        if plan.trace or plan.table.axes or plan.mesh.size == 1 or self.calls.warned:
+    def warn_of_no_tactics(self) -> None:
+        """Warns at the line that calls the function, once, that every device computes all of it."""
+        if self.calls.warned:
             return
         self.calls.warned = True
         warnings.warn(
-            f"`pt.jit` of `{self.__name__}` has no tactics: each of the {plan.mesh.size} devices computes all of it. "
+            f"`pt.jit` of `{self.__name__}` has no tactics: each of the {self.mesh.size} devices computes all of it. "
             'Give some, such as tactics=[pt.DataParallel("data")]',
             PlacementWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
-        return cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
+        lowered = cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
+        if self.calls.is_idle:
+            self.warn_of_no_tactics()
+        return lowered
 
     # Any: one tree of shardings for each argument, with the structure of the argument.
     def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
@@ -222,7 +239,12 @@ class Calls:
     fine: set[Hashable] = field(default_factory=set[Hashable])
     """The kinds of arguments, with their shardings, of which nothing is moved."""
     seen: int = 0
+    is_idle: bool = False
+    """Whether there was a plan by which every device computes all."""
     warned: bool = False
+    gathers: bool = False
+    """Whether a call gathered results, because the program's mesh has no name for their layout."""
+    told: bool = False
 
     def is_first(self, jitted: JitWrapped) -> bool:
         """Whether the last call was the first one with such arguments."""
@@ -312,7 +334,8 @@ def jit(
     others, which the plan decides. A call raises Error if a tactic does not fit or the mesh needs more devices than there are.
 
     An argument that is placed otherwise than the plan wants is moved in each call. `reshard="warn"` says so, once for each kind
-    of arguments; `"error"` raises Error before the call, and `"allow"` says nothing.
+    of arguments; `"error"` raises Error before the call, and `"allow"` says nothing. `"error"` looks at all
+    arguments in each call, which takes longer than a call does otherwise: use `"warn"` where calls must be quick.
 
         step = jax.jit(train_step)   -->   step = pt.jit(train_step, mesh=mesh, tactics=[...])
     """

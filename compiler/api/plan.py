@@ -420,7 +420,7 @@ class ConflictWarning(UserWarning):
 
 
 class PlacementWarning(UserWarning):
-    """A function of `pt.jit` has no tactics, or arguments of a call lie otherwise than the plan wants."""
+    """A function of `pt.jit` has no tactics, or a call of it moves arguments or gathers results beside the plan."""
 
 
 def warn_of_conflicts(plan: Plan) -> None:

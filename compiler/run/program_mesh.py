@@ -69,6 +69,17 @@ def returned(array: Array, sharding: NamedSharding) -> Array:
     return jax.sharding.reshard(array, NamedSharding(mesh, PartitionSpec(*dims)))
 
 
+def is_gathered(sharding: NamedSharding, rank: int) -> bool:
+    """Whether the program's mesh has `Explicit` axes that cannot say how a result lies, so that a dim of it becomes whole."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if AxisType.Explicit not in mesh.axis_types or is_inside():
+        return False
+    dims = _dims(sharding.spec, rank)
+    return any(
+        own and not theirs for own, theirs in zip(dims, _same_blocks(dims, sharding.mesh.abstract_mesh, mesh), strict=True)
+    )
+
+
 def typed(array: Array, aval: ShapedArray) -> Array:
     """The array as one of this type, if the type has `Explicit` axes, or axes of a `shard_map` around along which it varies."""
     wanted = aval.sharding

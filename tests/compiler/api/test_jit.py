@@ -322,6 +322,10 @@ def test_arguments_that_lie_otherwise_can_be_an_error_or_accepted() -> None:
 
 def test_a_function_without_tactics_says_once_that_each_device_computes_all() -> None:
     alone = pt.jit(model, mesh=MESH)
+    with pytest.warns(pt.PlacementWarning, match="no tactics") as caught:
+        pt.jit(model, mesh=MESH)(X, W)
+        pt.jit(model, mesh=MESH).lower(X, W)
+    assert {each.filename for each in caught} == {__file__} and len(caught) == 2
     (said,) = warned_of(lambda: (alone(X, W), alone(X[:8], W)))
     assert "`pt.jit` of `model` has no tactics: each of the 8 devices computes all of it" in said
     assert not warned_of(lambda: pt.jit(model, mesh=pt.Mesh(data=1))(X, W))
