@@ -61,10 +61,9 @@ def settle(table: Table, tactic: int, said: Collection[int]) -> None:
         _Meeting(table, axis, tactic).before()
     while left := [key for key, each in table.conflicts.items() if all(claim.tactic in said for claim, _ in each.claims)]:
         number, _, axis = key = min(left)
-        met = table.conflicts.pop(key)
+        table.settled[key] = table.conflicts.pop(key)
         # An argument that is wanted on several dims stays whole: each use takes its part of it.
         if number >= 0:
-            table.settled[key] = met
             _Meeting(table, axis, tactic).decide_by_price(table.program.nodes[number])
 
 

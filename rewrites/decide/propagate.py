@@ -482,11 +482,11 @@ class Sweep:
         return f"the result has {made} rows, which {size} devices do not divide"
 
     def argument(self, value: int) -> None:
-        """An argument takes the one dim on which all its uses want it."""
-        if self.claims.values[value] is not None:
+        """An argument takes the one dim on which all its uses want it; one that is settled stays whole."""
+        key = (-1, value, self.axis)
+        if self.claims.values[value] is not None or key in self.table.settled:
             return
         wants = {claim[:2]: claim for claim in self.wants(value)}
-        key = (-1, value, self.axis)
         if len(wants) > 1:
             self.table.conflicts[key] = Conflict(-1, value, self.axis, tuple((claim, 0) for claim in wants.values()))
         elif wants:

@@ -126,7 +126,8 @@ class Table:
     closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     """Values of which the program says how they lie -> the dims that it means, on which propagation puts no other axis."""
     settled: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
-    """What would be conflicts, if not all of the claims were the program's: the op takes the one that receives least."""
+    """What would be conflicts, if not all of the claims were the program's: an op takes the one that receives least, and an
+    argument stays whole."""
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""

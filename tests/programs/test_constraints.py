@@ -167,6 +167,24 @@ def test_where_claims_of_constraints_meet_the_op_takes_the_one_that_receives_lea
     assert "of what is asked of `mul`, by this a device receives the fewest bytes: operand 0 `constrain#0` on dim 0" in told
 
 
+def test_an_argument_that_constraints_want_on_several_dims_stays_whole_under_later_tactics_and_explain_says_so() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return wsc(jnp.sin(x), "d"), wsc(jnp.cos(x), None, "d"), x * y
+
+    x, y = random(64, 64), random(64, 64)
+    plan = pt.plan(function, pt.Mesh(d=8), x, y).apply(pt.Annotated())
+    for later in (plan.tile("y", 0, "d"), plan.apply(pt.DataParallel("d", inputs="y"))):
+        assert not later.conflicts
+        assert later.layout(["x", "y", "result/2"]) == {"x": "f32[64, 64]", "y": "f32[d*8, 64]", "result/2": "f32[d*8, 64]"}
+        agrees(later, function, x, y)
+    told = plan.explain("x")
+    assert "whole along `d`, and each use takes its part of it: a use of dim 0 `x` on dim 0, from 1: Annotated" in told
+    # A tactic that names it still lays it out.
+    tiled = plan.tile("x", 0, "d")
+    assert tiled.layout("x") == {"x": "f32[d*8, 64]"}
+    assert "whole along" not in tiled.explain("x")
+
+
 # --- one constraint ---------------------------------------------------------------------------------------------------------
 
 
@@ -351,6 +369,8 @@ def check(case: ConstrainedCase) -> None:
     mesh = dict(case.mesh)
     # Nothing alters what a program says but a tactic.
     assert {each.state for each in case.annotated.annotations} <= {"applied"}
+    said = {number for number, action in enumerate(plan.actions) if action.is_said}
+    assert all({claim.tactic for claim, _ in met.claims} - said for met in plan.table.conflicts.values())
     if not case.start.whole:
         assert local_shapes(case.annotated) == shares(case.annotated)
     for each in plan.annotations:
