@@ -144,7 +144,7 @@ def test_a_plan_of_an_annotated_program_receives_at_most_what_jit_receives(name:
 
 
 @pytest.mark.parametrize("name", BESIDE_JIT)
-def test_so_does_its_gradient(name: str) -> None:
+def test_its_gradient_keeps_every_constraint_and_agrees(name: str) -> None:
     function, mesh, args, specs, *_ = BESIDE_JIT[name]
 
     def gradient(*args: Any) -> Any:
@@ -179,10 +179,24 @@ def test_an_argument_that_constraints_want_on_several_dims_stays_whole_under_lat
         agrees(later, function, x, y)
     told = plan.explain("x")
     assert "whole along `d`, and each use takes its part of it: a use of dim 0 `x` on dim 0, from 1: Annotated" in told
+    split = plan.tile("y", 0, "d.0:2")
+    assert not split.conflicts
+    agrees(split, function, x, y)
     # A tactic that names it still lays it out.
     tiled = plan.tile("x", 0, "d")
     assert tiled.layout("x") == {"x": "f32[d*8, 64]"}
     assert "whole along" not in tiled.explain("x")
+
+
+def test_constraints_that_meet_receive_least_where_one_annotated_takes_them_all() -> None:
+    def function(a: Any, b: Any) -> Any:
+        return wsc(a * 2, "d") + wsc(b * 2, None, "d")
+
+    plan = pt.plan(function, pt.Mesh(d=8), random(64, 64), random(64, 64))
+    together = plan.apply(pt.Annotated())
+    one_by_one = plan.apply(pt.Annotated("constrain#0"), pt.Annotated("constrain#1"))
+    assert together.bytes_per_device() == 1_792 <= one_by_one.bytes_per_device()
+    assert not one_by_one.conflicts
 
 
 # --- one constraint ---------------------------------------------------------------------------------------------------------
