@@ -215,6 +215,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
     for axis, table in plan.table.axes.items():
         claim = plan.table.claim(value, axis)
         if claim is None:
+            yield from _left_whole(plan, value, axis)
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
@@ -236,6 +237,13 @@ def _settled(plan: State, number: int, axis: str) -> Iterator[Reason]:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
+
+
+def _left_whole(plan: State, value: int, axis: str) -> Iterator[Reason]:
+    """The claims of the program on an argument that no dim of it can serve."""
+    if (met := plan.table.settled.get((-1, value, axis))) is not None:
+        claims = "; ".join(claims_of(plan, met))
+        yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:

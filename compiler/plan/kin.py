@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.errors import Error
-from ...rewrites.decide.points import is_point, point, settle, spread
+from ...rewrites.decide.points import is_point, make_points, settle, spread
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
 from ..ops.tag import cotangent_name
@@ -82,12 +82,14 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
 
 def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[str], tactic: int) -> None:
     """Carries the claims of the program itself; those of its constraints are points of redistribution, as their kin are."""
+    points: dict[int, dict[str, Claim]] = {}
     for value, other in kin.items():
         if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
             number = other.table.program.producer[other.value]
             claims = {axis: table.claim(value, axis) for axis, of in other.table.axes.items() if number in of.points}
-            point(table, value, {axis: claim for axis, claim in claims.items() if claim is not None})
+            points[value] = {axis: claim for axis, claim in claims.items() if claim is not None}
         table.closed[value] = frozenset(other.dims[dim] for dim in other.table.closed.get(other.value, ()))
+    make_points(table, points)
     spread(table, axes, list(kin), tactic)
 
 

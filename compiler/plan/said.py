@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...rewrites.decide.points import is_point, point, settle, spread
+from ...rewrites.decide.points import is_point, make_points, settle, spread
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
@@ -63,9 +63,14 @@ def _claimed(plan: State, seeds: Iterable[Seed], said: Mapping[int, Said], numbe
     axes = [axis for axis in plan.mesh if any(seed.axis == axis for own in of.values() for seed in own)]
     for axis in dict.fromkeys((*table.axes, *axes)):
         table.touch(axis)
+    points: dict[int, dict[str, Claim]] = {}
     for value, own in of.items():
         closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
         _lay_out(plan, table, value, own, closed, number)
+        if is_point(plan.source.program, value):
+            named = {seed.axis for seed in own}
+            points[value] = {axis: claim for axis in named if (claim := table.claim(value, axis)) is not None}
+    make_points(table, points)
     spread(table, axes, list(of), number)
     return table
 
@@ -90,5 +95,3 @@ def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[Seed], close
         new = Claim(at, factor, number)
         table.axes[seed.axis].values[value] = have if have is not None and have[:2] == new[:2] else new
     table.closed[value] = frozenset(dim for dim in dims if dim is not None)
-    if is_computed:
-        point(table, value, {axis: claim for axis in named if (claim := table.claim(value, axis)) is not None})

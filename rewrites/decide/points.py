@@ -10,7 +10,8 @@ the fewest bytes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...dialects.dtypes import itemsize
@@ -21,7 +22,7 @@ from ..redistribute.search import path
 from ..redistribute.steps import Bytes
 from .op_layouts import Placed, place
 from .propagate import Candidates, Sweep, propagate
-from .table import WHOLE, Claim, Table, claim_of
+from .table import WHOLE, Claim, Key, Table, claim_of
 
 
 def is_point(program: Program, value: int) -> bool:
@@ -30,18 +31,22 @@ def is_point(program: Program, value: int) -> bool:
     return number >= 0 and program.nodes[number].kind == "constrain"
 
 
-def point(table: Table, value: int, claims: Mapping[str, Claim]) -> None:
-    """Makes a point of the constraint whose result has these claims."""
-    node = table.program.nodes[table.program.producer[value]]
-    (at,) = node.signature.result_dims
-    for axis, claim in claims.items():
-        of = table.axes[axis]
-        of.points |= {node.number}
-        if of.nodes[node.number] is None and claim.at != WHOLE:
-            (digit,) = at[claim.at]
-            factor = digit.inward(claim.factor, False, False)
-            assert factor is not None, "a constraint has the indices of its dims"
-            of.nodes[node.number] = claim.moved(digit.at, factor)
+def make_points(table: Table, claims: Mapping[int, Mapping[str, Claim]]) -> None:
+    """Makes points of the constraints whose results have these claims."""
+    points: dict[str, set[int]] = {}
+    for value, own in claims.items():
+        node = table.program.nodes[table.program.producer[value]]
+        (at,) = node.signature.result_dims
+        for axis, claim in own.items():
+            points.setdefault(axis, set()).add(node.number)
+            nodes = table.axes[axis].nodes
+            if nodes[node.number] is None and claim.at != WHOLE:
+                (digit,) = at[claim.at]
+                factor = digit.inward(claim.factor, False, False)
+                assert factor is not None, "a constraint has the indices of its dims"
+                nodes[node.number] = claim.moved(digit.at, factor)
+    for axis, numbers in points.items():
+        table.axes[axis].points |= numbers
 
 
 def spread(table: Table, axes: Sequence[str], values: Sequence[int], tactic: int) -> None:
@@ -58,14 +63,18 @@ def settle(table: Table, tactic: int, said: Collection[int]) -> None:
     These are the claims of the tactics that `said` numbers.
     """
     for axis in [axis for axis in table.mesh if axis in table.axes and table.axes[axis].points]:
-        _Meeting(table, axis, tactic).before()
-    while left := [key for key, each in table.conflicts.items() if all(claim.tactic in said for claim, _ in each.claims)]:
-        number, _, axis = key = min(left)
-        met = table.conflicts.pop(key)
+        _Meeting(table, axis, tactic, []).before()
+    keys, of = sorted(table.conflicts), dict[str, _Meeting]()
+    while keys:
+        number, _, axis = key = heapq.heappop(keys)
+        met = table.conflicts.get(key)
+        if met is None or any(claim.tactic not in said for claim, _ in met.claims):
+            continue
+        table.settled[key] = table.conflicts.pop(key)
         # An argument that is wanted on several dims stays whole: each use takes its part of it.
         if number >= 0:
-            table.settled[key] = met
-            _Meeting(table, axis, tactic).decide_by_price(table.program.nodes[number])
+            meeting = of.get(axis) or of.setdefault(axis, _Meeting(table, axis, tactic, keys))
+            meeting.decide_by_price(table.program.nodes[number])
 
 
 class Price(NamedTuple):
@@ -77,11 +86,16 @@ class Price(NamedTuple):
 
 
 class _Meeting(Sweep):
-    """Propagation in which points ask for their operands."""
+    """Propagation in which points ask for their operands. The keys of the conflicts that it meets go to a heap."""
 
-    def __init__(self, table: Table, axis: str, tactic: int) -> None:
+    def __init__(self, table: Table, axis: str, tactic: int, keys: list[Key]) -> None:
         super().__init__(table, axis, tactic, False, False)
         self.asking = True
+        self.keys = keys
+
+    def conflict(self, key: Key, claims: Iterable[tuple[Claim, int]]) -> None:
+        super().conflict(key, claims)
+        heapq.heappush(self.keys, key)
 
     def before(self) -> None:
         """Carries the claims of the points to what they read, where nothing else claims it."""
@@ -89,7 +103,10 @@ class _Meeting(Sweep):
         self.run([value for value in operands if claim_of(self.program, self.claims, value) is None])
 
     def decide_by_price(self, node: Node) -> None:
-        """Places an op at which claims meet."""
+        """Places an op at which claims meet; every op that waits then waits anew, as other axes may have changed."""
+        self.open = frozenset[Key]()
+        for waits in (self.arriving, self.waiting, self.left, self.reluctant, self.alone):
+            waits.clear()
         candidates = Candidates()
         self.result_claims(node, candidates)
         self.operand_claims(node, candidates)

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
-from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Table, claim_of, produced
+from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
 """More blocks than any axis has."""
@@ -155,7 +155,7 @@ class Sweep:
             return
         key = (node.number, -1, self.axis)
         if len(candidates) > 1 and not self.settle(node, candidates):
-            self.table.conflicts[key] = Conflict(node.number, -1, self.axis, tuple(candidates.values()))
+            self.conflict(key, candidates.values())
             return
         ((index, factor),) = candidates
         if self.held and not self.along(node, index):
@@ -163,6 +163,10 @@ class Sweep:
         self.table.conflicts.pop(key, None)
         self.claims.nodes[node.number] = Claim(index, factor, self.tactic, self.held)
         self.decided(node)
+
+    def conflict(self, key: Key, claims: Iterable[tuple[Claim, int]]) -> None:
+        """Records claims that cannot all hold."""
+        self.table.conflicts[key] = Conflict(*key, tuple(claims))
 
     def pass_on(self, node: Node) -> None:
         """Visits the ops that read the results."""
@@ -482,13 +486,15 @@ class Sweep:
         return f"the result has {made} rows, which {size} devices do not divide"
 
     def argument(self, value: int) -> None:
-        """An argument takes the one dim on which all its uses want it."""
-        if self.claims.values[value] is not None:
-            return
-        wants = {claim[:2]: claim for claim in self.wants(value)}
+        """An argument takes the one dim on which all its uses want it; one that is settled stays whole."""
         key = (-1, value, self.axis)
+        if self.claims.values[value] is not None or key in self.table.settled:
+            return
+        found = self.wants(value)
+        # A set has another order in another process; of equal claims the earliest counts.
+        wants = {claim[:2]: claim for claim in (sorted(found, key=_in_order) if len(found) > 1 else found)}
         if len(wants) > 1:
-            self.table.conflicts[key] = Conflict(-1, value, self.axis, tuple((claim, 0) for claim in wants.values()))
+            self.conflict(key, [(claim, 0) for claim in wants.values()])
         elif wants:
             ((dim, factor),) = wants
             if dim not in self.table.closed.get(value, ()) and self.table.fits_value(value, dim, factor):
@@ -496,6 +502,10 @@ class Sweep:
                 self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
                 for number, _ in self.program.uses[value]:
                     self.mark_ahead(number)
+
+
+def _in_order(claim: Claim) -> tuple[int, int, int]:
+    return claim.at, claim.factor.stride, -claim.tactic
 
 
 def _width_read(digit: Digit, factor: Factor | None) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
@@ -99,6 +99,10 @@ class Blocked:
         return self.factor.size
 
 
+Key: TypeAlias = tuple[int, int, str]
+"""Where claims meet: an op or -1, an argument or -1, and the axis."""
+
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Claims that cannot all hold at one op (or, with `node` -1, at one argument)."""
@@ -118,15 +122,16 @@ class Table:
     mesh: Mesh
     axes: dict[str, AxisTable] = field(default_factory=dict[str, AxisTable])
     blocked: dict[tuple[int, int, str], Blocked] = field(default_factory=dict[tuple[int, int, str], Blocked])
-    conflicts: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
+    conflicts: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
     widened: frozenset[int] = frozenset()
     """Values that are computed in the windows in which their uses read them, and not exchanged."""
     each_trip: frozenset[int] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
     closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     """Values of which the program says how they lie -> the dims that it means, on which propagation puts no other axis."""
-    settled: dict[tuple[int, int, str], Conflict] = field(default_factory=dict[tuple[int, int, str], Conflict])
-    """What would be conflicts, if not all of the claims were the program's: the op takes the one that receives least."""
+    settled: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
+    """What would be conflicts, if not all of the claims were the program's: an op takes the one that receives least, and an
+    argument stays whole."""
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""
@@ -158,7 +163,8 @@ class Table:
                 elif mesh[part] > 1:
                     made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
-        made.settled |= {key: each for key, each in self.settled.items() if each.axis in mesh}
+        for (node, value, axis), each in self.settled.items():
+            made.settled |= {(node, value, part): replace(each, axis=part) for part in mesh.parts(axis) if part in made.axes}
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
 

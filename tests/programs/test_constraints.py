@@ -144,7 +144,7 @@ def test_a_plan_of_an_annotated_program_receives_at_most_what_jit_receives(name:
 
 
 @pytest.mark.parametrize("name", BESIDE_JIT)
-def test_so_does_its_gradient(name: str) -> None:
+def test_its_gradient_keeps_every_constraint_and_agrees(name: str) -> None:
     function, mesh, args, specs, *_ = BESIDE_JIT[name]
 
     def gradient(*args: Any) -> Any:
@@ -165,6 +165,38 @@ def test_where_claims_of_constraints_meet_the_op_takes_the_one_that_receives_lea
     assert plan.bytes_per_device() == 1_792
     told = plan.explain("result")
     assert "of what is asked of `mul`, by this a device receives the fewest bytes: operand 0 `constrain#0` on dim 0" in told
+
+
+def test_an_argument_that_constraints_want_on_several_dims_stays_whole_under_later_tactics_and_explain_says_so() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return wsc(jnp.sin(x), "d"), wsc(jnp.cos(x), None, "d"), x * y
+
+    x, y = random(64, 64), random(64, 64)
+    plan = pt.plan(function, pt.Mesh(d=8), x, y).apply(pt.Annotated())
+    for later in (plan.tile("y", 0, "d"), plan.apply(pt.DataParallel("d", inputs="y"))):
+        assert not later.conflicts
+        assert later.layout(["x", "y", "result/2"]) == {"x": "f32[64, 64]", "y": "f32[d*8, 64]", "result/2": "f32[d*8, 64]"}
+        agrees(later, function, x, y)
+    told = plan.explain("x")
+    assert "whole along `d`, and each use takes its part of it: a use of dim 0 `x` on dim 0, from 1: Annotated" in told
+    split = plan.tile("y", 0, "d.0:2")
+    assert not split.conflicts
+    agrees(split, function, x, y)
+    # A tactic that names it still lays it out.
+    tiled = plan.tile("x", 0, "d")
+    assert tiled.layout("x") == {"x": "f32[d*8, 64]"}
+    assert "whole along" not in tiled.explain("x")
+
+
+def test_constraints_that_meet_receive_least_where_one_annotated_takes_them_all() -> None:
+    def function(a: Any, b: Any) -> Any:
+        return wsc(a * 2, "d") + wsc(b * 2, None, "d")
+
+    plan = pt.plan(function, pt.Mesh(d=8), random(64, 64), random(64, 64))
+    together = plan.apply(pt.Annotated())
+    one_by_one = plan.apply(pt.Annotated("constrain#0"), pt.Annotated("constrain#1"))
+    assert together.bytes_per_device() == 1_792 <= one_by_one.bytes_per_device()
+    assert not one_by_one.conflicts
 
 
 # --- one constraint ---------------------------------------------------------------------------------------------------------
@@ -351,6 +383,8 @@ def check(case: ConstrainedCase) -> None:
     mesh = dict(case.mesh)
     # Nothing alters what a program says but a tactic.
     assert {each.state for each in case.annotated.annotations} <= {"applied"}
+    said = {number for number, action in enumerate(plan.actions) if action.is_said}
+    assert all({claim.tactic for claim, _ in met.claims} - said for met in plan.table.conflicts.values())
     if not case.start.whole:
         assert local_shapes(case.annotated) == shares(case.annotated)
     for each in plan.annotations:
