@@ -32,7 +32,8 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
 
 def _parameters(plan: State, end: int, parts: Set[str]) -> Iterator[int]:
     """The parameters of the products and lookups whose sums over these axes wait until a value."""
-    program, waiting, ahead = plan.source.program, plan.decisions.placements.sources, [end]
+    program, waiting = plan.source.program, plan.decisions.placements.sources
+    ahead, seen = [end], {end}
     for value in ahead:
         node = program.nodes[program.producer[value]]
         claims = (plan.table.axes[part].nodes[node.number] for part in parts if part in plan.table.axes)
@@ -40,7 +41,9 @@ def _parameters(plan: State, end: int, parts: Set[str]) -> Iterator[int]:
             yield from (own for own in map(partial(argument, program), node.operands) if own is not None)
             continue
         later = (each for each in node.operands if any(pend.axis in parts for pend in waiting.get(each, ())))
-        ahead += [each for each in later if each not in ahead]
+        new = dict.fromkeys(each for each in later if each not in seen)
+        ahead += new
+        seen |= new.keys()
 
 
 def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:

@@ -34,9 +34,9 @@ State: TypeAlias = tuple[Spot, ...]
 # one is folded, or all are, or those that end side by side.
 FEW_AXES = 4
 # In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
-# steps that a search tries once it knows a way are fewer there, and fewer still with many axes.
+# steps that a search tries once it knows a way are fewer there, and with many axes something between.
 SMALL = 8000
-PATIENCE, SHORT = {True: 5000, False: 1500}, 300
+PATIENCE, WIDE = {True: 5000, False: 1500}, 3000
 
 
 class Run(NamedTuple):
@@ -73,7 +73,7 @@ class Space:
         """How long a dim is at most."""
         self.is_wide = len(self.size) > FEW_AXES
         if self.is_wide:
-            self.patience = SHORT
+            self.patience = WIDE
         self.number = {name: at for at, name in enumerate(self.size)}
         self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)

@@ -6,11 +6,13 @@ to add. The collective laws (`collectives.rules`) say which single steps do the 
     slice(x, 1, 64, all_gather(x, 0, 128, v))     --exchange-->      all_to_all(x, 0, 128, 1, 64, v)
 
 Layouts are the nodes of a graph, and steps its edges; the search is A*. Its local size is never above the larger of source and
-destination where such a path exists. For large arrays that move along four axes or more, it ends with the best path so far.
+destination where the search finds such a path. After many steps, as between large arrays on four axes, it ends with the best
+path so far. Over more than four axes it does not try every step.
 
 Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
-in any case. If all blocks hold elements, pieces are no more than that, so the path is the best of all. With padding they may be
-more, where a device that has much sends it to others that have none; then whole steps may be better, cut to what they need.
+in any case. If all blocks hold elements, pieces are no more than that, so a path without a fold is the best of all. With
+padding they may be more, where a device that has much sends it to others that have none; then whole steps may be better, cut
+to what they need.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
 @lru_cache(maxsize=1 << 14)
 def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
-    """The cheapest steps from one layout of a value to another, and their bytes. What stays pending is pending in both.
+    """The cheapest steps found from one layout of a value to another, and their bytes. What stays pending is pending in both.
 
-    The cost is the bytes received by a device, then the number of collectives. Pending scans and folds without
+    The cost is the bytes received by a device, then, over few axes, the number of collectives. Pending scans and folds without
     a collective are done first. Memoised for the process.
 
     ```
@@ -321,7 +323,10 @@ class _Search:
         return self._spare()
 
     def way(self, most: int) -> _Way | None:
-        """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far."""
+        """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far.
+
+        Over many axes not every step is tried, and ways of as few bytes are not compared by collectives or local sizes.
+        """
         space, tried, done, least = self.space, count(), set[State](), self.missing(self.space.start)
         heap: list[tuple[_Ahead, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
         arrived: list[tuple[_Ahead, int, _Paid, _Way]] = []

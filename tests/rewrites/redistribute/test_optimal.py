@@ -12,12 +12,13 @@ import shortest_ways
 from hypothesis import given, settings, strategies as st
 from lockstep import run_steps
 from shortest_ways import Spot, State, Ways, all_layouts, best, elements, lack
-from tiles import layout
+from tiles import Tile, layout
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.lockstep import distribute
+from partita.rewrites.redistribute import moves
 from partita.rewrites.redistribute.search import Path, path
 
 ways = cache(Ways)
@@ -166,3 +167,51 @@ def test_an_axis_of_one_device_makes_no_way_longer() -> None:
         a, b = Factor.of("a", 2, mesh), Factor.of("b", 3, mesh)
         found.append(path(Layout.of((7, 6), [(0, a), (1, b)]), Layout.of((7, 6), [(1, a)]), 4, mesh).bytes)
     assert found[0] == found[1]
+
+
+FIVE = Mesh(a0=2, a1=2, a2=2, a3=2, a4=2)
+
+
+def of_five(*tiles: Tile, pending: str = "") -> Layout:
+    return layout((32, 8, 8), tiles, FIVE, [Pending("add", pending)] if pending else [])
+
+
+def test_a_sum_over_one_of_five_axes_is_scattered_while_the_others_change_places() -> None:
+    """`[a0*16, 8, a3*a2*2]{+a1} -> [a0*a2*8, 8, a4*a1*a3]`."""
+    source = of_five(("a0", 0, 16), ("a3", 2, 4), ("a2", 2, 2), pending="a1")
+    target = of_five(("a0", 0, 16), ("a2", 0, 8), ("a4", 2, 4), ("a1", 2, 2), ("a3", 2, 1))
+    assert check(source, target, FIVE).bytes == 512
+
+
+def test_a_sum_over_one_of_five_axes_is_scattered_after_a_slice_along_another() -> None:
+    """`[a3*a1*a0*4, 8, 8]{+a2} -> [a4*a0*a2*4, a1*4, a3*4]`."""
+    source = of_five(("a3", 0, 16), ("a1", 0, 8), ("a0", 0, 4), pending="a2")
+    target = of_five(("a4", 0, 16), ("a0", 0, 8), ("a2", 0, 4), ("a1", 1, 4), ("a3", 2, 4))
+    assert check(source, target, FIVE).bytes == 512
+
+
+def random_layout(random: Random, folds: bool) -> Layout:
+    """A layout of `f32[32, 8, 8]` whose axes lie side by side on random dims, some nowhere, or pending if any folds."""
+    left, tiles, pending = [32, 8, 8], list[Tile](), list[Pending]()
+    for axis in random.sample([*FIVE], len(FIVE)):
+        dim, chance = random.choice([dim for dim, n in enumerate(left) if n > 1]), random.random()
+        if chance < 0.2 and folds:
+            pending.append(Pending("add", axis))
+        elif chance > 0.3:
+            left[dim] //= 2
+            tiles.append((axis, dim, left[dim]))
+    return layout((32, 8, 8), tiles, FIVE, pending)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_way_over_five_axes_receives_no_more_than_where_every_step_is_tried(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(seed)
+    source, target = random_layout(random, folds=True), random_layout(random, folds=False)
+    found = path(source, target, 4, FIVE).bytes
+    path.cache_clear()
+    monkeypatch.setattr(moves, "FEW_AXES", 9)
+    most = path(source, target, 4, FIVE).bytes
+    path.cache_clear()
+    assert found <= most
