@@ -220,7 +220,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
         yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, (claim.tactic + 1,))
-        yield from _settled(plan, program.producer[value], axis)
+        yield from _reconciled(plan, program.producer[value], axis)
         for move in carried[axis].get(value, ()):
             if move.value != value:
                 lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
@@ -231,9 +231,9 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         yield Reason(text.format(f" at {place}" if place else ""), 1, place)
 
 
-def _settled(plan: State, number: int, axis: str) -> Iterator[Reason]:
+def _reconciled(plan: State, number: int, axis: str) -> Iterator[Reason]:
     """The claims of the program that met at an op, of which it takes the one that receives the fewest bytes."""
-    if (met := plan.table.settled.get((number, -1, axis))) is not None:
+    if (met := plan.table.reconciled.get((number, -1, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
@@ -241,7 +241,7 @@ def _settled(plan: State, number: int, axis: str) -> Iterator[Reason]:
 
 def _left_whole(plan: State, value: int, axis: str) -> Iterator[Reason]:
     """The claims of the program on an argument that no dim of it can serve."""
-    if (met := plan.table.settled.get((-1, value, axis))) is not None:
+    if (met := plan.table.reconciled.get((-1, value, axis))) is not None:
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 

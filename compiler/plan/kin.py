@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.errors import Error
-from ...rewrites.decide.points import is_point, make_points, settle, spread
+from ...rewrites.decide.points import is_point, make_points, reconcile, spread
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
 from ..ops.tag import cotangent_name
@@ -75,8 +75,8 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
             carry(table, axis, changed, tactic, action.held)
     if action.is_said:
         _said_as(plan, table, kin, touched, tactic)
-    if action.settles:
-        settle(table, tactic, action.settles)
+    if action.reconciles:
+        reconcile(table, tactic, action.reconciles)
     return table
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...rewrites.decide.points import is_point, make_points, settle, spread
+from ...rewrites.decide.points import is_point, make_points, reconcile, spread
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
@@ -28,13 +28,13 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
     wanted(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)], text)
     said = [(value, each) for value, each in said if plan.source.addresses.has(value)]
     plan, seeds = on_parts(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)])
-    settles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
+    reconciles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
     with without_collector():
         table = _claimed(plan, seeds, dict(said), number)
-        if settles:
-            settle(table, number, settles)
+        if reconciles:
+            reconcile(table, number, reconciles)
     values, idle = tuple(value for value, _ in said), is_same(plan.table, table)
-    action = Action(text, "place", values, is_said=True, settles=settles, idle=idle, redo=redo)
+    action = Action(text, "place", values, is_said=True, reconciles=reconciles, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 

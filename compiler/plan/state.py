@@ -45,7 +45,7 @@ class Action:
     held: bool = False
     is_said: bool = False
     """Whether it makes the claims of the program itself, which do not cross its constraints."""
-    settles: tuple[int, ...] = ()
+    reconciles: tuple[int, ...] = ()
     """The tactics that make such claims, this one included, if it also places what they leave."""
     again: str = ""
     """The axis along which it propagates all claims."""

@@ -255,7 +255,7 @@ class _Search:
     def region(self, value: int, axis: str, claim: Claim) -> Claims:
         """The ops around a value that would follow its claim, if nothing else were placed on the axis."""
         table, program = self.table.copy(), self.program
-        table.blocked, table.conflicts, table.settled = {}, {}, {}
+        table.blocked, table.conflicts, table.reconciled = {}, {}, {}
         table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
         table.axes[axis].values[value] = claim
         sweep = _Around(table, axis, claim.tactic, self)

@@ -57,7 +57,7 @@ def spread(table: Table, axes: Sequence[str], values: Sequence[int], tactic: int
             propagate(table, axis, some, tactic)
 
 
-def settle(table: Table, tactic: int, said: Collection[int]) -> None:
+def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
     """Places what nothing has claimed: what points read, and ops at which only claims of the program meet.
 
     These are the claims of the tactics that `said` numbers.
@@ -70,7 +70,7 @@ def settle(table: Table, tactic: int, said: Collection[int]) -> None:
         met = table.conflicts.get(key)
         if met is None or any(claim.tactic not in said for claim, _ in met.claims):
             continue
-        table.settled[key] = table.conflicts.pop(key)
+        table.reconciled[key] = table.conflicts.pop(key)
         # An argument that is wanted on several dims stays whole: each use takes its part of it.
         if number >= 0:
             meeting = of.get(axis) or of.setdefault(axis, _Meeting(table, axis, tactic, keys))

@@ -486,9 +486,9 @@ class Sweep:
         return f"the result has {made} rows, which {size} devices do not divide"
 
     def argument(self, value: int) -> None:
-        """An argument takes the one dim on which all its uses want it; one that is settled stays whole."""
+        """An argument takes the one dim on which all its uses want it; one that is reconciled stays whole."""
         key = (-1, value, self.axis)
-        if self.claims.values[value] is not None or key in self.table.settled:
+        if self.claims.values[value] is not None or key in self.table.reconciled:
             return
         found = self.wants(value)
         # A set has another order in another process; of equal claims the earliest counts.

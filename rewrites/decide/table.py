@@ -129,7 +129,7 @@ class Table:
     """Arguments that loops gather in every trip, and not once before the first one."""
     closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     """Values of which the program says how they lie -> the dims that it means, on which propagation puts no other axis."""
-    settled: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
+    reconciled: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
     """What would be conflicts, if not all of the claims were the program's: an op takes the one that receives least, and an
     argument stays whole."""
     too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
@@ -147,7 +147,7 @@ class Table:
             blocked=dict(self.blocked),
             conflicts=dict(self.conflicts),
             closed=dict(self.closed),
-            settled=dict(self.settled),
+            reconciled=dict(self.reconciled),
             too_wide={},
         )
 
@@ -163,8 +163,8 @@ class Table:
                 elif mesh[part] > 1:
                     made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
-        for (node, value, axis), each in self.settled.items():
-            made.settled |= {(node, value, part): replace(each, axis=part) for part in mesh.parts(axis) if part in made.axes}
+        for (node, value, axis), each in self.reconciled.items():
+            made.reconciled |= {(node, value, part): replace(each, axis=part) for part in mesh.parts(axis) if part in made.axes}
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
         return made
 

@@ -101,6 +101,20 @@ def test_a_renamed_tree_is_compared_in_time_that_grows_with_its_leaves(tmp_path:
     assert large < 1.2 * small * 4 * log(400) / log(100)
 
 
+def test_constraints_that_meet_are_reconciled_in_time_that_grows_with_their_number() -> None:
+    def work(count: int) -> int:
+        def function(a: jax.Array, b: jax.Array) -> list[jax.Array]:
+            return [pt.constrain(a * k, "a, _") + pt.constrain(b * k, "_, a") for k in range(count)]
+
+        array = jax.ShapeDtypeStruct((16, 16), "float32")
+        plan = pt.plan(function, pt.Mesh(a=8), array, array)
+        return calls(lambda: plan.apply(pt.Annotated()))
+
+    work(1)
+    small, large = work(50), work(200)
+    assert large < 1.2 * small * 4 * log(200) / log(50)
+
+
 def test_on_thousands_of_devices_a_window_asks_only_its_neighbours() -> None:
     mesh = pt.Mesh(a=4096)
     plan = pt.plan(growing.rolled, mesh, jax.ShapeDtypeStruct((4 * 4096, 2), "float32")).tile("x", 0, "a")
