@@ -240,13 +240,13 @@ class Space:
         ends = {(self.size[axis], self.goal[self.number[axis]]): axis for axis in free}
         homes = {axis: ends.get((self.size[axis], at[self.number[axis]])) for axis in placed}
         found = {axis: home for axis, home in homes.items() if home is not None}
-        left = [axis for axis in (*placed, *free) if axis not in found.values()]
+        left = dict.fromkeys(axis for axis in (*placed, *free) if axis not in found.values())
         for axis in placed:
             if axis not in found:
-                found[axis] = (
-                    axis if axis in left else next((each for each in left if self.size[each] == self.size[axis]), axis)
-                )
-                left = [each for each in left if each != found[axis]]
+                other = axis if axis in left else next((each for each in left if self.size[each] == self.size[axis]), None)
+                assert other is not None, "of each size as many axes are left as there are places"
+                found[axis] = other
+                del left[other]
         return found
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
