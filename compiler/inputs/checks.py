@@ -234,6 +234,7 @@ CHECKS.update(
         "smallest: int | None": lambda _, given: given,
         "axis: Axes": lambda name, given: given if isinstance(given, int) and abs(given) < LARGEST else said_axes(name, given),
         "Axes": said_axes,
+        "block: int | None": lambda _, given: block_of(given, False),
         # A text is the axis: `ZeRO` says which of the two comes first.
         "stage: int": lambda name, given: given if isinstance(given, str) else integer_of(name, given),
         "Patterns": said_patterns,

@@ -84,7 +84,7 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
     """Padding, if that can be: a tactic pads a dim for all the axes that it places there, but not one that is tiled already."""
     del act
     seed, dim = error.seed, error.seed.dim
-    if seed.padded or dim is None:
+    if dim is None:
         return
     split = having(plan, seed.among or (seed.axis,))
     claims = {axis: split.table.claim(seed.value, axis) for axis in split.table.axes}
@@ -92,7 +92,7 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
     axes = (*before, *(axis for axis in seed.among or (seed.axis,) if axis not in before))
     pads = replace(seed, axis="", padded=True, multiple=0).over(axes, split.mesh)
     if not before:
-        if _tried(plan, [partial(place, seeds=pads, text="")]) is not None:
+        if not seed.padded and _tried(plan, [partial(place, seeds=pads, text="")]) is not None:
             yield "or have it padded: padded=True"
         return
     text = f"tile({seed.name!r}, {dim}, {axes!r}, padded=True)"

@@ -88,7 +88,7 @@ def test_a_command_takes_a_program(run: Run, arguments: list[str], said: str):
         (["show", "two.partita:rwos"], "has no plan `rwos`", "did you mean `rows`?"),
         (["show", "two.partita:rows", "f32[8, 4]"], "declares the shapes of its arguments", "leave out `f32[8, 4]`"),
         (["run", "two.partita", "--tolerance", "-1"], "`result` differs from the unpartitioned run", "--tolerance"),
-        (["run", "two.partita", "--input", "x=nothing.npy"], "`nothing.npy` cannot be read", "--input x=x.npy"),
+        (["run", "two.partita", "--input", "x=nothing.npy"], "no such file: `nothing.npy`", "--input x=x.npy"),
         (["show", "two"], "expected a file and a function, got `two`", "FILE.partita"),
         (
             ["run", "two.partita:rows", "--mesh", "data=2,model=8"],
