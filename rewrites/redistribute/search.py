@@ -400,8 +400,6 @@ class _Search:
         have = space.local(at)
         if pending and space.put(at, free=tuple(pending)) == space.goal:
             return AllReduce.received(wanted, space.group(tuple(pending)))
-        if pending and not space.is_wide:
-            return wanted  # every element is still to be folded
         if pending:
             # Every element that is wanted is still to be folded, and one device or another receives all parts of each but one.
             return max(wanted, Fraction(share(have, space.group(tuple(pending))), space.group(free)))

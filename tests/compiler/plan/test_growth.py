@@ -36,7 +36,7 @@ def calls(question: Callable[[], object]) -> int:
 
 
 def check(programs: Programs, name: str, given: tuple[int, ...], folder: Path, size: Callable[[int], int] = int) -> None:
-    """The exponent of `n log n` that fits the work of each question, for n, 2n and 4n, is no more than 1."""
+    """The exponent of `n log n` that fits the work of each question, for the three sizes, is no more than 1.1."""
     work: dict[str, list[int]] = {}
     for count in given:
         for question, answer in growing.questions(programs(count)[name](), folder):
