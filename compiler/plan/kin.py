@@ -73,6 +73,10 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
             take(table, value, axis, claim)
         if action.propagate and not action.is_said:
             carry(table, axis, changed, tactic, action.held)
+    if action.is_said or action.reconciles:
+        # What the program says of one axis may place ops on another one.
+        for axis in table.axes:
+            table.touch(axis)
     if action.is_said:
         _said_as(plan, table, kin, touched, tactic)
     if action.reconciles:
