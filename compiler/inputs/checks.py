@@ -120,6 +120,8 @@ def dims_given(values: object, axis: object, more: object) -> None:
     """Raises Error if `Tile` gets patterns without their dims, or a dim in place of the axis."""
     if isinstance(values, Mapping):
         return
+    if isinstance(axis, Mapping):
+        raise Error("`Tile` takes the dims first, then the axis", helps=[f"write pt.Tile({shown(axis)}, {shown(values)})"])
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}" for glob in patterns_of(values))

@@ -122,15 +122,22 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
     left = {axis: size for axis, size in theirs.shape.items() if kinds[axis] is AxisType.Auto}
     if all(left.get(axis) == size for axis, size in mesh.shape.items()):
         return theirs
-    own, whole, rest = map(_text, (mesh.shape, theirs.shape, left))
+    explicit = {axis: size for axis, size in theirs.shape.items() if kinds[axis] is AxisType.Explicit}
+    own, whole, rest, typed = map(_text, (mesh.shape, theirs.shape, left, explicit))
+    if rest:
+        cure = f"plan for them: pt.Mesh({rest})"
+    elif typed:
+        cure = f"make the others Auto axes: jax.make_mesh(..., axis_types=...), here {typed}"
+    else:
+        cure = "leave it axes of the mesh: jax.shard_map(..., axis_names={...})"
     raise Error(
         f"the plan is for the mesh {own}, but is called inside a `shard_map` on the mesh {whole}",
         location=location,
-        notes=[f"a plan runs on the axes that a `shard_map` leaves to XLA, and this one leaves {rest or 'none'}"],
-        helps=[
-            f"plan for them: pt.Mesh({rest})" if rest else "leave it axes of the mesh: jax.shard_map(..., axis_names={...})",
-            "or call the plan outside of the `shard_map`",
+        notes=[
+            f"a plan runs on the axes that a `shard_map` leaves to XLA, and this one leaves {rest or 'none'}",
+            *([f"axes that are Explicit are not left to XLA: {typed}"] if typed else []),
         ],
+        helps=[cure, "or call the plan outside of the `shard_map`"],
     )
 
 
