@@ -43,8 +43,8 @@ BODIES: dict[str, Callable[[Any], Any]] = {
     "in a loop": lambda x: lax.fori_loop(0, 3, lambda _, y: lax.ppermute(y, BOTH, RING) + x, x),
     "in a branch": lambda x: lax.cond(x[0, 0] > -1, lambda y: lax.ppermute(y, BOTH, RING), lambda y: y, x),
 }
-if not hasattr(jax, "raise_on_ppermute_sort_diff"):
-    # Newer versions of JAX refuse it, unless this option is off.
+if not getattr(jax.config, "jax_raise_on_ppermute_sort_diff", False):
+    # Newer versions of JAX have this option, and refuse the permute if it is on.
     BODIES["permute over two axes in the other order"] = lambda x: lax.ppermute(x, TURNED, RING)
 
 
