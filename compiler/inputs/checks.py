@@ -121,7 +121,9 @@ def dims_given(values: object, axis: object, more: object) -> None:
     if isinstance(values, Mapping):
         return
     if isinstance(axis, Mapping):
-        raise Error("`Tile` takes the dims first, then the axis", helps=[f"write pt.Tile({shown(axis)}, {shown(values)})"])
+        raise Error(
+            "`Tile` takes the dims first, then the axis", helps=[f"write pt.Tile({shown(cast(object, axis))}, {shown(values)})"]
+        )
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}" for glob in patterns_of(values))
