@@ -294,14 +294,19 @@ def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, h
 
 
 def is_same(before: Table, after: Table) -> bool:
-    """Whether an action has changed nothing: neither a claim nor what is open."""
+    """Whether an action has changed nothing: neither a claim, nor what claims may not cross, nor what is open."""
     axes = ((before.axes.get(axis), table) for axis, table in after.axes.items())
     claims = all(
-        not (any(table.nodes) or any(table.values)) if old is None else (old.nodes, old.values) == (table.nodes, table.values)
+        not (any(table.nodes) or any(table.values) or table.points)
+        if old is None
+        else (old.nodes, old.values, old.points) == (table.nodes, table.values, table.points)
         for old, table in axes
         if old is not table
     )
-    return claims and before.blocked.keys() == after.blocked.keys() and before.conflicts.keys() == after.conflicts.keys()
+    kept = before.closed == after.closed and before.reconciled.keys() == after.reconciled.keys()
+    return (
+        claims and kept and before.blocked.keys() == after.blocked.keys() and before.conflicts.keys() == after.conflicts.keys()
+    )
 
 
 def _leave(plan: State, table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
