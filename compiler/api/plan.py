@@ -182,8 +182,8 @@ class Plan(State):
     def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Plan:
         """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
 
-        With `held`, the claims propagate only through ops in which every array has the range, and no later tactic propagates
-        them further.
+        With `held`, the claims propagate only through ops whose operands and results all have the tiled range, and no later
+        tactic propagates them further.
         """
         return advised(self, partial(claims.place, seeds=seeds, text=text, propagate=propagate, held=held))
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
+from ...dialects.english import of_bytes
 from ...dialects.errors import Error
 from .claims import Some, having, place
 from .collectives import bytes_per_device
@@ -48,7 +49,7 @@ def _around(plan: State, error: Refused, act: Step) -> Iterator[str]:
         (bytes_per_device(made), text) for text, made in (*_other_axes(plan, error.seed), *_other_orders(plan, act, error))
     )
     found = sorted(tried, key=lambda each: each[0])
-    yield from (f"{text}; a device then receives {size:,} bytes in a call" for size, text in found)
+    yield from (f"{text}; a device then receives {of_bytes(size)} in a call" for size, text in found)
     if not found and error.have is not None and plan.actions[error.have.tactic].is_own:
         yield f"leave out this tactic: the program itself places `{error.seed.name}`"
     elif not found and error.have is not None:

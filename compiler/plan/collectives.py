@@ -15,6 +15,8 @@ from .counts import Counts, Exchange, counted, received, tally
 from .elsewhere import because, parameter
 from .state import State
 
+RESULT, ARGUMENT = "the result", "the argument"
+
 
 @dataclass(frozen=True, slots=True)
 class Collective(Exchange):
@@ -42,8 +44,9 @@ class Collective(Exchange):
         made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", f" at {self.used}" if self.used else "")
         when = f" ({self.when})" if self.when else ""
         why = f" ({self.why})" if self.why else ""
+        use = self.use if self.use in (RESULT, ARGUMENT) else f"`{self.use}`"
         what = f"{self.kind} of `{self.value}`{when}{made}over {', '.join(self.axes)}"
-        return f"{what}: {self.sent} for {self.use}{used}, by {listed(self.causes)}{why}"
+        return f"{what}: {self.sent}, needed by {use}{used}, because of {listed(self.causes)}{why}"
 
     __repr__ = __str__
 
@@ -158,7 +161,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         move.trips,
         program.where(move.region),
         value=addresses.names[value],
-        use=node.kind if node is not None else "the result" if move.uses else "the argument",
+        use=node.kind if node is not None else RESULT if move.uses else ARGUMENT,
         made=line_of(plan, value, None),
         used=None if node is None or not move.uses else line_of_op(plan, node),
         resolves=bool(move.pending),

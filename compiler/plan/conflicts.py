@@ -9,6 +9,7 @@ from functools import partial
 from itertools import combinations
 from math import prod
 
+from ...dialects.english import of_bytes, of_flops
 from ...dialects.errors import Error
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import WHOLE
@@ -63,8 +64,10 @@ class Resolution:
         return _change(plan, self.value, self.dim, self.axis, self.first)(plan)
 
     def __repr__(self) -> str:
-        when = " before all other tactics" if self.first else ""
-        cost = f"{self.bytes:,} bytes received and {self.flops:,} flops by a device in a call, {self.memory:,} bytes stored"
+        when = ", as the first tactic," if self.first else ""
+        cost = (
+            f"a device then receives {of_bytes(self.bytes)}, computes {of_flops(self.flops)} and stores {of_bytes(self.memory)}"
+        )
         return f"{self.tactic}{when}: {cost}"
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import cast
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.english import of_bytes, of_flops
 from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import SubAxis
@@ -65,7 +66,7 @@ class Cure:
         return f"{self.why}: {self.text}"
 
     def __repr__(self) -> str:
-        return f"{self}: {self.bytes:,} bytes received and {self.flops:,} flops by a device in a call"
+        return f"{self}: a device then receives {of_bytes(self.bytes)} and computes {of_flops(self.flops)}"
 
 
 def cure(plan: State, stop: Blocked) -> Cure | None:

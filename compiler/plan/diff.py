@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 class Diff(View):
     """The differences, as pairs (before, after).
 
-    A device receives `bytes` and computes `flops` in a call; `excess` are those that others compute too, beyond its share.
+    A device receives `bytes` and computes `flops` in a call; `excess` are those that are redundant: others compute them too.
     `memory` is the most bytes that it stores at one time, `arguments` those of its arguments, and `padding` what pads them.
 
     `inside` has the collectives in branches and in loops of unknown trip count: `{"all_reduce in cond#0:1": (0, 1)}`.
@@ -49,8 +49,8 @@ class Diff(View):
         lines += [f"and {more:,} more layouts: see `.layouts`"] if (more := len(rows) - MOST) > 0 else []
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
         lines.append(f"bytes received by a device: {_change(self.bytes)}")
-        lines.append(f"flops of a device: {' --> '.join(each.text(unit='') for each in self.flops)}")
-        lines += [f"flops of them in excess of its share: {_change(self.excess)}"] if any(self.excess) else []
+        lines.append(f"flops of a device: {' --> '.join(each.text(number='{:,}'.format) for each in self.flops)}")
+        lines += [f"redundant flops of a device: {_change(self.excess)}"] if any(self.excess) else []
         lines += [f"bytes that pad the blocks of arguments inside: {_change(self.padding)}"] if any(self.padding) else []
         lines.append(f"bytes on a device at the peak: {_change(self.memory)}")
         lines.append(f"bytes of arguments on a device: {_change(self.arguments)}")

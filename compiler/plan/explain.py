@@ -3,7 +3,7 @@
 w1: f32[data*2, 16]
   dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
   for `dot_general` at train.py:12: f32[8, 16] by all_gather over (data)
-    `dot_general` already uses `data` by 1: tile('x', 0, 'data'), which was earlier; 2: tile('w1', 0, 'data') loses there
+    `dot_general` already uses `data` by 1: tile('x', 0, 'data'), which was earlier than 2: tile('w1', 0, 'data')
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -303,7 +303,7 @@ def _lost(plan: State, move: Move, axis: str) -> str:
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
         return ""
     first, later = (plan.cited(each.tactic) for each in (claim, own))
-    return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier; {later} loses there"
+    return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier than {later}"
 
 
 def _lost_ahead(plan: State, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:

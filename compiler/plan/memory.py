@@ -5,7 +5,7 @@ plan.memory(donate=["params", "opt"])  results take the buffers of these argumen
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.layouts import Layout
@@ -69,14 +69,13 @@ class Memory(View):
         """The most bytes at one time."""
         return self.arguments + self.results + self.temporaries - self.donated
 
-    @property
-    def sums(self) -> str:
+    def sums(self, text: Callable[[int], str] = "{:,}".format) -> str:
         """What `bytes` is the sum of: `64 of arguments, 32 of results, 128 of temporaries`."""
-        sums = f"{self.arguments:,} of arguments, {self.results:,} of results, {self.temporaries:,} of temporaries"
-        return sums + (f", less {self.donated:,} donated" if self.donated else "")
+        sums = f"{text(self.arguments)} of arguments, {text(self.results)} of results, {text(self.temporaries)} of temporaries"
+        return sums + (f", less {text(self.donated)} donated" if self.donated else "")
 
     def parts(self) -> Sequence[Part]:
-        lines = [f"{self.bytes:,} bytes on a device at the peak: {self.sums}", f"The peak is in {self.at}. Stored then:"]
+        lines = [f"{self.bytes:,} bytes on a device at the peak: {self.sums()}", f"The peak is in {self.at}. Stored then:"]
         lines += map(str, self.arrays[:MOST_ROWS])
         rest = self.arrays[MOST_ROWS:]
         lines += [f"{sum(each.bytes for each in rest):>16,}  in {len(rest)} more: see `.arrays`"] if rest else []

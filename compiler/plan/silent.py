@@ -14,6 +14,7 @@ from functools import partial
 from math import prod
 from typing import NamedTuple
 
+from ...dialects.english import of_bytes, of_flops
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
@@ -49,7 +50,7 @@ class Silent:
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source is not None else ""
         of = f" by `{self.op}`" if self.op else ""
-        cost = ", ".join(f"{each:,} {unit}" for each, unit in ((self.bytes, "bytes"), (self.flops, "flops")) if each)
+        cost = " and ".join(text(each) for each, text in ((self.bytes, of_bytes), (self.flops, of_flops)) if each)
         along = f" along {', '.join(self.axes)}" if self.axes else ""
         return f"`{self.value}`{of}{where}: {self.what}{along}" + (f", {cost} in excess on a device" if cost else "")
 
@@ -101,7 +102,7 @@ def _row(each: Silent) -> Sequence[Cell]:
 def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
     stored = sum(each.bytes for each in found if each.what == REPLICATED)
     said = [f"{stored:,} bytes of a device are stored by others too"] if stored else []
-    said += [f"{share} of its {total:,} flops are in excess of its share"] if share else []
+    said += [f"{share} of its {total:,} flops are redundant"] if share else []
     return ["; ".join(said)] if said else []
 
 

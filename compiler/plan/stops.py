@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from ...dialects.english import of_bytes, of_flops
 from ...dialects.params import ParamsAttr
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import Blocked
@@ -71,7 +72,7 @@ class Stop:
         found = None if is_large else self.cure
         if found is None:
             return [self.advice] if self.advice else [NOT_TRIED] if is_large else []
-        return [f"{found}\n    a device then receives {found.bytes:,} bytes in a call and computes {found.flops:,} flops"]
+        return [f"{found}\n    a device then receives {of_bytes(found.bytes)} in a call and computes {of_flops(found.flops)}"]
 
     @property
     def title(self) -> str:
@@ -85,7 +86,7 @@ class Stop:
     @property
     def cost(self) -> str:
         """What each device runs in full because of that, and what it receives for it."""
-        return f"each device runs {self._ops()} in full: {self._work()}; it receives {self.bytes:,} bytes for that"
+        return f"each device runs {self._ops()} in full: {self._work()}; it receives {of_bytes(self.bytes)} for that"
 
     def __str__(self) -> str:
         return "\n".join([*map(str, _row(self)), *_below(self)])
@@ -98,8 +99,8 @@ class Stop:
         return f"{first}, and then {', '.join([*after[:MOST], *more])}," if after else first
 
     def _work(self) -> str:
-        parts = f" instead of {-(-self.flops.known // self.size):,}" if self.flops.known else ""
-        return self.flops.text(parts)
+        parts = f" instead of {of_flops(-(-self.flops.known // self.size))}" if self.flops.known else ""
+        return self.flops.text(parts, of_flops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class WholeOp:
         else:
             runs = f"unpartitioned: {self.why or 'it has no definition'}"
         what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
-        costs = f"\n  each device receives {self.bytes:,} bytes for that; what it computes is unknown" if self.bytes else ""
+        costs = f"\n  each device receives {of_bytes(self.bytes)} for that; what it computes is unknown" if self.bytes else ""
         return f"`{self.primitive}`{where}{what} runs {runs}{costs}" + (f"\n  help: {self.cure}" if self.cure else "")
 
 

@@ -3,14 +3,14 @@
 Plan of train_step on data=4, model=2
   1: DataParallel(axis='data', inputs='batch/*')
 collectives: 9 all_reduce
-a device receives 147,456 bytes in a call: 98,304 over data, 49,152 over model
-a device computes in a call 12,845,056 flops; 1.3% of them are in excess of its share
-a device stores 241,664 bytes at the peak: 98,304 of arguments, ...
+a device receives 144 KiB in a call: 96.0 KiB over data, 48.0 KiB over model
+a device computes 12.8 MFLOP in a call, 1.3% of it redundantly
+a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 """
 
 from collections.abc import Iterator, Sequence
 
-from ...dialects.english import counted
+from ...dialects.english import counted, of_bytes, of_flops
 from ..gc_pause import without_collector
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
@@ -46,18 +46,23 @@ def summary(plan: State) -> str:
 def _lines(plan: State) -> list[str]:
     kinds, received, flops = counts(plan), bytes_per_device(plan), flops_per_device(plan)
     excessive, stored = silent(plan), memory(plan)
-    parts = [f"{size:,} over {_links(plan, axes)}" for axes, size in bytes_by_axes(plan).items() if size]
+    parts = [f"{of_bytes(size)} over {_links(plan, axes)}" for axes, size in bytes_by_axes(plan).items() if size]
     # Branches with collectives over different axes do not all run.
     by_axes = ("at most " if kinds.branches else "") + ", ".join(parts)
-    share = f"; {excessive.share} of them are in excess of its share" if excessive.share else ""
+    share = f", {excessive.share} of it redundantly" if excessive.share else ""
     lines = [
         *_tactics(plan),
         f"collectives: {text}" if (text := kinds.text()) != "no collectives" else text,
-        f"a device receives {received:,} bytes in a call" + (f": {by_axes}" if parts else ""),
-        f"a device computes in a call {flops.text()}{share}",
-        f"a device stores {stored.bytes:,} bytes at the peak: {stored.sums}",
+        f"a device receives {of_bytes(received)} in a call" + (f": {by_axes}" if parts else ""),
+        f"a device computes {flops.text(number=of_flops)} in a call{share}",
+        f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *_in_parts(plan),
-        *_section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "in excess"),
+        *_section(
+            "silent",
+            [cut(str(each)) for each in excessive[:MOST_SHOWN]],
+            len(excessive),
+            "on several devices, although one would do",
+        ),
         *_conflicts(plan),
         *_stops(plan),
     ]
@@ -70,7 +75,7 @@ def _in_parts(plan: State) -> Iterator[str]:
     """The help for a large value that fills the memory even after tactics."""
     if plan.actions and (found := in_parts(plan)) is not None:
         text, size = found
-        yield f"  help: {size:,} of these bytes can be computed in parts: plan.{text}"
+        yield f"  help: {of_bytes(size)} of it can be computed in parts: plan.{text}"
 
 
 def cut(text: str) -> str:

@@ -20,13 +20,13 @@ class Flops:
     known: int
     unknown: tuple[str, ...] = ()
 
-    def text(self, parts: str = "", unit: str = " flops") -> str:
+    def text(self, parts: str = "", number: Callable[[int], str] = "{:,} flops".format) -> str:
         """As a text, with `parts` after the number that is known."""
-        known = f"{self.known:,}{unit}{parts}"
+        known = f"{number(self.known)}{parts}"
         if not self.unknown:
             return known
         names = ", ".join(f"`{name}`" for name in self.unknown)
-        return f"{known}, and those of {names}, which are unknown" if self.known else f"unknown{unit}"
+        return f"{known}, and those of {names}, which are unknown" if self.known else "unknown flops"
 
     def __str__(self) -> str:
         return self.text()

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
+from ...dialects.english import of_bytes
 from ..views.view import View, rendered
 from .session import Session
-
-UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +38,6 @@ def wide(what: RenderableType, width: int) -> str:
     return rendered(what, width)
 
 
-def size(count: int) -> str:
-    """Bytes in the unit in which they have at most four digits: `12.4 MiB`."""
-    amount, unit = float(count), 0
-    while amount >= 1000 and unit < len(UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{count} bytes" if not unit else f"{amount:.1f} {UNITS[unit]}"
-
-
 def prompt(session: Session) -> str:
     """The mesh, the collectives of a call, and the bytes that a device receives in it."""
     plan = session.plan
@@ -54,4 +45,4 @@ def prompt(session: Session) -> str:
     mesh = str(plan.mesh).replace(", ", " ")
     received = plan.bytes_per_device()
     branch = f"{session.here}: " if len(session.branches) > 1 else ""
-    return " · ".join([f"{branch}{mesh}", counts, *([size(received)] if received else [])]) + " > "
+    return " · ".join([f"{branch}{mesh}", counts, *([of_bytes(received)] if received else [])]) + " > "

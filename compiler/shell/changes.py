@@ -8,7 +8,7 @@ a device receives 1.5 MiB in a call, before 0 bytes; it holds 3.0 MiB of argumen
 
 from collections.abc import Iterator, Mapping
 
-from ...dialects.english import counted
+from ...dialects.english import counted, of_bytes
 from ..plan.collectives import bytes_per_device, counts
 from ..plan.conflicts import conflict, open_keys
 from ..plan.diff import argument_bytes
@@ -16,7 +16,6 @@ from ..plan.queries import layouts
 from ..plan.state import State
 from ..plan.work import flops_per_device
 from ..views.listing import merged
-from .answers import size
 
 MOST = 2
 """The most layouts that a summary of changes shows."""
@@ -51,7 +50,7 @@ def _collectives(before: Mapping[str, int], after: Mapping[str, int]) -> Iterato
 
 
 def _bytes(before: State, after: State) -> Iterator[str]:
-    pairs = [(size(of(before)), size(of(after))) for of in (bytes_per_device, argument_bytes)]
+    pairs = [(of_bytes(of(before)), of_bytes(of(after))) for of in (bytes_per_device, argument_bytes)]
     if any(old != new for old, new in pairs):
         (sent, sends), (held, holds) = pairs
         received = f"receives {sends} in a call" + (f", before {sent}" if sent != sends else "")

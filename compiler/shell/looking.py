@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ...dialects.english import of_bytes
 from ..api.plan import Plan
 from ..inputs.names import pattern
 from ..notation.statements import statement
@@ -13,7 +14,7 @@ from ..plan.prefixes import start_mesh
 from ..plan.rewrites import tried
 from ..views.listing import Listing, Shape, Table
 from ..views.view import Cell
-from .answers import Answer, shown, size
+from .answers import Answer, shown
 from .changes import changes
 from .commands import command, number
 from .session import Session
@@ -198,5 +199,5 @@ def _before(session: Session, typed: Typed, words: Words) -> Plan:
 @command("look", "bytes", "bytes")
 def received(session: Session, typed: Typed, words: Words) -> Answer:
     """The bytes that a device receives in one call, by the axes over which they come."""
-    rows = [f"{size(count)} over {', '.join(axes)}" for axes, count in bytes_by_axes(session.plan).items()]
-    return Answer(session, "\n".join([f"{size(session.plan.bytes_per_device())} in a call", *rows]))
+    rows = [f"{of_bytes(count)} over {', '.join(axes)}" for axes, count in bytes_by_axes(session.plan).items()]
+    return Answer(session, "\n".join([f"{of_bytes(session.plan.bytes_per_device())} in a call", *rows]))

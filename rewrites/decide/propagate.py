@@ -7,8 +7,8 @@ until nothing changes. Only ops beside a changed claim are visited, which gives 
 
     tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
 
-Held propagation follows a range and never crosses one: it passes only through ops in which every array has the range. Ops
-that make the range, or fold it among others, are left to later tactics, and the value between is redistributed.
+Held propagation follows a range and never crosses one: it passes only through ops whose operands and results all have the
+range. Ops that make the range, or fold it among others, are left to later tactics, and the value between is redistributed.
 
     tile w1 0 data, held:   %s = dot %d %x   %h = dot %s %w1   %z = dot %h %w2   %y = dot %c %z   -->   the inner two on data
                             [e,g,m]          [e,g,f]           [e,g,m]           [g,m]                  at e, for g the others
