@@ -44,9 +44,9 @@ class Collective(Exchange):
         made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", f" at {self.used}" if self.used else "")
         when = f" ({self.when})" if self.when else ""
         why = f" ({self.why})" if self.why else ""
-        use = self.use if self.use in (RESULT, ARGUMENT) else f"`{self.use}`"
+        use = f"for {self.use}" if self.use in (RESULT, ARGUMENT) else f"needed by `{self.use}`"
         what = f"{self.kind} of `{self.value}`{when}{made}over {', '.join(self.axes)}"
-        return f"{what}: {self.sent}, needed by {use}{used}, because of {listed(self.causes)}{why}"
+        return f"{what}: {self.sent}, {use}{used}, because of {listed(self.causes)}{why}"
 
     __repr__ = __str__
 

@@ -61,7 +61,7 @@ def _lines(plan: State) -> list[str]:
             "silent",
             [cut(str(each)) for each in excessive[:MOST_SHOWN]],
             len(excessive),
-            "on several devices, although one would do",
+            "redundant",
         ),
         *_conflicts(plan),
         *_stops(plan),

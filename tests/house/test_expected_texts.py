@@ -7,7 +7,7 @@ import expected_texts
 import pytest
 from root import ROOT
 
-SAID = "error: 2 conflicts\nall_reduce of `jvp(y)#10` over model: 512 bytes for sub, f32[8, 16]\nall_gather: 2\n"
+SAID = "error: 2 conflicts\nall_reduce of `jvp(y)#10` over model: 512 bytes, needed by `sub`, f32[8, 16]\nall_gather: 2\n"
 
 
 @pytest.fixture

@@ -62,8 +62,10 @@ def test_the_largest_of_a_vocabulary_costs_under_a_kilobyte():
     plan = tiled(lambda x: jnp.argmax(x, 1), logits, "m", pt.Mesh(m=8))
     assert plan.bytes_per_device() == 8 * 7 * (4 + 4)
     (values, positions) = map(str, plan.collectives())
-    assert values.startswith("all_gather of `x` over m: 224 bytes for argmax") and "best elements of each block" in values
-    assert positions.startswith("all_gather of `result` over m: 224 bytes for argmax")
+    assert (
+        values.startswith("all_gather of `x` over m: 224 bytes, needed by `argmax`") and "best elements of each block" in values
+    )
+    assert positions.startswith("all_gather of `result` over m: 224 bytes, needed by `argmax`")
     assert "f32[8, 8] by all_gather over (m) 1@1 (the best elements of each block)" in plan.explain("x")
 
 

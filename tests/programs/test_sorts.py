@@ -79,7 +79,7 @@ def test_six_blocks_are_received_on_eight_devices() -> None:
     assert plan.bytes_per_device() == 6 * ROW * 4
     assert plan.layout("result") == {"result": "i32[3, x*6]"}
     first = plan.collectives()[0]
-    assert str(first).startswith("permute of `result` over x: 72 bytes for sort at ")
+    assert str(first).startswith("permute of `result` over x: 72 bytes, needed by `sort` at ")
     assert first.why == "the sorted blocks, which are merged" and first.causes == ((1, "tile('x', 1, 'x')"),)
     assert "merge over (x) of dim 1, in 6 rounds" in plan.explain("result")
     # No device has more than its block and that of its partner.

@@ -45,7 +45,7 @@ def test_where_an_op_uses_the_axis_already_the_later_claim_loses_and_explain_say
     batch_first = plan.tile("x", 0, "data").tile("w1", 0, "data")
     assert batch_first.counts()["all_gather"] == 1
     said = batch_first.explain("w1")
-    assert "already uses `data` by 1: tile('x', 0, 'data'), which was earlier; 2: tile('w1', 0, 'data') loses there" in said
+    assert "already uses `data` by 1: tile('x', 0, 'data'), which was earlier than 2: tile('w1', 0, 'data')" in said
 
 
 def test_several_tilings_within_one_tactic_are_a_conflict_with_its_ways_out() -> None:

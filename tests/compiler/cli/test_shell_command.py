@@ -49,7 +49,7 @@ def test_a_script_is_answered_line_by_line(target: tuple[str, ...]) -> None:
         "data=4 model=2 · no collectives > tile x.0 @data\n"
         "layouts: x: f32[256, 8] --> f32[data*64, 8]\n"
         "  result: f32[256, 8] --> f32[data*64, 8]\n"
-        "a device receives 0 bytes in a call; it holds 3.0 KiB of arguments, before 9.0 KiB\n"
+        "a device receives 0 bytes in a call; it holds 3.00 KiB of arguments, before 9.00 KiB\n"
         "data=4 model=2 · no collectives > save plan.partita\n"
         "1 tactic in plan.partita\n"
     )

@@ -30,7 +30,7 @@ TACTICS = pt.DataParallel(("pod", "data"), inputs="x"), pt.FSDP("data")
 def test_a_plan_shows_what_passes_slow_links() -> None:
     plan = pt.plan(step, SLOW, W, X).apply(*TACTICS)
     (received,) = [line for line in str(plan).splitlines() if "receives" in line]
-    assert received == "a device receives 1,344 bytes in a call: 1,152 over data, 192 over pod, by slow links"
+    assert received == "a device receives 1.31 KiB in a call: 1.12 KiB over data, 192 bytes over pod, by slow links"
     assert str(plan).startswith("Plan of step on pod=2 slow, data=4: 2 tactics")
     assert "slow links" not in str(pt.plan(step, FAST, W, X).apply(*TACTICS))
 

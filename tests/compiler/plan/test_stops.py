@@ -52,10 +52,10 @@ def test_an_op_that_moves_costs_what_the_ops_after_it_compute() -> None:
 def test_the_text_says_costs_and_a_cure() -> None:
     (stop,) = pt.plan(lambda x, w: jnp.argsort(x, 0) @ w, MESH, X, W).tile("x", 0, "data").blocked
     assert str(stop).splitlines()[1:] == [
-        "  each device runs `sort`, and then `dot_general`, in full: 65,536 flops instead of 8,192, and those of `sort`,"
-        " which are unknown; it receives 3,584 bytes for that",
+        "  each device runs `sort`, and then `dot_general`, in full: 65.5 kFLOP instead of 8.19 kFLOP, and those of `sort`,"
+        " which are unknown; it receives 3.50 KiB for that",
         "  help: tile another dim here: plan.tile('sort#0', 1, 'data')",
-        "    a device then receives 14,784 bytes in a call and computes 8,192 flops",
+        "    a device then receives 14.4 KiB in a call and computes 8.19 kFLOP",
     ]
 
 

@@ -119,17 +119,17 @@ def test_another_tactic_is_shown_with_its_collectives(run: Run, pytester: pytest
         "0 --> 3 all_gather, 8 --> 6 all_reduce, 0 --> 2 reduce_scatter\n"
         "note: its tactics are not those of the file:\n"
         "      + ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
-        "note: new: all_gather of `params/blocks/0/w1` (forward) over data: 768 bytes for dot_general at model.py:10 in loss "
-        "(jvp()), by 3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
-        "note: new: all_gather of `params/blocks/0/w2` (forward) over data: 768 bytes for dot_general at model.py:10 in loss "
-        "(jvp()), by 3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
-        "note: new: all_gather of `params/blocks/0/w2` (backward) over data: 768 bytes for dot_general at model.py:10 in loss "
-        "(transpose(jvp())), by 3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
+        "note: new: all_gather of `params/blocks/0/w1` (forward) over data: 768 bytes, needed by `dot_general` at model.py:10 in "
+        "loss (jvp()), because of 3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
+        "note: new: all_gather of `params/blocks/0/w2` (forward) over data: 768 bytes, needed by `dot_general` at model.py:10 in "
+        "loss (jvp()), because of 3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
+        "note: new: all_gather of `params/blocks/0/w2` (backward) over data: 768 bytes, needed by `dot_general` at model.py:10 in "
+        "loss (transpose(jvp())), because of 3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
         "note: new: reduce_scatter of `dot_general#10` (backward), made at model.py:10 in loss (transpose(jvp())), "
-        "over data: 768 bytes for mul, by 1: DataParallel(axis='data', inputs='x') and "
+        "over data: 768 bytes, needed by `mul`, because of 1: DataParallel(axis='data', inputs='x') and "
         "3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
         "note: new: reduce_scatter of `dot_general#8` (backward), made at model.py:10 in loss (transpose(jvp())), "
-        "over data: 768 bytes for mul, by 1: DataParallel(axis='data', inputs='x') and "
+        "over data: 768 bytes, needed by `mul`, because of 1: DataParallel(axis='data', inputs='x') and "
         "3: ZeRO(stage=3, axis='data', params='params/blocks/0')\n"
         "help: `plan.explain(value)` says which tactic decided, and why\n"
         "help: if this is what you want: pytest --update-plans"
@@ -143,7 +143,7 @@ def test_a_layer_more_is_found_at_the_tactics_that_do_something_else(run: Run, p
     assert "`params/blocks/*/w1` x 2: there are 3 now" in failure
     assert "was x: 5 all_reduce\n       is x: 7 all_reduce" in failure
     assert failure.count("note: new: all_reduce of") == 4
-    assert "by 2: Megatron(axis='model', column='**/w1')" in failure
+    assert "because of 2: Megatron(axis='model', column='**/w1')" in failure
 
 
 def test_a_tactic_that_is_refused_is_named_at_its_line(run: Run, pytester: pytest.Pytester) -> None:
