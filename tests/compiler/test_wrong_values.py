@@ -102,6 +102,7 @@ APART = {
     "Plan.check": "JAX checks the arguments of a compiled function",
     "Compiled": "JAX checks the arguments of a compiled function",
     "Jitted.__call__": "JAX checks the arguments of a compiled function", "Jitted.lower": "as a call",
+    "Jitted.trace": "as a call", "Jitted.eval_shape": "as a call",
     "Jitted.partitioned": "a step of a call", "Jitted.warn_of_no_tactics": "a step of a call",
     "Jitted.planned": "a step of a call", "Jitted.kind": "a step of a call",
     "Defined.__call__": "JAX checks the arguments of a function", "Defined.check": "as a call",

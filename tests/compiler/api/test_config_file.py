@@ -92,7 +92,8 @@ def test_a_tactic_at_a_scope_is_a_table_in_a_table(tmp_path: Path):
 
 def test_a_tactic_prints_as_the_call_that_it_is():
     assert str(pt.tactics_from(ROOT / "examples" / "strategy.toml", "by_name")) == (
-        "(DataParallel(axis='data'), Megatron(axis='model'), FSDP(axis='data', smallest=1024))"
+        "(DataParallel(axis='data'), Megatron(axis='model'), VocabularyParallel(axis='model'), "
+        "FSDP(axis='data', values=['params', 'opt']))"
     )
 
 
