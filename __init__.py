@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compiler.api.config_file import tactics_from as tactics_from
     from .compiler.api.jit import jit as jit
     from .compiler.api.notation import Notation as Notation, load as load, parse as parse
     from .compiler.api.plan import (
@@ -79,6 +80,7 @@ _HOMES = {
     "repeat": _TACTICS,
     "replay": "compiler.api.plan_file",
     "rule": "compiler.plan.laws",
+    "tactics_from": "compiler.api.config_file",
     "tag": "compiler.ops.tag",
     "then": _TACTICS,
     "trace": "compiler.trace.trace",

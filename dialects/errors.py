@@ -137,6 +137,11 @@ class Error(Exception):
         return [line.rstrip("\n") for line in traceback.format_list(frames)] + [f"error: {self}"]
 
 
+def relocated(error: Error, location: Location | None) -> Error:
+    """The same error at another place."""
+    return Error(error.title, location=location, label=error.label, notes=error.notes, helps=lambda: error.helps)
+
+
 _ROOT = Path(__file__).parent.parent
 _NOT_THE_USERS = (
     *(f"{_ROOT / room}/" for room in ("compiler", "dialects", "rewrites")),

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, cast, over
 
 from jax import Array
 from jax.sharding import NamedSharding
-from jax.stages import Lowered, Wrapped as JitWrapped
+from jax.stages import Lowered, Traced as JaxTraced, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.english import counted
@@ -205,12 +205,24 @@ class Jitted(Generic[R]):
             stacklevel=3,
         )
 
+    def trace(self, *args: object, **kwargs: object) -> JaxTraced:
+        """JAX's `Traced`, as `jax.jit(f).trace` gives it: `jax.export` takes functions that have it."""
+        traced = cast(Any, self.jitted).trace(*self.bound, *args, **kwargs)
+        if self.calls.is_idle:
+            self.warn_of_no_tactics()
+        return traced
+
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         lowered = cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
         if self.calls.is_idle:
             self.warn_of_no_tactics()
         return lowered
+
+    # Any: a tree of `jax.ShapeDtypeStruct`s, with the structure of the result.
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
+        """The shapes of the results, as `jax.jit(f).eval_shape` gives them."""
+        return cast(Any, self.jitted).eval_shape(*self.bound, *args, **kwargs)
 
     # Any: one tree of shardings for each argument, with the structure of the argument.
     def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +152,6 @@ def _inline(source: str, frame: FrameType | None) -> Text:
     """A text without a file: it is located in the Python file whose literal it is, or else gets a name."""
     written = Written.of(source, frame)
     if source.strip() and written.file.endswith(".py"):
-        return Text(written.file, written.laid_out())
+        return Text(written.file, written.laid_out(), "".join(linecache.getlines(written.file)))
     # Python finds its lines by this name.
     return Text(f"<notation {next(_NUMBERS)}>", source)

@@ -6,6 +6,7 @@ plan zero3 { tile w1.0 @data }             -->   tile("w1", 0, "data")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...dialects.errors import Error, Location, Span
 from ...dialects.grammar import Node, phrases, words
@@ -13,11 +14,12 @@ from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..notation.addresses import addresses, known
 from ..notation.check import Program
-from ..notation.diagnostics import Text, Where, span
+from ..notation.diagnostics import Text, span
+from ..notation.read import tree
 from ..notation.statements import Known, Statements, moved
 from ..notation.terms import Function
 from .plan import Plan
-from .replay import Step, tactic_of
+from .replay import Located, Step, tactic_of
 from .tactics import Tile
 
 
@@ -63,7 +65,8 @@ def annotated(program: Program, function: Function, plan: Plan) -> Plan:
         tiles = {address: dim for address, dim, axes, _ in claims if axis in axes}
         if tiles:
             where = next(at for _, _, axes, at in claims if axis in axes)
-            plan = placed(program, where, Tile(tiles, axis))(plan)
+            tile = Tile(tiles, axis)
+            plan = Located(str(tile), tile, partial(moved, program.text, where))(plan)
     return plan
 
 
@@ -91,16 +94,10 @@ def _ordered(program: Program) -> list[str]:
     return found
 
 
-def placed(program: Program, where: Where, step: Step) -> Step:
-    """The tactic, with its errors located at its line in the text."""
-
-    def tactic(plan: Plan) -> Plan:
-        try:
-            return step(plan)
-        except Error as error:
-            raise moved(program.text, where, error) from error
-
-    return tactic
+def steps_in(text: Text) -> tuple[Step, ...]:
+    """The tactics of what stands in the braces of a `plan` block, for a plan of a JAX function on any mesh."""
+    lines, _ = _read(Program(text, None, {}, {}, {}), phrases(tree(text, "body")), None)
+    return tuple(step for line in lines for step in line.steps)
 
 
 def block(program: Program, name: str, node: Node) -> Block:
@@ -110,20 +107,19 @@ def block(program: Program, name: str, node: Node) -> Block:
     if program.mesh is None:
         text.fail("plan_mesh", word, name=name)
     if not program.functions:
-        return Block(name, str(given[0]) if given else None, *_read(program, node, None), program.mesh)
+        return Block(name, str(given[0]) if given else None, *_read(program, phrases(node)[1:], None), program.mesh)
     if given and given[0].text not in program.functions:
         text.fail("plan_of", given[0], program.functions, name=given[0])
     function = program.functions[str(given[0]) if given else list(program.functions)[-1]]
     labels = dict.fromkeys(name for array in function.arguments for name in array.extents if name is not None)
-    return Block(
-        name, function.name, *_read(program, node, Known(function.name, known(program, function), labels)), program.mesh
-    )
+    names = Known(function.name, known(program, function), labels)
+    return Block(name, function.name, *_read(program, phrases(node)[1:], names), program.mesh)
 
 
-def _read(program: Program, node: Node, names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """The lines of a block, and the layouts behind them."""
     text, lines, layouts = program.text, list[Line](), list[str]()
-    for each in phrases(node)[1:]:
+    for each in body:
         said = text.said(each)
         match each.data:
             case "record" if lines:
@@ -155,6 +151,6 @@ def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[
     """The tactics of a statement, with their errors located at it."""
     calls = Statements(program.text, program.mesh, names).calls(node)
     try:
-        return tuple(placed(program, node, tactic_of(call)) for call in calls)
+        return tuple(Located(str(call), tactic_of(call), partial(moved, program.text, span(node))) for call in calls)
     except Error as error:
         raise moved(program.text, node, error) from error

@@ -6,20 +6,39 @@ tile('params/w1', 1, 'model')
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from typing import cast
 
-from ...dialects.errors import Error, Location, did_you_mean
+from ...dialects.errors import Error, Location, did_you_mean, relocated
 from ..inputs.calls import Call
 from ..inputs.checks import shown
 from .plan import Plan
-from .tactics import Tactic, at
+from .tactics import Composable, Tactic, at
 
 ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate", "rewrite")
 """The methods of a plan that a trace can call."""
 
 Step = Callable[[Plan], Plan]
+
+
+@dataclass(frozen=True, repr=False)
+class Located(Composable):
+    """A tactic of a text: it prints as it is written there, and `moved` gives its errors their place there."""
+
+    text: str
+    step: Step
+    moved: Callable[[Error], Error]
+
+    def __call__(self, plan: Plan) -> Plan:
+        try:
+            return self.step(plan)
+        except Error as error:
+            raise self.moved(error) from error
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def tactics_of(text: str) -> list[Step]:
@@ -32,8 +51,14 @@ def tactics_of(text: str) -> list[Step]:
         if line.strip() and not line.lstrip().startswith("#"):
             start = len(line) - len(line.lstrip())
             location = Location("tactics", number, start + 1, len(line.rstrip()) + 1, line)
-            found.append(_located(tactic_of(Call.read(line, location, calls_known()), location), location))
+            call = Call.read(line, location, calls_known())
+            found.append(Located(str(call), tactic_of(call, location), partial(_at_line, location)))
     return found
+
+
+def _at_line(location: Location, error: Error) -> Error:
+    """The error at the line of the trace, which the user can correct."""
+    return relocated(error, location.narrowed(error.title))
 
 
 def tactic_of(call: Call, location: Location | None = None) -> Step:
@@ -42,34 +67,42 @@ def tactic_of(call: Call, location: Location | None = None) -> Step:
     act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
     make = cast("Callable[..., Step]", at if name == at.__name__ else Tactic.known.get(name, Tactic))
     if act is None and make is Tactic:
-        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), calls_known(), most=3)
+        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), f"the tactics are {_known()}", most=3)
         title = f"unknown tactic `{name}`"
         raise Error(title, location=location and location.narrowed(title), helps=helps)
     signature = inspect.signature(make if act is None else partial(act, None))
+    takes = f"it takes {name}({', '.join(signature.parameters)})"
+    if (other := _unknown(call, signature)) is not None:
+        title = f"`{other}` is no argument of `{name}`"
+        helps = [*did_you_mean(other, signature.parameters), takes]
+        raise Error(title, location=location and location.narrowed(title), helps=helps)
+    # An argument of `at` may be a tactic too.
+    args = [tactic_of(each, location) if isinstance(each, Call) else each for each in call.args]
+    kwargs = {key: tactic_of(each, location) if isinstance(each, Call) else each for key, each in call.kwargs.items()}
     try:
-        # An argument of `at` may be a tactic too.
-        args = [tactic_of(each, location) if isinstance(each, Call) else each for each in call.args]
-        signature.bind(*args, **call.kwargs)
-        return make(*args, **call.kwargs) if act is None else methodcaller(name, *args, **call.kwargs)
+        signature.bind(*args, **kwargs)
+        return make(*args, **kwargs) if act is None else methodcaller(name, *args, **kwargs)
     except TypeError as error:
-        helps = [f"it takes {name}({', '.join(signature.parameters)})"]
-        raise Error(f"`{name}` is called with wrong arguments", location=location, label=str(error), helps=helps) from None
+        title = f"`{name}` is called with wrong arguments"
+        raise Error(title, location=location, label=str(error), helps=[takes]) from None
+    except Error as error:
+        raise error if location is None else _at_line(location, error) from None
 
 
-def _located(made: Step, location: Location) -> Step:
-    def tactic(plan: Plan) -> Plan:
-        try:
-            return made(plan)
-        except Error as error:
-            # Point at the line of the trace, which the user can correct.
-            at = location.narrowed(error.title)
-            raise Error(error.title, location=at, label=error.label, notes=error.notes, helps=error.helps) from error
-
-    return tactic
+def _unknown(call: Call, signature: inspect.Signature) -> str | None:
+    """The first name of an argument that the tactic does not take; None if it takes all."""
+    if any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+        return None
+    return next((key for key in call.kwargs if key not in signature.parameters), None)
 
 
 def calls_known() -> str:
     """What a line of a trace may be, for errors."""
+    return f"write a call of {_known()} with literal arguments"
+
+
+def _known() -> str:
+    """The tactics that come with Partita, and the steps of a plan."""
     folder = Tactic.__module__.rpartition(".")[0]
     library = sorted(name for name, each in Tactic.known.items() if each.__module__.startswith(folder))
-    return f"write a call of {', '.join((*library, *ACTIONS))} with literal arguments"
+    return ", ".join((*library, *ACTIONS))

@@ -8,6 +8,7 @@
     donated      the arguments whose buffers a call may use for its results
     calls        calls of tactics, as a trace prints them
     files        text files that a user names
+    config       config files in TOML, and the place of each value
     literals     a text in the user's Python file, and where it is
     lines        the line of the user's program that an operation comes from
 

@@ -31,14 +31,14 @@ def regular(file: object, help: str) -> Path:
 
 def read_text(file: str | Path) -> str:
     """The text of a file. Raises Error if it cannot be read."""
-    path = regular(file, "a program is a text file in UTF-8")
+    path = regular(file, "give the name of a text file in UTF-8")
     try:
         with path.open("rb") as stream:
             found = bounded(stream, str(path))
         # Some editors begin a file with a mark of its encoding.
         return found.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise Error(f"{named(path)} cannot be read: {error}", helps=["a program is a text file in UTF-8"]) from None
+        raise Error(f"{named(path)} cannot be read: {error}", helps=["give the name of a text file in UTF-8"]) from None
 
 
 def bounded(stream: IO[bytes], file: str) -> bytes:

@@ -3,9 +3,8 @@
 text.fail("axis_unknown", token, mesh, axis="dat", mesh=mesh)   -->   the mesh has no axis `dat`; did you mean `data`?
 """
 
-import linecache
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from ...dialects.errors import Error, Location, Span, did_you_mean, lines_of
@@ -44,19 +43,21 @@ class Wrong(Error):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The whole text of a file, for errors to point into."""
+    """A text, for errors to point into.
+
+    Where it is a part of a file, such as a literal in a Python program, `source` has blanks for the rest, and `whole` is all.
+    """
 
     file: str
     source: str
+    whole: str = ""
 
     def location(self, where: Where) -> Location:
         at = span(where)
         lines = lines_of(self.source)
         last = len(lines[at.line - 1].rstrip()) + 1 if 0 < at.line <= len(lines) else at.column + 1
         end = at.end_column if at.end_line == at.line else last
-        location = Location.of(self.file, self.source, at.line, at.column, max(end, at.column + 1))
-        # For a text inside a Python file, the whole line of that file is shown.
-        return replace(location, text=linecache.getline(self.file, at.line).rstrip()) if self.file.endswith(".py") else location
+        return Location.of(self.file, self.whole or self.source, at.line, at.column, max(end, at.column + 1))
 
     def said(self, where: Where) -> str:
         """The text of one phrase, on one line."""

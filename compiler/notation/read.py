@@ -20,8 +20,8 @@ from .diagnostics import Text, Wrong
 from .unclosed import unclosed
 
 GRAMMAR = Path(__file__).with_name("program.lark")
-STARTS = "start", "line"
-"""What the grammar reads: a whole file, and statements of a plan alone."""
+STARTS = "start", "body", "line"
+"""What the grammar reads: a whole file, what a `plan` block holds, and the statements of one line of a session."""
 CHAINS = frozenset((*ARITHMETIC, "either", "both"))
 """The operators that may follow one another any number of times: `left_spine` walks them."""
 
@@ -95,14 +95,14 @@ BESIDE = "write an operator between two values, `a * b`, and a function's argume
 
 
 def tree(text: Text, start: str = "start") -> Node:
-    """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, or if it is empty."""
+    """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, and for an empty file."""
     try:
         found = grammar.read(GRAMMAR, text.source, start, STARTS, chains=CHAINS)
     except TooDeep as error:
         raise text.wrong("too_deep", error.span) from None
     except UnexpectedInput as error:
         raise misread(text, error) from None
-    if not found.children:
+    if start == "start" and not found.children:
         state = "has nothing but comments" if text.source.strip() else "is empty"
         text.fail("empty", Span(1, 1, 1, 1), file=Path(text.file).name, state=state, contents=CONTENTS)
     return found

@@ -44,10 +44,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Reads statements. `known` is None for a plan of a JAX function, whose plan finds the values."""
+    """Reads statements. `known` is None for a plan of a JAX function, whose plan finds the values; `mesh` is, for any mesh."""
 
     text: Text
-    mesh: Mesh | None
+    mesh: Mesh | None = None
     known: Known | None = None
 
     def calls(self, node: Node) -> list[Call]:
@@ -146,8 +146,7 @@ class Statements:
         return axes
 
     def _axis(self, word: Word) -> str:
-        assert self.mesh is not None
-        if not self.mesh.parts(word.text.partition(".")[0], ()):
+        if self.mesh is not None and not self.mesh.parts(word.text.partition(".")[0], ()):
             self.text.fail("axis_unknown", word, self.mesh, axis=word, mesh=self.mesh)
         return str(word)
 
@@ -165,15 +164,10 @@ def statement(call: str) -> str:
         return call
     try:
         node = tree(Text("", made), "line")
-        axes = dict.fromkeys((word.text.partition(".")[0] for word in node.scan_values(_is_axis)), 1)
-        read = Statements(Text("", made), Mesh(axes)).calls(phrases(node)[0])
+        read = Statements(Text("", made)).calls(phrases(node)[0])
     except Error:
         return call
     return made if [*map(str, read)] == [call] else call
-
-
-def _is_axis(word: object) -> bool:
-    return isinstance(word, Word) and word.type == "AXIS"
 
 
 def _shorter(call: Call) -> str | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ...dialects.errors import Error, Location
+from ...dialects.errors import Error, Location, relocated
 
 _WORD = re.compile(r'"[^"\n]*"|\S+')
 
@@ -57,8 +57,7 @@ class Typed:
         except Error as error:
             if error.location is not None:
                 raise
-            location = self._whole().narrowed(error.title)
-            raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
+            raise relocated(error, self._whole().narrowed(error.title)) from error
 
     def _whole(self) -> Location:
         """The whole line."""

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from public_face import Public, public
+from root import ROOT
 from wrong_values import KINDS
 
 import partita as pt
@@ -75,6 +76,7 @@ VALID_OF: dict[str, Any] = {
     "Tile.values": {"x": 0}, "Mesh.sub_axes.name": "a", "Mesh.having.name": "a", "Mesh.parts.name": "a",
     "define.text": "same(x)  out[i..] = @(x[i..])", "define.function": lambda x: x, "rule.text": "f: add(x, x) => mul(2, x)",
     "constrain.text": "a, _", "Notation.plan.function": None,
+    "tactics_from.file": str(ROOT / "examples" / "strategy.toml"), "tactics_from.table": "by_name",
     "Notation.arguments.function": "f", "Notation.block.function": "f",
     "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
     "Defined.__call__.args": (X,), "Defined.check.args": (X,),
@@ -100,6 +102,7 @@ APART = {
     "Plan.check": "JAX checks the arguments of a compiled function",
     "Compiled": "JAX checks the arguments of a compiled function",
     "Jitted.__call__": "JAX checks the arguments of a compiled function", "Jitted.lower": "as a call",
+    "Jitted.trace": "as a call", "Jitted.eval_shape": "as a call",
     "Jitted.partitioned": "a step of a call", "Jitted.warn_of_no_tactics": "a step of a call",
     "Jitted.planned": "a step of a call", "Jitted.kind": "a step of a call",
     "Defined.__call__": "JAX checks the arguments of a function", "Defined.check": "as a call",

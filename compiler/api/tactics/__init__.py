@@ -20,7 +20,7 @@ They register themselves when this is imported; each is `pt.NAME`.
 
 from .annotated import Annotated as Annotated
 from .base import Tactic as Tactic
-from .combinators import at as at, or_else as or_else, repeat as repeat, then as then
+from .combinators import Composable as Composable, at as at, or_else as or_else, repeat as repeat, then as then
 from .data import DataParallel as DataParallel
 from .experts import ExpertParallel as ExpertParallel
 from .megatron import Megatron as Megatron

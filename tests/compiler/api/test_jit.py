@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 from jax.sharding import NamedSharding, PartitionSpec
 
 import partita as pt
@@ -45,6 +46,22 @@ def test_a_call_runs_the_function_on_the_devices() -> None:
     equal(result, model(X, W))
     assert isinstance(result.sharding, NamedSharding)
     assert result.sharding.spec == PartitionSpec("data", "model")
+
+
+def test_jax_export_takes_the_function_with_its_layouts() -> None:
+    layer = pt.jit(model, mesh=MESH, tactics=TACTICS)
+    given = jax.device_put((X, W), layer.in_shardings(X, W))
+    exported = export.export(layer)(*given)
+    assert exported.nr_devices == MESH.size
+    result = exported.call(*given)
+    equal(result, model(X, W))
+    assert result.sharding.is_equivalent_to(layer(*given).sharding, result.ndim)
+
+
+def test_a_function_is_traced_and_asked_for_its_shapes_as_one_of_jax_jit() -> None:
+    layer = pt.jit(model, mesh=MESH, tactics=TACTICS)
+    assert layer.trace(X, W).lower().as_text() == layer.lower(X, W).as_text()
+    assert layer.eval_shape(X, W).shape == jax.jit(model).eval_shape(X, W).shape
 
 
 def test_jit_is_also_a_decorator() -> None:

@@ -3,7 +3,9 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
@@ -24,6 +26,12 @@ def same(x: object) -> object:
     return x
 
 
+def config(text: str) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "strategy.toml").write_text(text)
+        return pt.tactics_from(Path(folder) / "strategy.toml")
+
+
 LANGUAGES: dict[str, Callable[[str], object]] = {
     "range": parse_range,
     "array type": lambda text: parse_array_text(f"f32[{text}]"),
@@ -37,6 +45,9 @@ LANGUAGES: dict[str, Callable[[str], object]] = {
     "tactic in a plan file": lambda text: pt.parse(f"mesh a=2\nplan p {{ Tile(values={text}, axis='a') }}"),
     "trace": lambda text: pt.replay(same, MESH, f"Tile(values={text}, axis='a')", X),
     "call": Call.read,
+    "config file": lambda text: config(f"tactics = {text}"),
+    "plan in a config file": lambda text: config(f"plan = '''\n{text}\n'''"),
+    "argument in a config file": lambda text: config(f"[[tactics]]\nname = 'Tile'\naxis = 'a'\nvalues = {text}"),
     "graph": Graph.parse,
     "attribute of a graph": lambda text: Graph.parse(f"builtin.module attributes {{a = {text}}} {{}}"),
     "type in a graph": lambda text: Graph.parse(f"func.func @f(%x: !array.array<f32[{text}]>) {{}}"),

@@ -27,6 +27,7 @@ def doubled(x: object) -> object:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "load": pt.load,
+    "config file": pt.tactics_from,
     "replay": lambda path: pt.replay(doubled, path, X),
     "replay on a mesh": lambda path: pt.replay(doubled, pt.Mesh(a=2), path, X),
     "arrays": lambda path: read([f"x={path}"]),

@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
+import contextlib
 import random
 import sys
 import tempfile
@@ -59,6 +60,22 @@ def replayed(text: str) -> None:
         str(pt.replay(step, Path(folder) / "plan.partita", X, W))
 
 
+CONFIG = """
+tactics = [
+  {name = "Tile", values = {x = 0}, axis = "data"},
+  {name = "at", values = ["w"], tactic = {name = "ZeRO", stage = 3, axis = "model", params = "w"}},
+]
+"""
+
+
+def configured(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "strategy.toml").write_bytes(text.encode())
+        for table in ("", "by_name", "in_a_text"):
+            with contextlib.suppress(pt.Error):
+                plan().apply(*pt.tactics_from(Path(folder) / "strategy.toml", table))
+
+
 def asked(text: str) -> None:
     """A graph that is read says all that a graph can say."""
     graph = Graph.parse(text)
@@ -108,6 +125,7 @@ LANGUAGES: dict[str, tuple[Callable[[], Sequence[str]], Callable[[str], object]]
     "calls": (lambda: plan().trace.splitlines(), Call.read),
     "traces": (lambda: [plan().trace], lambda text: pt.replay(step, MESH, text, X, W)),
     "plan files": (lambda: [saved()], replayed),
+    "config files": (lambda: [(ROOT / "examples" / "strategy.toml").read_text(), CONFIG], configured),
     "patterns": (lambda: ["params/**/w[12]", r"a\/b*?", "h#0"], lambda text: plan().layout(text)),
     "graphs": (lambda: [plan().lower("collective").text(), plan().lower("whole").text()], asked),
     "partita-opt": (lambda: [str(plan().ir(fused=False)), str(plan().spmd())], optimised),

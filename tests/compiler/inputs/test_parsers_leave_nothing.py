@@ -69,6 +69,7 @@ PARSERS: dict[str, Callable[[], object]] = {
     "rules": rules,
     "programs": programs,
     "plan files": plan_file,
+    "config files": lambda: [pt.tactics_from(ROOT / "examples" / "strategy.toml", table) for table in ("by_name", "in_a_text")],
     "statements": lambda: [statement(line) for line in TRACE.splitlines()],
     "calls": lambda: Call.read("at(['x'], Tile(values={'x': 0}, axis='data'))"),
     "traces": lambda: pt.replay(doubled, pt.Mesh(data=1, model=1, pod=1), TRACE, X).actions,

@@ -1,0 +1,7 @@
+"""Tactics beside other values, without a table of their own."""
+
+from pathlib import Path
+
+import partita as pt
+
+pt.tactics_from(Path(__file__).with_suffix(".toml"))

@@ -1,0 +1,7 @@
+"""A text without quotes."""
+
+from pathlib import Path
+
+import partita as pt
+
+pt.tactics_from(Path(__file__).with_suffix(".toml"))

@@ -1,0 +1,7 @@
+"""A slip in the text of a plan."""
+
+from pathlib import Path
+
+import partita as pt
+
+pt.tactics_from(Path(__file__).with_suffix(".toml"))

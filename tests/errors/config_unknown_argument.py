@@ -1,0 +1,7 @@
+"""An argument that the tactic does not take."""
+
+from pathlib import Path
+
+import partita as pt
+
+pt.tactics_from(Path(__file__).with_suffix(".toml"))

@@ -1,0 +1,7 @@
+"""A tactic of a config file that does not exist."""
+
+from pathlib import Path
+
+import partita as pt
+
+pt.tactics_from(Path(__file__).with_suffix(".toml"))
