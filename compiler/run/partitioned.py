@@ -24,7 +24,18 @@ from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
 from ...rewrites.decide.op_layouts import boundary
-from ..jax_private import ad, apply_primitive, batching, jax, jnp, linearize_jaxpr, lower_fun, mlir, varying_axes
+from ..jax_private import (
+    ad,
+    apply_primitive,
+    batching,
+    groups_as_lists,
+    jax,
+    jnp,
+    linearize_jaxpr,
+    lower_fun,
+    mlir,
+    varying_axes,
+)
 from ..ops.prng_keys import physical
 from ..plan.kin import Kin, follow
 from ..plan.lowered import spmd
@@ -325,7 +336,9 @@ def _run(*arrays: Array, program: Partitioned, types: Types) -> list[Array]:
 
 
 def _lower(ctx: object, *arrays: object, jaxpr: ClosedJaxpr, program: Partitioned) -> object:
-    return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
+    # What JAX compiles around the plan may have other meshes.
+    with groups_as_lists():
+        return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
 
 
 def _types(

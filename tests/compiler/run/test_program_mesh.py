@@ -19,7 +19,6 @@ import pytest
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec as P
 
 import partita as pt
-from partita.compiler.jax_private import VERSION
 
 MESH = pt.Mesh(data=4, model=2)
 TACTICS = (pt.Tile({"x": 0}, "data"), pt.Tile({"w": 1}, "model"))
@@ -94,18 +93,11 @@ FOLLOWED: dict[str, tuple[Function, Function]] = {
 """Programs that go on with the results. JAX cannot, if these lie on other Auto axes than those of the program's mesh."""
 
 
-def skip_what_xla_aborts_on(kind: str, call: str) -> None:
-    """XLA of JAX 0.12 ends the process on a gradient in one `jit`, if the program's mesh has its axes in another order."""
-    if kind == "Explicit, in another order" and call == "grad of pt.jit" and VERSION >= (0, 12):
-        pytest.skip("XLA ends the process: Check failed: ValidateSpanOfAxes, adjacent axes can be merged")
-
-
 @pytest.mark.parametrize("placed", PLACED)
 @pytest.mark.parametrize(
     ("kind", "call"), [*product(MESHES, CALLS), *product([kind for kind in MESHES if kind != OTHER], FOLLOWED)]
 )
 def test_a_plan_runs_under_the_mesh_that_the_program_sets(kind: str, call: str, placed: str) -> None:
-    skip_what_xla_aborts_on(kind, call)
     mesh = MESHES[kind]()
     ours, theirs = {**CALLS, **FOLLOWED}[call]
     with jax.set_mesh(mesh):
@@ -153,6 +145,15 @@ def test_two_axes_of_a_dim_are_one_explicit_axis_over_the_same_devices() -> None
         result = step(X)
         assert str(jax.typeof(result)) == "float32[16@z,8]"
         assert str(jax.typeof(step(result))) == "float32[16@z,8]"
+
+
+@pytest.mark.parametrize("axes", [{"y": 2, "z": 4}, {"model": 2, "data": 4}, {"u": 2, "v": 2, "z": 2}, {"z": 8}], ids=str)
+def test_a_plan_with_collectives_over_two_axes_runs_beside_what_jax_lays_out_on_another_mesh(axes: dict[str, int]) -> None:
+    both = "data", "model"
+    step = pt.plan(loss, MESH, X, W).tile("x", 0, both).tile("w", 0, both).compile()
+    placed = NamedSharding(device_mesh("A" * len(axes), **axes), P(tuple(axes)))
+    program = jax.jit(jax.value_and_grad(lambda x, w: step(jax.lax.with_sharding_constraint(x, placed), w), argnums=(0, 1)))
+    equal(program(X, W), jax.value_and_grad(loss, argnums=(0, 1))(X, W))
 
 
 def test_a_plan_runs_on_the_devices_of_the_mesh_that_the_program_sets() -> None:
