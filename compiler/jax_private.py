@@ -236,9 +236,9 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
 def groups_as_lists() -> AbstractContextManager[object]:
     """Collectives that are lowered in it name the devices of each group, as all do before JAX 0.11, and not axes of a mesh.
 
-    XLA writes the axes of all meshes of a program as those of one. If an axis of that mesh is in two parts then, XLA of JAX
-    0.12 ends the process: `data*model` of data=4, model=2 is `model * data.0:2 * data.1:2` of model=2, data=4, of which the last
-    two should be one.
+    XLA writes the axes of all meshes of a program as those of one. Where two parts of an axis of that mesh meet and are not
+    made one, XLA of JAX 0.12 ends the process: `data*model` of data=4, model=2 becomes `model * data.0:2 * data.1:2` of
+    model=2, data=4.
     """
     return nullcontext() if _mesh_axes_groups is None else _mesh_axes_groups(False)
 
