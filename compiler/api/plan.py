@@ -419,10 +419,6 @@ class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
 
 
-class PlacementWarning(UserWarning):
-    """A function of `pt.jit` has no tactics, or a call of it moves arguments or gathers results beside the plan."""
-
-
 def warn_of_conflicts(plan: Plan) -> None:
     """Warns if conflicts of the plan are open."""
     if (text := conflicts.warning(plan)) is not None:

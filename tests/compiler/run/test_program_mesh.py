@@ -93,6 +93,11 @@ FOLLOWED: dict[str, tuple[Function, Function]] = {
 """Programs that go on with the results. JAX cannot, if these lie on other Auto axes than those of the program's mesh."""
 
 
+ignore_what_is_gathered = pytest.mark.filterwarnings("ignore:a call of .* gathers:partita.PlacementWarning")
+"""For meshes whose axes cannot say how results lie."""
+
+
+@ignore_what_is_gathered
 @pytest.mark.parametrize("placed", PLACED)
 @pytest.mark.parametrize(
     ("kind", "call"), [*product(MESHES, CALLS), *product([kind for kind in MESHES if kind != OTHER], FOLLOWED)]
@@ -106,6 +111,7 @@ def test_a_plan_runs_under_the_mesh_that_the_program_sets(kind: str, call: str, 
     equal(found, theirs(X, W))
 
 
+@ignore_what_is_gathered
 @pytest.mark.parametrize(
     ("mesh", "tiles", "type_"),
     [
@@ -113,6 +119,8 @@ def test_a_plan_runs_under_the_mesh_that_the_program_sets(kind: str, call: str, 
         (device_mesh("EE", model=2, data=4), {"data": 0, "model": 1}, "float32[16@data,8@model]"),
         (device_mesh("E", z=8), {"data": 0, "model": 1}, "float32[16,8]"),
         (device_mesh("E", z=8), {"model": 0}, "float32[16,8]"),
+        (device_mesh("EE", u=2, v=4), {"data": 0, "model": 1}, "float32[16@u,8]"),
+        (device_mesh("AE", data=4, model=2), {"data": 0, "model": 1}, "float32[16,8@model]"),
         (device_mesh("EE", y=4, z=2), {"data": 1, "model": 0}, "float32[16@z,8@y]"),
         (device_mesh("EEE", u=2, v=2, z=2), {"data": 0, "model": 1}, "float32[16@(u,v),8@z]"),
         (device_mesh("EA", data=4, model=2), {"data": 0}, "float32[16@data,8]"),
@@ -127,15 +135,66 @@ def test_a_result_lies_on_explicit_axes_as_the_plan_lays_it_out(mesh: DeviceMesh
     equal(result, np.sin(X) * 2)
 
 
-@pytest.mark.parametrize(("kinds", "axes", "warns"), [("E", {"z": 8}, 1), ("EE", {"y": 4, "z": 2}, 0), ("A", {"z": 8}, 0)])
-def test_a_result_that_is_gathered_whole_is_a_warning(kinds: str, axes: dict[str, int], warns: int) -> None:
-    step, quiet = (pt.jit(layer, mesh=MESH, tactics=TACTICS, reshard=how) for how in ("warn", "allow"))
-    with jax.set_mesh(device_mesh(kinds, **axes)), warnings.catch_warnings(record=True) as caught:
+GATHERED = {
+    "plan.compile": lambda function: planned(function).compile(),
+    "pt.jit": lambda function: pt.jit(function, mesh=MESH, tactics=TACTICS),
+}
+
+
+def warned_of(calls: Callable[[], object]) -> list[str]:
+    """What calls warn of."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for each in (step, step, quiet):
-            equal(each(X, W), layer(X, W))
-    said = [each for each in caught if issubclass(each.category, pt.PlacementWarning) and "gathers" in str(each.message)]
-    assert [each.filename for each in said] == [__file__] * warns
+        calls()
+    return [str(each.message) for each in caught if issubclass(each.category, pt.PlacementWarning)]
+
+
+@pytest.mark.parametrize("step", GATHERED.values(), ids=GATHERED)
+@pytest.mark.parametrize(
+    ("kinds", "axes", "becomes"),
+    [
+        ("E", {"z": 8}, "PartitionSpec(None, None) of z=8"),
+        ("EE", {"u": 2, "v": 4}, "PartitionSpec('u', None) of u=2, v=4"),
+        ("EA", {"u": 2, "v": 4}, "PartitionSpec('u', None) of u=2, v=4"),
+        ("EE", {"y": 4, "z": 2}, ""),
+        ("EA", {"data": 4, "model": 2}, ""),
+        ("AE", {"y": 4, "z": 2}, ""),
+        ("A", {"z": 8}, ""),
+    ],
+    ids=str,
+)
+def test_a_result_that_is_gathered_is_one_warning(
+    step: Callable[[Function], Function], kinds: str, axes: dict[str, int], becomes: str
+) -> None:
+    with jax.set_mesh(device_mesh(kinds, **axes)):
+        run = step(layer)
+        said = warned_of(lambda: [equal(run(X, W), layer(X, W)) for _ in range(2)])
+        assert ("all-gather" in hlo(run)) == bool(becomes)
+    assert len(said) == bool(becomes)
+    if said:
+        assert f"P('data', 'model') of data=4, model=2 becomes {becomes}".replace("PartitionSpec", "P") in said[0]
+
+
+def hlo(run: Function) -> str:
+    return jax.jit(run).lower(X, W).compile().as_text() or ""
+
+
+@pytest.mark.parametrize("step", GATHERED.values(), ids=GATHERED)
+def test_what_a_gradient_keeps_is_gathered_with_a_warning(step: Callable[[Function], Function]) -> None:
+    with jax.set_mesh(device_mesh("E", z=8)):
+        run = jax.grad(step(loss))
+        (said,) = warned_of(lambda: [equal(run(X, W), jax.grad(loss)(X, W)) for _ in range(2)])
+    assert "gathers arrays that the plan returns" in said
+
+
+def test_a_result_that_is_gathered_can_be_an_error_or_accepted() -> None:
+    strict, quiet = (pt.jit(layer, mesh=MESH, tactics=TACTICS, reshard=how) for how in ("error", "allow"))
+    with jax.set_mesh(device_mesh("E", z=8)):
+        for _ in range(2):
+            with pytest.raises(pt.Error, match=r"(?s)gathers arrays that the plan returns.*pt.Mesh\(z=8\)"):
+                strict(X, W)
+        assert not warned_of(lambda: equal(quiet(X, W), layer(X, W)))
+    equal(strict(X, W), layer(X, W))
 
 
 def test_two_axes_of_a_dim_are_one_explicit_axis_over_the_same_devices() -> None:
