@@ -31,7 +31,7 @@ from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
 from ..run.program_mesh import Gathered
 from ..run.resharded import PlacementWarning, gathered, moved
-from .plan import Plan, Tactic, plan as make_plan, warn_of_conflicts
+from .plan import Plan, Tactic, plan as make_plan, warn_of_what_is_open
 
 R = TypeVar("R")
 
@@ -108,7 +108,7 @@ class Jitted(Generic[R]):
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
             plan = self.planned(args, kwargs)
-            warn_of_conflicts(plan)
+            warn_of_what_is_open(plan)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
             compiled = Compiled(plan, self.devices)

@@ -58,6 +58,7 @@ from ..plan.work import Flops, flops_per_device
 from ..report.page import write
 from ..run.compare import check
 from ..run.compiled import Compiled
+from ..run.resharded import PlacementWarning
 from ..trace.trace import Traced, trace
 from ..views.listing import Listing, Table
 
@@ -399,7 +400,7 @@ class Plan(State):
 
         Warns if conflicts are open, since each device then runs the ops at which they are in full.
         """
-        warn_of_conflicts(self)
+        warn_of_what_is_open(self)
         return Compiled(self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
@@ -419,10 +420,12 @@ class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
 
 
-def warn_of_conflicts(plan: Plan) -> None:
-    """Warns if conflicts of the plan are open."""
+def warn_of_what_is_open(plan: Plan) -> None:
+    """Warns of conflicts of the plan that are open, and of the program's annotations that do not divide."""
     if (text := conflicts.warning(plan)) is not None:
         warnings.warn(text, ConflictWarning, stacklevel=3)
+    if (text := annotations.unkept(plan)) is not None:
+        warnings.warn(text, PlacementWarning, stacklevel=3)
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:

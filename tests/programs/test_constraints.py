@@ -48,6 +48,10 @@ def wsc(x: Any, *spec: Any, mesh: dict[str, int] = D8) -> Any:
     return lax.with_sharding_constraint(x, at(mesh, *spec))
 
 
+def equal(ours: Any, theirs: Any) -> None:
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def planned(function: Function, mesh: dict[str, int], args: tuple[Any, ...], specs: tuple[P, ...]) -> tuple[Plan, list[Any]]:
     placed = [jax.device_put(arg, at(mesh, *spec)) for arg, spec in zip(args, specs, strict=True)]
     return pt.plan(function, pt.Mesh(**mesh), *placed).apply(pt.Annotated()), placed
@@ -315,6 +319,57 @@ def test_a_tactic_that_is_earlier_wins_and_the_constraint_holds_at_its_value() -
     }
     assert [each.state for each in plan.annotations] == ["applied"]
     agrees(plan, function, x)
+
+
+@pytest.mark.parametrize("constrained", ["data, _", "data*model, _", "data, model", "model, data"])
+def test_a_dim_that_does_not_divide_is_refused_with_its_line_and_the_others_are_applied(constrained: str) -> None:
+    def function(x: Any) -> Any:
+        return pt.constrain(pt.constrain(x * 2, constrained) + 1, "_, model")
+
+    x, mesh = random(6, 8), pt.Mesh(data=4, model=2)
+    plan = pt.plan(function, mesh, x).apply(pt.Annotated())
+    said, applied = plan.annotations
+    is_kept = constrained == "model, data"
+    by_data = "dim 0 has 6 elements, which do not divide over `data` (4 devices); make it 8 long, or pad it: "
+    cure = "plan.tile('constrain#0', 0, 'data', padded=True)"
+    state = {
+        "data, _": f"refused: {by_data}{cure} before pt.Annotated()",
+        "data*model, _": "refused: dim 0 has 6 elements, which do not divide over `data*model` (8 devices); make it 8 long, "
+        "or pad it: plan.tile('constrain#0', 0, ('data', 'model'), padded=True) before pt.Annotated()",
+        "data, model": f"altered to f32[6, model*4]: {by_data}{cure} before pt.Annotated()",
+        "model, data": "applied",
+    }
+    assert said.state == state[constrained]
+    assert f"test_constraints.py:{function.__code__.co_firstlineno + 1}" in str(said.source)
+    assert applied.is_applied and plan.layout("result") == {"result": "f32[6, model*4]"}
+    assert ("an annotation of the program is not kept: `constrain#0` at" in str(plan)) is not is_kept
+    if is_kept:
+        plan.compile()
+        return
+    with pytest.warns(pt.PlacementWarning, match="an annotation of the program is not kept: `constrain#0`") as caught:
+        compiled = plan.compile()
+        again = pt.jit(function, mesh=mesh, tactics=[pt.Annotated()])(x)
+    assert len(caught) == 2
+    equal(compiled(x), x * 2 + 1)
+    equal(again, x * 2 + 1)
+    # What the reason says to write is applied.
+    cure = said.state.partition("pad it: plan.")[-1].removesuffix(" before pt.Annotated()")
+    padded = pt.replay(function, mesh, f"{cure}\nAnnotated()", x)
+    assert [each.is_applied for each in padded.annotations] == [True, True]
+    agrees(padded, function, x)
+
+
+def test_the_same_on_a_mesh_of_more_devices_than_that_of_the_constraint() -> None:
+    two = {"x": 2, "y": 2}
+
+    def function(x: Any) -> Any:
+        return wsc(wsc(x * 2, "x", "y", mesh=two) + 1, None, "y", mesh=two)
+
+    x = random(6, 8)
+    plan = pt.plan(function, pt.Mesh(**X4Y2), x).apply(pt.Annotated())
+    assert [each.state.split(":")[0] for each in plan.annotations] == ["altered to f32[6, y*4]", "applied"]
+    with pytest.warns(pt.PlacementWarning, match="dim 0 has 6 elements, which do not divide over `x`"):
+        equal(plan.compile()(x), x * 2 + 1)
 
 
 # --- generated --------------------------------------------------------------------------------------------------------------
