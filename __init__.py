@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .compiler.api.notation import Notation as Notation, load as load, parse as parse
     from .compiler.api.plan import (
         ConflictWarning as ConflictWarning,
-        PlacementWarning as PlacementWarning,
         Plan as Plan,
         plan as plan,
     )
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from .compiler.ops.constrain import constrain as constrain
     from .compiler.ops.tag import tag as tag
     from .compiler.plan.laws import rule as rule
+    from .compiler.run.resharded import PlacementWarning as PlacementWarning
     from .compiler.trace.trace import trace as trace
     from .dialects.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
@@ -65,7 +65,7 @@ _HOMES = {
     "Error": "dialects.errors",
     "Mesh": "dialects.mesh",
     "Notation": "compiler.api.notation",
-    "PlacementWarning": "compiler.api.plan",
+    "PlacementWarning": "compiler.run.resharded",
     "Plan": "compiler.api.plan",
     "ReplayWarning": "compiler.api.plan_file",
     "Tactic": _TACTICS,

@@ -9,6 +9,7 @@ Partita runs on is here too, so that the rest of the program knows one JAX.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from inspect import getclosurevars
 from types import CodeType
@@ -232,6 +233,16 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
     return cast(Any, eqn).replace(params={**eqn.params, "num_consts": consts, "num_carry": carry})
 
 
+def groups_as_lists() -> AbstractContextManager[object]:
+    """Collectives that are lowered in it name the devices of each group, as all do before JAX 0.11, and not axes of a mesh.
+
+    XLA writes the axes of all meshes of a program as those of one. Where two parts of an axis of that mesh meet and are not
+    made one, XLA of JAX 0.12 ends the process: `data*model` of data=4, model=2 becomes `model * data.0:2 * data.1:2` of
+    model=2, data=4.
+    """
+    return nullcontext() if _mesh_axes_groups is None else _mesh_axes_groups(False)
+
+
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
     """The axes of the `shard_map` around along which values of this type differ; none if it does not check this."""
     return cast("frozenset[str]", cast(Any, aval).mat.varying)
@@ -247,6 +258,8 @@ def platform() -> str:
     device = jax.sharding.get_abstract_mesh().abstract_device
     return jax.default_backend() if device is None else device.platform
 
+
+_mesh_axes_groups: Any = getattr(import_module("jax._src.config"), "use_rgv3", None)
 
 _LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__
 

@@ -29,9 +29,9 @@ from ..inputs.checks import mesh_given, shown, tactics_given
 from ..inputs.donated import donated
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
-from ..run.program_mesh import is_gathered
-from ..run.resharded import moved
-from .plan import PlacementWarning, Plan, Tactic, plan as make_plan, warn_of_conflicts
+from ..run.program_mesh import Gathered
+from ..run.resharded import PlacementWarning, gathered, moved
+from .plan import Plan, Tactic, plan as make_plan, warn_of_what_is_open
 
 R = TypeVar("R")
 
@@ -108,15 +108,16 @@ class Jitted(Generic[R]):
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
             plan = self.planned(args, kwargs)
-            warn_of_conflicts(plan)
+            warn_of_what_is_open(plan)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
             compiled = Compiled(plan, self.devices)
             self.calls.is_idle |= not (plan.trace or plan.table.axes or plan.mesh.size == 1)
             self.calls.wanted[self.kind(args, kwargs, placed=False)] = compiled.in_shardings
+            compiled.program.gathered = self.calls.gathered
             results = compiled.program(*leaves)
-            ends = compiled.program.shardings[1]
-            self.calls.gathers |= any(is_gathered(end, each.ndim) for end, each in zip(ends, results, strict=True))
+            if self.reshard == "error":
+                self.say_what_is_gathered()
             return cast(R, traced.unflatten(results))
 
         return call
@@ -163,14 +164,7 @@ class Jitted(Generic[R]):
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
         if self.calls.is_idle:
             self.warn_of_no_tactics()
-        if self.reshard == "warn" and self.calls.gathers and not self.calls.told:
-            self.calls.told = True
-            warnings.warn(
-                f"a call of `{self.__name__}` gathers results: the `Explicit` axes that `jax.set_mesh` sets have no name for "
-                "their layout. Set a mesh with the axes of the plan",
-                PlacementWarning,
-                stacklevel=2,
-            )
+        self.say_what_is_gathered()
         if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(args, kwargs)) is not None:
             warnings.warn(str(problem), PlacementWarning, stacklevel=2)
         return result
@@ -184,6 +178,18 @@ class Jitted(Generic[R]):
         if wanted is None:
             wanted = self.calls.wanted[key] = Compiled(self.planned(args, kwargs), self.devices).in_shardings
         return moved(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
+
+    def say_what_is_gathered(self) -> None:
+        """Warns at the line that calls the function, once, that results are gathered beside the plan, or raises it."""
+        if not self.calls.gathered or self.calls.told or self.reshard == "allow":
+            return
+        problem = gathered(self.function, self.calls.gathered)
+        if self.reshard == "error":
+            # JAX does not keep what it has traced, so the next such call is here again.
+            self.calls.gathered.clear()
+            raise problem
+        self.calls.told = True
+        warnings.warn(str(problem), PlacementWarning, stacklevel=3)
 
     def refuse_moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """Raises Error if a call would move arguments. Looks at each kind of arguments once."""
@@ -254,8 +260,8 @@ class Calls:
     is_idle: bool = False
     """Whether there was a plan by which every device computes all."""
     warned: bool = False
-    gathers: bool = False
-    """Whether a call gathered results, because the program's mesh has no name for their layout."""
+    gathered: list[Gathered] = field(default_factory=list[Gathered])
+    """What calls gathered of results, because the program's mesh cannot say how they lie."""
     told: bool = False
 
     def is_first(self, jitted: JitWrapped) -> bool:

@@ -59,6 +59,7 @@ from ..plan.work import Flops, flops_per_device
 from ..report.page import Page, html, write
 from ..run.compare import check
 from ..run.compiled import Compiled
+from ..run.resharded import PlacementWarning
 from ..trace.trace import Traced, trace
 from ..views.listing import Listing, Table
 from ..views.view import View
@@ -413,7 +414,7 @@ class Plan(State):
 
         Warns if conflicts are open, since each device then runs the ops at which they are in full.
         """
-        warn_of_conflicts(self)
+        warn_of_what_is_open(self)
         return Compiled(self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
@@ -433,14 +434,12 @@ class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
 
 
-class PlacementWarning(UserWarning):
-    """A function of `pt.jit` has no tactics, or a call of it moves arguments or gathers results beside the plan."""
-
-
-def warn_of_conflicts(plan: Plan) -> None:
-    """Warns if conflicts of the plan are open."""
+def warn_of_what_is_open(plan: Plan) -> None:
+    """Warns of conflicts of the plan that are open, and of the program's annotations that do not divide."""
     if (text := conflicts.warning(plan)) is not None:
         warnings.warn(text, ConflictWarning, stacklevel=3)
+    if (text := annotations.unkept(plan)) is not None:
+        warnings.warn(text, PlacementWarning, stacklevel=3)
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:

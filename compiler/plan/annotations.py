@@ -3,8 +3,9 @@
 plan.annotations    h (_, model): applied;  w (data, expert): altered to f32[data*16, 64]: the mesh data=4 has no axis `expert`
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
@@ -69,12 +70,76 @@ def misnamed(plan: State) -> Error | None:
     return None
 
 
+def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
+    """The dims of a value that do not divide over the axes on which an annotation lays them, each with the reason and a cure.
+
+    A dim that a tactic has padded is none of them: it lies there.
+    """
+    found, whole = dict[int, str](), plan.mesh.whole()
+    shape = plan.source.program.shape(value)
+    for dim, on in enumerate(() if said.problem else said.dims):
+        axes = [axis for axis in on or () if whole.axes.get(axis, 1) > 1]
+        size, extent = prod(whole.axes[axis] for axis in axes), shape[dim]
+        if (extent and extent % size == 0) or size == 1 or _lies(plan, value, dim, axes):
+            continue
+        given = axes[0] if len(axes) == 1 else tuple(axes)
+        padded = f"plan.tile({plan.source.addresses.names[value]!r}, {dim}, {given!r}, padded=True) before pt.Annotated()"
+        found[dim] = (
+            f"dim {dim} has {counted(extent, 'element')}, which {'does' if extent == 1 else 'do'} not divide over "
+            f"`{'*'.join(axes)}` ({size} devices)"
+            + (f"; make it {extent + -extent % size} long, or pad it: {padded}" if extent else "")
+        )
+    return found
+
+
+def even(plan: State, value: int, said: Said) -> Said:
+    """What a plan can keep of an annotation: dims that do not divide are open. Nothing, if it names axes for no other dim."""
+    open_ = uneven(plan, value, said)
+    if not open_:
+        return said
+    dims = tuple(None if dim in open_ else on for dim, on in enumerate(said.dims))
+    axes = plan.mesh.whole().axes
+    return replace(said, dims=dims if any(axis in axes for on in dims for axis in on or ()) else (), axes=())
+
+
+def misfit(plan: State, said: Iterator[tuple[int, Said]]) -> Error | None:
+    """The error for the first of these annotations of which a dim does not divide; None if there is none."""
+    for value, each in said:
+        for reason in uneven(plan, value, each).values():
+            source, name = line_of(plan, value, None), plan.source.addresses.names[value]
+            title, _, cure = reason.partition("; ")
+            return Error(
+                f"`{name}` cannot be tiled: {title}",
+                location=source and source.location(),
+                notes=[f"its shape is {list(plan.source.shape(value))}"],
+                helps=[cure] if cure else [],
+            )
+    return None
+
+
 def unapplied(plan: State) -> str | None:
-    """A line for the summary of a plan to whose program's annotations no tactic was applied; None if there are none."""
+    """A line for the summary of a plan to whose program's annotations no tactic was applied, or of which some do not divide.
+
+    None if there are none.
+    """
     count = sum(not each.problem for _, each in of_program(plan))
     if not count or any(action.is_said for action in plan.actions):
-        return None
+        return unkept(plan)
     return f"{counted(count, 'annotation')} of the program not applied: pt.Annotated()"
+
+
+def unkept(plan: State) -> str | None:
+    """What to say of annotations that a tactic applies and of which a dim does not divide; None if there are none."""
+    if not any(action.is_said for action in plan.actions):
+        return None
+    found = [(value, reasons) for value, each in of_program(plan) if (reasons := uneven(plan, value, each))]
+    if not found:
+        return None
+    (value, reasons), *others = found
+    source, name = line_of(plan, value, None), plan.source.addresses.names[value]
+    where = f" at {source}" if source is not None else ""
+    more = f"; and {counted(len(others), 'other')}, see plan.annotations" if others else ""
+    return f"an annotation of the program is not kept: `{name}`{where}: {', and '.join(reasons.values())}{more}"
 
 
 def _state(plan: State, value: int, said: Said) -> str:
@@ -86,22 +151,23 @@ def _state(plan: State, value: int, said: Said) -> str:
     lacks = f"the mesh {plan.mesh.whole()} has no axis `{missing[0]}`" if missing else ""
     if missing == named != []:
         return f"refused: {lacks}"
+    reasons = ", and ".join(uneven(plan, value, said).values())
+    if reasons and even(plan, value, said).says_nothing:
+        return f"refused: {reasons}"
     if not any(action.is_said and value in action.values for action in plan.actions):
         return "not applied: pt.Annotated() applies it"
     layout = plan.table.layout(value)
     # An argument comes in blocks, in whatever order the program has its rows.
     layout = layout.natural(plan.mesh) if value in plan.source.program.arguments else layout
     by = _departs(plan, value, said, layout)
-    return f"altered to {plan.layout_text(value, layout)}: {lacks or by}" if missing or by else "applied"
+    why = lacks or reasons or by
+    return f"altered to {plan.layout_text(value, layout)}: {why}" if why else "applied"
 
 
 def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
     """What gives a value another layout than the program does; nothing if it has that one."""
     for dim, on in enumerate(said.dims):
-        wanted, block = set[Factor](), plan.source.program.shape(value)[dim]
-        for axis in (part for each in on or () for part in plan.mesh.parts(each, ()) if plan.mesh[part] > 1):
-            block //= plan.mesh[axis]
-            wanted.add(Factor(place_of(axis), plan.mesh[axis], block))
+        wanted = _wanted(plan, value, dim, on or ())
         # A dim of an argument that no axis tiles is open.
         if (
             on is not None
@@ -112,3 +178,18 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
             tactics = [claim.tactic for claim in claims if claim is not None]
             return f"by {plan.cited(max(tactics))}" if tactics else "it cannot be tiled so"
     return ""
+
+
+def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]:
+    """The factors of a dim that lies on these axes in one block on each device, padded if it does not divide."""
+    axes = [part for each in on for part in plan.mesh.parts(each, ()) if plan.mesh[part] > 1]
+    block, found = -(-plan.source.program.shape(value)[dim] // prod(plan.mesh[axis] for axis in axes)), set[Factor]()
+    for axis in reversed(axes):
+        found.add(Factor(place_of(axis), plan.mesh[axis], block))
+        block *= plan.mesh[axis]
+    return found
+
+
+def _lies(plan: State, value: int, dim: int, axes: Sequence[str]) -> bool:
+    """Whether the dim is on these axes already, as padding makes it fit."""
+    return _wanted(plan, value, dim, axes) == set(plan.table.layout(value).at(dim, plan.mesh))

@@ -14,6 +14,7 @@ from ...rewrites.decide.points import is_point, make_points, reconcile, spread
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
+from .annotations import even
 from .claims import Some, factor_of, is_same, on_parts, wanted
 from .refusals import Seed, taken
 from .state import Action, State
@@ -25,6 +26,7 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
     If nothing more of what the program says follows, ops that nothing has placed take what constraints leave them.
     """
     redo, number = partial(place_said, said=said, text=text, is_last=is_last), len(plan.actions)
+    said = [(value, kept) for value, each in said if not (kept := even(plan, value, each)).says_nothing]
     wanted(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)], text)
     said = [(value, each) for value, each in said if plan.source.addresses.has(value)]
     plan, seeds = on_parts(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)])
@@ -42,6 +44,7 @@ def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
     """The claims that an annotation makes: of each dim on its axes, and whole along the axes that it does not name."""
     if said.problem:
         return
+    said = even(plan, value, said)
     name, axes = plan.source.addresses.names[value], plan.mesh.whole().axes
     named = {axis for dim in said.dims for axis in dim or ()}
     for dim, on in enumerate(said.dims):
@@ -51,6 +54,7 @@ def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
 
 def binds(plan: State, value: int, said: Said) -> bool:
     """Whether an annotation says anything of a value that a plan on this mesh can keep."""
+    said = even(plan, value, said)
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 

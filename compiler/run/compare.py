@@ -27,7 +27,10 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     traced = plan.source.traced
     if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
         raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
-    ours = tree.tree_leaves(Compiled(plan)(*args, **kwargs))
+    compiled = Compiled(plan)
+    # All results are fetched whole.
+    compiled.told = True
+    ours = tree.tree_leaves(compiled(*args, **kwargs))
     original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
     theirs = tree.tree_leaves(original(*args, **kwargs))

@@ -4,6 +4,7 @@ JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX
 """
 
 import inspect
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Self, cast
@@ -24,6 +25,7 @@ from ..jax_private import Device, backends, get_concrete_mesh, jax
 from ..plan.state import State
 from .partitioned import Partitioned
 from .program_mesh import is_inside
+from .resharded import PlacementWarning, gathered
 
 
 class Compiled:
@@ -42,6 +44,7 @@ class Compiled:
         self.program.lower()
         self.in_shardings, self.out_shardings = self.program.shardings
         self.jitted = self.jit(donate)
+        self.told = False
         self.__name__ = traced.name
         self.__signature__ = traced.function.signature
 
@@ -86,11 +89,15 @@ class Compiled:
         try:
             # A `shard_map` around runs the plan on its own devices, to which these arrays are not committed.
             consts = self.traced.consts if self.traced.consts and is_inside() else self.consts
-            return cast(Any, self.jitted(consts, *args, **kwargs))
+            results = cast(Any, self.jitted(consts, *args, **kwargs))
         except (ValueError, TypeError, AttributeError) as error:
             if (problem := misplaced(self.plan, args, kwargs, self.mesh)) is not None:
                 raise problem from error
             raise
+        if self.program.gathered and not self.told:
+            self.told = True
+            warnings.warn(str(gathered(self.traced.function, self.program.gathered)), PlacementWarning, stacklevel=2)
+        return results
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""

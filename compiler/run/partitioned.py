@@ -24,7 +24,18 @@ from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
 from ...rewrites.decide.op_layouts import boundary
-from ..jax_private import ad, apply_primitive, batching, jax, jnp, linearize_jaxpr, lower_fun, mlir, varying_axes
+from ..jax_private import (
+    ad,
+    apply_primitive,
+    batching,
+    groups_as_lists,
+    jax,
+    jnp,
+    linearize_jaxpr,
+    lower_fun,
+    mlir,
+    varying_axes,
+)
 from ..ops.prng_keys import physical
 from ..plan.kin import Kin, follow
 from ..plan.lowered import spmd
@@ -46,7 +57,7 @@ from .jaxprs import (
     with_batch,
 )
 from .on_mesh import over_devices, spec
-from .program_mesh import given, on_no_mesh, returned, typed, varying
+from .program_mesh import Gathered, given, on_no_mesh, returned, typed, varying
 
 M = TypeVar("M")
 Types: TypeAlias = tuple[ShapedArray, ...]
@@ -96,6 +107,8 @@ class Partitioned:
     mesh: DeviceMesh
     made: ClosedJaxpr | None = None
     likes: Sequence[Like | None] = ()
+    gathered: list[Gathered] = field(default_factory=list[Gathered])
+    """What calls gathered of the results, of those of its derivative's forward part, and of those over a batch."""
     known: dict[object, object] = field(default_factory=dict[object, object])
 
     def __repr__(self) -> str:
@@ -179,7 +192,9 @@ class Partitioned:
 
         def run(*arrays: Array) -> list[Array]:
             results = self.lower()(*map(given, arrays), *captured)
-            return [varying(returned(each, end), vary) for each, end in zip(results, ends, strict=True)]
+            made = [returned(each, end) for each, end in zip(results, ends, strict=True)]
+            self.gathered.extend(lost for _, lost in made if lost is not None)
+            return [varying(each, vary) for each, _ in made]
 
         arrays = tuple(varying(array, vary) for array in arrays)
         return partitioned_p.bind(*arrays, jaxpr=jax.make_jaxpr(run)(*arrays), program=self)
@@ -194,8 +209,9 @@ class Partitioned:
                 self.known[key] = make(*how)
         return cast(M, self.known[key])
 
-    def derived(self, jaxpr: ClosedJaxpr, likes: Sequence[Like | None]) -> Partitioned:
-        return Partitioned(self.root, self.mesh, jaxpr, likes)
+    def derived(self, jaxpr: ClosedJaxpr, likes: Sequence[Like | None], is_call: bool = False) -> Partitioned:
+        """A program that is made of this one. A tangent, or a cotangent, is no call: it lies as its primal, by its type."""
+        return Partitioned(self.root, self.mesh, jaxpr, likes, self.gathered if is_call else [])
 
     def linearized(self, varies: Flags) -> Linearized:
         """The program linearized in the arguments that vary. It returns each residual once, unless the tangent computes it."""
@@ -203,7 +219,7 @@ class Partitioned:
         allowed = (False,) * first + (True,) * count
         forward, _, moving, inputs, tangent = linearize_jaxpr(self.jaxpr, varies, allow_fwds=allowed, is_vjp=True)
         kept, places = distinct(forward.jaxpr, results)
-        program = self.derived(giving(forward, kept), [*self.ends, *[None] * (len(kept) - results)])
+        program = self.derived(giving(forward, kept), [*self.ends, *[None] * (len(kept) - results)], is_call=True)
         behind = iter(places)
         found = [next(behind, None) if at is None else at - first - count for at in inputs]
         residuals = tuple(count + at for at in found if at is not None)
@@ -228,7 +244,7 @@ class Partitioned:
 
         jaxpr = jax.make_jaxpr(both)(*map(physical, (*ins, *(ins[number] for number in moved))))
         more = [self.ends[number] for number in moved], [self.ends[len(ins) + number] for number in smooth]
-        return self.derived(jaxpr, [*self.ends[: len(ins)], *more[0], *self.ends[len(ins) :], *more[1]])
+        return self.derived(jaxpr, [*self.ends[: len(ins)], *more[0], *self.ends[len(ins) :], *more[1]], is_call=True)
 
     def transposed(self, linear: Flags, varies: Flags) -> Partitioned:
         """The program, linear in some arguments, transposed in them: a function of the others and the cotangents."""
@@ -253,7 +269,8 @@ class Partitioned:
         ins, outs = avals(self.jaxpr)
         more = [with_batch(physical(aval), dim, size) for aval, dim in zip(ins, dims, strict=True)]
         where = (*dims, *[0] * len(outs))
-        return self.derived(jax.make_jaxpr(run)(*more), [end.batched(dim) for end, dim in zip(self.ends, where, strict=True)])
+        likes = [end.batched(dim) for end, dim in zip(self.ends, where, strict=True)]
+        return self.derived(jax.make_jaxpr(run)(*more), likes, is_call=True)
 
 
 def with_unread(results: list[Array], unread: Sequence[Array], axes: Sequence[str]) -> list[Array]:
@@ -325,7 +342,9 @@ def _run(*arrays: Array, program: Partitioned, types: Types) -> list[Array]:
 
 
 def _lower(ctx: object, *arrays: object, jaxpr: ClosedJaxpr, program: Partitioned) -> object:
-    return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
+    # What JAX compiles around the plan may have other meshes.
+    with groups_as_lists():
+        return mlir.core_call_lowering(ctx, *arrays, name=repr(program), call_jaxpr=jaxpr)
 
 
 def _types(

@@ -8,9 +8,9 @@ each value says how the value lies on them, and JAX refuses values of another me
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain
+from itertools import takewhile
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jax import Array
 from jax.core import ShapedArray
@@ -57,27 +57,37 @@ def entered(array: Array, sharding: NamedSharding) -> Array:
     return jax.lax.with_sharding_constraint(moved, sharding)
 
 
-def returned(array: Array, sharding: NamedSharding) -> Array:
+class Gathered(NamedTuple):
+    """A result that the program's mesh cannot lay out as the plan does: its layout on the plan's mesh, and what is kept."""
+
+    layout: NamedSharding
+    kept: NamedSharding
+
+
+def returned(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | None]:
     """A result of the plan, which lies like this, on the program's mesh if that has `Explicit` axes.
 
-    The type says that it lies on these as on the plan's axes, where they can say it. A dim for which they cannot is whole.
+    The type says that it lies on these as on the plan's axes. A dim is gathered over the axes for which they cannot say it, and
+    over the minor ones beside these.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if AxisType.Explicit not in mesh.axis_types or is_inside():
-        return array
-    dims = _same_blocks(_dims(sharding.spec, array.ndim), sharding.mesh.abstract_mesh, mesh)
-    return jax.sharding.reshard(array, NamedSharding(mesh, PartitionSpec(*dims)))
-
-
-def is_gathered(sharding: NamedSharding, rank: int) -> bool:
-    """Whether the program's mesh has `Explicit` axes that cannot say how a result lies, so that a dim of it becomes whole."""
-    mesh = jax.sharding.get_abstract_mesh()
-    if AxisType.Explicit not in mesh.axis_types or is_inside():
-        return False
-    dims = _dims(sharding.spec, rank)
-    return any(
-        own and not theirs for own, theirs in zip(dims, _same_blocks(dims, sharding.mesh.abstract_mesh, mesh), strict=True)
+        return array, None
+    kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    blocks = _same_blocks(_dims(layout.spec, array.ndim), layout.mesh.abstract_mesh, mesh)
+    said = [tuple(takewhile(lambda axis: kinds[axis] is AxisType.Explicit, axes)) for axes, _ in blocks]
+    # XLA keeps what Auto axes tile, but no type can say it.
+    is_kept = all(
+        is_same and all(kinds[axis] is AxisType.Auto for axis in axes[len(own) :])
+        for own, (axes, is_same) in zip(said, blocks, strict=True)
     )
+    if AxisType.Auto in kinds.values():
+        # Or XLA might lay a dim out over a part of an Auto axis, and JAX ends in an error.
+        auto = AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=(AxisType.Auto,) * len(kinds))
+        with on_no_mesh():
+            array = jax.lax.with_sharding_constraint(array, NamedSharding(auto, PartitionSpec(*(axes for axes, _ in blocks))))
+    kept = NamedSharding(mesh, PartitionSpec(*said))
+    return jax.sharding.reshard(array, kept), None if is_kept else Gathered(layout, kept)
 
 
 def typed(array: Array, aval: ShapedArray) -> Array:
@@ -106,7 +116,7 @@ def check_size(mesh: AbstractMesh, location: Location | None) -> None:
     theirs = jax.sharding.get_abstract_mesh()
     if theirs.empty or theirs.size == mesh.size:
         return
-    own, set_ = _text(mesh.shape), _text(theirs.shape)
+    own, set_ = text(mesh.shape), text(theirs.shape)
     raise Error(
         f"the plan is for the mesh {own or 'of one device'}, but `jax.set_mesh` sets the mesh {set_}",
         location=location,
@@ -123,7 +133,7 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
     if all(left.get(axis) == size for axis, size in mesh.shape.items()):
         return theirs
     explicit = {axis: size for axis, size in theirs.shape.items() if kinds[axis] is AxisType.Explicit}
-    own, whole, rest, typed = map(_text, (mesh.shape, theirs.shape, left, explicit))
+    own, whole, rest, typed = map(text, (mesh.shape, theirs.shape, left, explicit))
     if rest:
         cure = f"plan for them: pt.Mesh({rest})"
     elif typed:
@@ -141,7 +151,8 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
     )
 
 
-def _text(axes: Mapping[str, int]) -> str:
+def text(axes: Mapping[str, int]) -> str:
+    """The axes of a mesh with their sizes: `data=4, model=2`."""
     return ", ".join(f"{axis}={size}" for axis, size in axes.items())
 
 
@@ -151,23 +162,29 @@ def _dims(spec: PartitionSpec, rank: int) -> list[Axes]:
     return [*each, *((),) * (rank - len(each))][:rank]
 
 
-def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh) -> Sequence[Axes]:
-    """The `Explicit` axes of their mesh that cut each dim into the same blocks: of the same names, if it has all of these.
+def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh) -> Sequence[tuple[Axes, bool]]:
+    """The axes of their mesh that cut each dim into the same blocks, and whether they do: of the same names, if it has these.
 
-    Otherwise those over the same devices: `data*model` of data=4, model=2 is `z` of z=8. No axes, if none are the same.
+    Otherwise those over the same devices: `data*model` of data=4, model=2 is `z` of z=8. If there are none, those that cut it
+    into fewer blocks, each of several: `data` is `u`, and not the same, if theirs is u=2, v=4.
     """
-    kinds = zip(theirs.shape.items(), theirs.axis_types, strict=True)
-    explicit = {axis: size for (axis, size), kind in kinds if kind is AxisType.Explicit}
-    if all(explicit.get(axis) == mesh.shape[axis] for axes in dims for axis in axes):
-        return dims
+    if all(theirs.shape.get(axis) == mesh.shape[axis] for axes in dims for axis in axes):
+        return [(axes, True) for axes in dims]
     strides = _strides(theirs)
+    at = {strides[axis] * size: axis for axis, size in theirs.shape.items() if size > 1}
 
-    def same(stride: int, size: int) -> Axes | None:
-        within = tuple(axis for axis in explicit if stride <= strides[axis] < stride * size)
-        return within if prod(explicit[axis] for axis in within) == size else None
+    def same(runs: Iterable[tuple[int, int]]) -> tuple[Axes, bool]:
+        found: Axes = ()
+        for stride, size in runs:
+            end = stride * size
+            while end > stride:
+                axis = at.get(end)
+                if axis is None or strides[axis] < stride:
+                    return found, False
+                found, end = (*found, axis), strides[axis]
+        return found, True
 
-    found = [[same(*run) for run in _joined(axes, mesh)] for axes in dims]
-    return [() if None in runs else tuple(chain.from_iterable(filter(None, runs))) for runs in found]
+    return [same(_joined(axes, mesh)) for axes in dims]
 
 
 def _joined(axes: Sequence[str], mesh: AbstractMesh) -> list[tuple[int, int]]:

@@ -1,4 +1,5 @@
-"""Arguments of a call that lie otherwise than the plan wants them: XLA moves them in each call.
+"""What XLA moves in each call beside the plan: arguments that lie otherwise than the plan wants them, and results of which the
+program's mesh cannot say how they lie.
 
     x: f32[8, 64] placed as P("model"), wanted as P("data")   -->   an Error that names both; `pt.jit` raises it, or warns
 
@@ -14,9 +15,14 @@ from ...dialects.english import counted
 from ...dialects.errors import Error
 from ..inputs.arguments import Function
 from ..jax_private import Tracer, get_concrete_mesh
+from .program_mesh import Gathered, text
 
 SHOWN = 3
 """The most arguments that an error names."""
+
+
+class PlacementWarning(UserWarning):
+    """A call moves arguments or gathers results beside the plan, or a function of `pt.jit` has no tactics."""
 
 
 def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wanted: Sequence[NamedSharding]) -> Error | None:
@@ -40,6 +46,24 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
             'or accept it: pt.jit(..., reshard="allow")',
         ],
     )
+
+
+def gathered(function: Function, found: Sequence[Gathered]) -> Error:
+    """The error that says what is gathered of the results of a call, and of what its derivative keeps."""
+    own, theirs = _mesh(found[0].layout), _mesh(found[0].kept)
+    # A call may be traced several times.
+    ways = dict.fromkeys(f"{_said(each.layout)} of {own} becomes {_said(each.kept)} of {theirs}" for each in found)
+    return Error(
+        f"a call of `{function.name}` gathers arrays that the plan returns: the `Explicit` axes that `jax.set_mesh` sets "
+        "cannot say how they lie",
+        location=function.location(),
+        notes=[*ways][:SHOWN],
+        helps=[f"set a mesh with the axes of the plan, {own}", f"or plan for the mesh that is set: pt.Mesh({theirs})"],
+    )
+
+
+def _mesh(sharding: NamedSharding) -> str:
+    return text(sharding.mesh.abstract_mesh.shape)
 
 
 def _is_placed(leaf: Array) -> bool:

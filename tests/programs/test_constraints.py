@@ -20,6 +20,7 @@ from generated_constraints import Constrained, ConstrainedCase, Spec, constraine
 from hypothesis import given as drawing
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from jax.stages import Compiled
 from lowered import executions, interpreted
 from tolerance import differs
 
@@ -46,6 +47,10 @@ D8, X4Y2 = {"d": 8}, {"x": 4, "y": 2}
 
 def wsc(x: Any, *spec: Any, mesh: dict[str, int] = D8) -> Any:
     return lax.with_sharding_constraint(x, at(mesh, *spec))
+
+
+def equal(ours: Any, theirs: Any) -> None:
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
 def planned(function: Function, mesh: dict[str, int], args: tuple[Any, ...], specs: tuple[P, ...]) -> tuple[Plan, list[Any]]:
@@ -128,15 +133,26 @@ BESIDE_JIT: dict[str, tuple[Function, dict[str, int], tuple[Any, ...], tuple[P, 
 }
 
 
+POSITIONS = 1_000
+"""XLA counts what computes positions too: a device looks up what it sends to each other one, where `jax.jit` gathers."""
+
+
+def flops(compiled: Compiled) -> float:
+    """What a device computes, as XLA counts it: it has no number for what it counts as transcendental alone."""
+    return cast(Any, compiled.cost_analysis()).get("flops", 0)
+
+
 @pytest.mark.parametrize("name", BESIDE_JIT)
 def test_a_plan_of_an_annotated_program_receives_at_most_what_jit_receives(name: str) -> None:
     function, mesh, args, specs, bytes, kinds = BESIDE_JIT[name]
     plan, placed = planned(function, mesh, args, specs)
-    jit = hlo.received(hlo.collectives(jax.jit(function).lower(*placed).compile().as_text() or ""))
+    jitted, compiled = (each.lower(*placed).compile() for each in (jax.jit(function), plan.compile()))
+    jit = hlo.received(hlo.collectives(jitted.as_text() or ""))
     assert {kind: count for kind, count in plan.counts().items() if count} == kinds
     assert plan.bytes_per_device() == bytes <= jit
     assert not plan.conflicts
     assert [each.state for each in plan.annotations] == ["applied"] * len(plan.annotations)
+    assert flops(compiled) <= 1.04 * flops(jitted) + POSITIONS
     # Every device computes its share.
     whole = pt.plan(function, pt.Mesh(**mesh), *args).flops_per_device().known
     assert plan.flops_per_device().known <= 1.02 * whole / plan.mesh.size
@@ -315,6 +331,57 @@ def test_a_tactic_that_is_earlier_wins_and_the_constraint_holds_at_its_value() -
     }
     assert [each.state for each in plan.annotations] == ["applied"]
     agrees(plan, function, x)
+
+
+@pytest.mark.parametrize("constrained", ["data, _", "data*model, _", "data, model", "model, data"])
+def test_a_dim_that_does_not_divide_is_refused_with_its_line_and_the_others_are_applied(constrained: str) -> None:
+    def function(x: Any) -> Any:
+        return pt.constrain(pt.constrain(x * 2, constrained) + 1, "_, model")
+
+    x, mesh = random(6, 8), pt.Mesh(data=4, model=2)
+    plan = pt.plan(function, mesh, x).apply(pt.Annotated())
+    said, applied = plan.annotations
+    is_kept = constrained == "model, data"
+    by_data = "dim 0 has 6 elements, which do not divide over `data` (4 devices); make it 8 long, or pad it: "
+    cure = "plan.tile('constrain#0', 0, 'data', padded=True)"
+    state = {
+        "data, _": f"refused: {by_data}{cure} before pt.Annotated()",
+        "data*model, _": "refused: dim 0 has 6 elements, which do not divide over `data*model` (8 devices); make it 8 long, "
+        "or pad it: plan.tile('constrain#0', 0, ('data', 'model'), padded=True) before pt.Annotated()",
+        "data, model": f"altered to f32[6, model*4]: {by_data}{cure} before pt.Annotated()",
+        "model, data": "applied",
+    }
+    assert said.state == state[constrained]
+    assert f"test_constraints.py:{function.__code__.co_firstlineno + 1}" in str(said.source)
+    assert applied.is_applied and plan.layout("result") == {"result": "f32[6, model*4]"}
+    assert ("an annotation of the program is not kept: `constrain#0` at" in str(plan)) is not is_kept
+    if is_kept:
+        plan.compile()
+        return
+    with pytest.warns(pt.PlacementWarning, match="an annotation of the program is not kept: `constrain#0`") as caught:
+        compiled = plan.compile()
+        again = pt.jit(function, mesh=mesh, tactics=[pt.Annotated()])(x)
+    assert len(caught) == 2
+    equal(compiled(x), x * 2 + 1)
+    equal(again, x * 2 + 1)
+    # What the reason says to write is applied.
+    cure = said.state.partition("pad it: plan.")[-1].removesuffix(" before pt.Annotated()")
+    padded = pt.replay(function, mesh, f"{cure}\nAnnotated()", x)
+    assert [each.is_applied for each in padded.annotations] == [True, True]
+    agrees(padded, function, x)
+
+
+def test_the_same_on_a_mesh_of_more_devices_than_that_of_the_constraint() -> None:
+    two = {"x": 2, "y": 2}
+
+    def function(x: Any) -> Any:
+        return wsc(wsc(x * 2, "x", "y", mesh=two) + 1, None, "y", mesh=two)
+
+    x = random(6, 8)
+    plan = pt.plan(function, pt.Mesh(**X4Y2), x).apply(pt.Annotated())
+    assert [each.state.split(":")[0] for each in plan.annotations] == ["altered to f32[6, y*4]", "applied"]
+    with pytest.warns(pt.PlacementWarning, match="dim 0 has 6 elements, which do not divide over `x`"):
+        equal(plan.compile()(x), x * 2 + 1)
 
 
 # --- generated --------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ...inputs.names import Patterns
-from ...plan.annotations import misnamed, of_program
+from ...plan.annotations import misfit, misnamed, of_program
 from ...plan.claims import Seed
 from ...plan.said import binds, place_said, seeds_of
 from ...trace.annotations import Said
@@ -29,7 +29,9 @@ class Annotated(Tactic):
     It sees the constraints of this tactic and of earlier ones: give those that meet at an op to one `Annotated`, not to two.
     An axis that the mesh does not have is left out; `plan.annotations` lists what became of each annotation.
 
-    Raises Error if the program has no annotations, and for a dim that does not divide.
+    A dim that does not divide is left open, and an annotation that lays out no other dim is refused.
+
+    Raises Error if none of the annotations is left.
 
         h = with_sharding_constraint(x @ w, P("data", "model"))   -->   h: f32[data*64, model*512], and what follows
     """
@@ -42,7 +44,7 @@ class Annotated(Tactic):
             is_last = self.stored or not any(True for _ in replace(self, stored=True).said(plan))
             return place_said(plan, list(self.said(plan)), repr(self), is_last)
         if not any(binds(plan, *each) for each in self.said(plan)):
-            raise misnamed(plan) or self.nothing(plan)
+            raise misnamed(plan) or misfit(plan, self.said(plan)) or self.nothing(plan)
         has, sides = plan.source.addresses.has, [replace(self, stored=stored) for stored in (False, True)]
         return plan.apply(*([side for side in sides if any(has(value) for value, _ in side.said(plan))] or sides))
 
