@@ -123,7 +123,7 @@ class BuildOp(ArrayOp):
     traits = irdl.traits_def(RecursiveMemoryEffect())
 
     def __init__(self, axes: Sequence[str], body: Region, result_types: Sequence[ArrayType]):
-        super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=[result_types])
+        super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=result_types)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ class SliceOp(ArrayOp):
     def __init__(self, source: SSAValue, layout: Layout, mesh: Mesh):
         (array,) = array_types([source])
         target = ArrayType.of(array.dtype, layout)
-        super().__init__(operands=[source], properties={"target": target}, result_types=[target.local(mesh)])
+        super().__init__([source], [target.local(mesh)], {"target": target})
 
     @property
     def layout(self) -> Layout:
@@ -226,7 +226,7 @@ class Redistribute(ArrayOp):
     traits = irdl.traits_def(NoMemoryEffect())
 
     def __init__(self, sources: Sequence[SSAValue], result_types: Sequence[ArrayType]):
-        super().__init__(operands=[sources], result_types=[result_types])
+        super().__init__(sources, result_types)
 
     @property
     def changes(self) -> list[tuple[ArrayType, ArrayType]]:
@@ -262,7 +262,7 @@ class Barrier(ArrayOp):
     outs = irdl.var_result_def(ArrayType)
 
     def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values], result_types=[[value.type for value in values]])
+        super().__init__(values, [value.type for value in values])
 
     def verify_(self) -> None:
         if self.operand_types != self.result_types:

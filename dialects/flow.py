@@ -131,7 +131,7 @@ class KernelOp(ArrayOp):
     traits = irdl.lazy_traits_def(lambda: (HasParent(GraphOp),))
 
     def __init__(self, callee: str, operands: Sequence[SSAValue], result_types: Sequence[ArrayType]):
-        super().__init__(operands=[operands], result_types=[result_types], properties={"callee": builtin.SymbolRefAttr(callee)})
+        super().__init__(operands, result_types, {"callee": builtin.SymbolRefAttr(callee)})
 
     @property
     def name_of_kernel(self) -> str:

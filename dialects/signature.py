@@ -6,11 +6,11 @@
 An op that has only operands or only results writes their types alone, without an arrow.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def, var_operand_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -18,6 +18,8 @@ from xdsl.traits import IsTerminator
 
 from .text import TextAttr, behind
 from .types import ArrayType
+
+NOTHING: Mapping[str, Attribute] = {}
 
 
 def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
@@ -42,6 +44,16 @@ class ArrayOp(IRDLOperation):
 
     FIRST: ClassVar[Sequence[Word]] = ()
     WORDS: ClassVar[Sequence[Word]] = ()
+
+    def __init__(
+        self,
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] = NOTHING,
+        regions: Sequence[Region] = (),
+    ) -> None:
+        """Like `create`, it checks nothing, which takes a third of the time of xDSL's own constructor."""
+        Operation.__init__(self, operands=operands, result_types=result_types, properties=properties, regions=regions)
 
     def print_head(self, printer: Printer) -> None:
         printer.print_string("".join(word.text(self.properties[word.name]) for word in self.FIRST))
@@ -100,7 +112,7 @@ class Terminator(ArrayOp):
     traits = traits_def(IsTerminator())
 
     def __init__(self, values: Sequence[SSAValue]):
-        super().__init__(operands=[values])
+        super().__init__(values)
 
 
 def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:

@@ -158,7 +158,7 @@ def _state(plan: State, value: int, said: Said) -> str:
         return "not applied: pt.Annotated() applies it"
     layout = plan.table.layout(value)
     # An argument comes in blocks, in whatever order the program has its rows.
-    layout = layout.natural(plan.mesh) if value in plan.source.program.arguments else layout
+    layout = layout.natural(plan.mesh) if plan.source.program.producer[value] < 0 else layout
     by = _departs(plan, value, said, layout)
     why = lacks or reasons or by
     return f"altered to {plan.layout_text(value, layout)}: {why}" if why else "applied"
@@ -171,7 +171,7 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
         # A dim of an argument that no axis tiles is open.
         if (
             on is not None
-            and (wanted or value not in plan.source.program.arguments)
+            and (wanted or plan.source.program.producer[value] >= 0)
             and (other := wanted ^ set(layout.at(dim, plan.mesh)))
         ):
             claims = (plan.table.claim(value, factor.name) for factor in other)

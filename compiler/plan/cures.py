@@ -162,7 +162,7 @@ def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """Keep the values whole: from here on; or before the tactic that tiles them; or in its place, if it tiles nothing else."""
     stop, nodes = alike[0], plan.source.program.nodes
     values = [nodes[each.node].end(each.operand) for each in alike]
-    said, claimed = _said(plan, values), set(plan.actions[stop.tactic].values)
+    said, claimed = _said(plan, values), plan.actions[stop.tactic].values
     step = partial(replicate, values=said, axis=stop.axis)
     if all(plan.table.axes[stop.axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")

@@ -20,8 +20,13 @@ def open_stops(plan: State) -> list[Blocked]:
 
 def is_open(plan: State, stop: Blocked) -> bool:
     """Whether the axis of a stop, or a part of it, stops at the same end of the same op of this plan."""
-    axes = plan.mesh.parts(stop.axis.partition(".")[0])
-    return any((each.node, each.operand) == (stop.node, stop.operand) and each.axis in axes for each in open_stops(plan))
+    ends, axes = plan.once(_ends), plan.mesh.parts(stop.axis.partition(".")[0])
+    return any((stop.node, stop.operand, axis) in ends for axis in axes)
+
+
+def _ends(plan: State) -> frozenset[tuple[int, int, str]]:
+    """The ends of ops at which an axis stops."""
+    return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 
 
 def _open(plan: State) -> list[Blocked]:

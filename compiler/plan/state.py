@@ -40,7 +40,7 @@ class Action:
 
     text: str
     kind: str
-    values: tuple[int, ...] = ()
+    values: frozenset[int] = frozenset()
     propagate: bool = True
     held: bool = False
     is_said: bool = False

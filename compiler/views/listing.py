@@ -23,7 +23,8 @@ SHORT = 120
 MOST_TEXTS = 5
 """The most items that a listing without columns shows, each of which may have several lines."""
 
-_NUMBER = re.compile(r"(?<=/)(?<!^result/)\d+(?=/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=/)")
+# It begins with what all alternatives have, a digit: that is twice as fast as an alternative that looks behind.
+_NUMBER = re.compile(r"\d(?:(?<=/\d)(?<!^result/\d)\d*(?=/)|(?<=#\d)\d*|(?<=[A-Za-z]_\d)\d*(?=/))")
 
 
 def starred(name: str) -> str:

@@ -12,8 +12,9 @@ the rules, not a second code path, lower a program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -23,6 +24,7 @@ from ...dialects.dtypes import itemsize
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path
+from ..rewire import rewire_users
 from ..rules.files import rules
 
 
@@ -49,7 +51,8 @@ class Nest:
     slices: dict[tuple[SSAValue, ArrayType], SSAValue] = field(default_factory=dict[tuple[SSAValue, ArrayType], SSAValue])
     sliced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     coordinates: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
-    leaves: list[Built] = field(default_factory=list[Built])
+    leaves: dict[SSAValue, Built] = field(default_factory=dict[SSAValue, Built])
+    """What is read outside, by the values that stand for it there until the nest has its results."""
 
 
 class Constructor(Protocol):
@@ -182,7 +185,17 @@ class Fusing:
         self.ended: list[tuple[Nest, BuildOp]] = []
         self.rules = rules("builders")
         both = ("both", ("build", "L", "x"), ("build", "M", "y"))
-        self.fuses = all(self.rules.rewrite_root(term, {}) for term in (both, ("slice", "L", ("build", "L", "x"))))
+        self.fuses = self.beta and self.rules.rewrite_root(both, {}) is not None
+
+    @cached_property
+    def beta(self) -> bool:
+        """Whether a slicer that meets its builder cancels. The law holds of all values, so the rules are asked once."""
+        return self.rules.rewrite_root(("slice", "L", ("build", "L", "x")), {}) is not None
+
+    @cached_property
+    def eta(self) -> bool:
+        """Whether a builder that meets its slicer cancels; asked where the first one does."""
+        return self.rules.rewrite_root(("build", "L", ("slice", "L", "x")), {}) is not None
 
     def open(self) -> None:
         """An op joins the open nest by `fusion`, if by `beta` it need not be built for the op."""
@@ -192,17 +205,11 @@ class Fusing:
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
         """Slices by the value's own layout, then by the finer one. By `beta`, values that this nest builds need no slice."""
         own = type_of(source)
-        base = None
-        if isinstance(source, Built) and source.nest is self.nest:
-            base = self.law(("slice", own, ("build", own, source.local)))
-        if base is None:
+        if isinstance(source, Built) and source.nest is self.nest and self.beta:
+            base = source.local
+        else:
             base = self.slice_outside(self.force(source), own)
         return base if own is target else self.cut(base, own, target)
-
-    def law(self, term: object) -> SSAValue | None:
-        """The result of a law on a builder that meets its slicer; None if there is no law."""
-        found = self.rules.rewrite_root(term, {})
-        return None if found is None else cast(SSAValue, found[0])
 
     def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
         if not placed(own):
@@ -248,9 +255,9 @@ class Fusing:
     def build(self, local: SSAValue, type: ArrayType) -> Global:
         """Builds a value. By `eta`, a slice built again in its own layout is the sliced value."""
         source = self.nest.sliced.get(local)
-        same = source is not None and source.type is type
-        found = self.law(("build", type, ("slice", type, source))) if same else None
-        return Built(self.nest, local, type) if found is None else found
+        if source is not None and source.type is type and self.eta:
+            return source
+        return Built(self.nest, local, type)
 
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
         op = RedistributeOp([self.outside(source) for source in sources], targets)
@@ -273,7 +280,7 @@ class Fusing:
             return value
         if value.ssa is None:
             value.ssa = Block(arg_types=[value.type]).args[0]
-            value.nest.leaves.append(value)
+            value.nest.leaves[value.ssa] = value
         return value.ssa
 
     def inside(self, block: Block) -> Fusing:
@@ -297,15 +304,17 @@ class Fusing:
         self.end_nest()
         self.block.add_op(last)
         # A nest may yield a value of an earlier nest, so all nests yield before the first one gets its results.
-        yields = [YieldOp([leaf.local for leaf in nest.leaves]) for nest, _ in self.ended]
+        yields = [YieldOp([leaf.local for leaf in nest.leaves.values()]) for nest, _ in self.ended]
+        read: dict[SSAValue, SSAValue] = {}
         for (nest, op), leaves in zip(self.ended, yields, strict=True):
             nest.block.add_op(leaves)
-            self.settle(nest, op, leaves)
+            read.update(zip(nest.leaves, self.settle(nest, op, leaves, read), strict=True))
+        rewire_users(read)
 
-    def settle(self, nest: Nest, op: BuildOp, leaves: YieldOp) -> None:
-        """Gives the builder its results, or replaces it by its ops if it uses no axis."""
+    def settle(self, nest: Nest, op: BuildOp, leaves: YieldOp, read: Mapping[SSAValue, SSAValue]) -> Sequence[SSAValue]:
+        """Gives the builder its results, or replaces it by its ops if it uses no axis; returns what is read outside it."""
         if not nest.axes:
-            results: Sequence[SSAValue] = list(leaves.operands)
+            results: Sequence[SSAValue] = [read.get(value, value) for value in leaves.operands]
             leaves.detach()
             leaves.erase()
             for each in list(nest.block.ops):
@@ -313,11 +322,9 @@ class Fusing:
                 self.block.insert_op_before(each, op)
         else:
             region = op.detach_region(op.body)
-            build = BuildOp(nested(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves])
+            build = BuildOp(nested(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves.values()])
             self.block.insert_op_before(build, op)
             results = build.results
-        for leaf, result in zip(nest.leaves, results, strict=True):
-            assert leaf.ssa is not None
-            leaf.ssa.replace_all_uses_with(result)
         op.detach()
         op.erase()
+        return results

@@ -25,6 +25,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
+from ..rewire import rewire_users
 from .to_spmd import Lowering
 
 GRANULARITIES = ("whole", "collective")
@@ -227,10 +228,11 @@ def hoist_constants(block: Block) -> None:
     for op in all_of_them:
         op.detach()
     kept: dict[tuple[Attribute, Attribute], ConstantOp] = {}
-    for op in block.walk():
-        for position, value in enumerate(op.operands):
-            if isinstance(value.owner, ConstantOp) and value.owner.parent is None:
-                op.operands[position] = kept.setdefault((value.owner.params, value.type), value.owner).results[0]
+    first: dict[SSAValue, SSAValue] = {}
+    for value in (value for op in block.walk() for value in op.operands):
+        if isinstance(value.owner, ConstantOp) and value.owner.parent is None:
+            first[value] = kept.setdefault((value.owner.params, value.type), value.owner).results[0]
+    rewire_users(first)
     if kept:
         block.insert_ops_before(list(kept.values()), cast(Operation, block.first_op))
 

@@ -35,6 +35,7 @@ from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, joint, path
+from ..rewire import rewire
 from .before_loops import free_before_loops
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
@@ -112,11 +113,7 @@ class Lowering:
 
     def move(self, op: Operation, target: Block) -> None:
         """A local op stays the same except for the names of its operands."""
-        locals = self.locals
-        for position, value in enumerate(op.operands):
-            found = locals.get(value)
-            if found is not None:
-                op.operands[position] = found
+        rewire(op, self.locals)
         product = product_of(op)
         op.detach()
         if product is None or self.is_read_later(product):
