@@ -267,6 +267,11 @@ class Space:
             yield from neighbours(self.on(at, dim), longest=longest)
 
 
+def are_many(source: Layout, target: Layout) -> bool:
+    """Whether more axes take part between two layouts than a search tries in every combination."""
+    return len({*source.axes(), *target.axes(), *(each.axis for each in source.pending)}) > FEW_AXES
+
+
 def rounded_up(extent: int, span: int) -> int:
     """The least multiple of a span that is no less than an extent."""
     return -(-extent // span) * span

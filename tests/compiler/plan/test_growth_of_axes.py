@@ -1,0 +1,49 @@
+"""What a plan answers over many axes, on many devices, and with many conflicts. Work is counted in calls of functions."""
+
+from collections.abc import Callable
+from math import log
+from pathlib import Path
+
+import growing
+import jax
+import pytest
+from test_growth import calls
+
+import partita as pt
+from partita.dialects.layouts import Layout
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.factor import Factor
+from partita.rewrites.redistribute.search import path
+
+
+def growth(work: Callable[[int], int], small: int) -> float:
+    """How many times the work for `4 small` is that of `n log n`."""
+    work(1)
+    few, many = work(small), work(4 * small)
+    return many / few / (4 * log(4 * small) / log(small))
+
+
+def test_the_program_of_a_concatenation_is_no_longer_on_more_devices() -> None:
+    """Its pieces begin elsewhere on each device, which finds its own in a table."""
+    lengths = [len(str(growing.devices(count)["concatenate"]()[1].spmd()).splitlines()) for count in (16, 64, 256)]
+    assert lengths == [lengths[0]] * 3
+
+
+def crossed(count: int) -> pt.Plan:
+    """A plan with so many open conflicts."""
+
+    def function(arrays: list[jax.Array]) -> list[jax.Array]:
+        return [each + each.T for each in arrays]
+
+    arrays = [jax.ShapeDtypeStruct((8, 8), "float32")] * count
+    return pt.plan(function, pt.Mesh(a=4), arrays).apply(pt.Tile({"arrays/*": 0}, "a"))
+
+
+@pytest.mark.parametrize("question", [lambda plan: str(plan.conflicts), str], ids=["plan.conflicts", "print"])
+def test_conflicts_are_listed_in_time_that_grows_with_their_number(question: Callable[[pt.Plan], str]) -> None:
+    def work(count: int) -> int:
+        plan = crossed(count)
+        assert len(plan.conflicts) == count
+        return calls(lambda: question(plan))
+
+    assert growth(work, 25) < 1.2
