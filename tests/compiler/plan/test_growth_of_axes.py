@@ -2,23 +2,19 @@
 
 from collections.abc import Callable
 from math import log
-from pathlib import Path
 
 import growing
 import jax
+import jax.numpy as jnp
 import pytest
-from test_growth import calls
+from growing import calls
 
 import partita as pt
-from partita.dialects.layouts import Layout
-from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.factor import Factor
-from partita.rewrites.redistribute.search import path
 
 
 def growth(work: Callable[[int], int], small: int) -> float:
     """How many times the work for `4 small` is that of `n log n`."""
-    work(1)
+    work(small)
     few, many = work(small), work(4 * small)
     return many / few / (4 * log(4 * small) / log(small))
 
@@ -47,3 +43,15 @@ def test_conflicts_are_listed_in_time_that_grows_with_their_number(question: Cal
         return calls(lambda: question(plan))
 
     assert growth(work, 25) < 1.2
+
+
+def test_ways_out_of_a_conflict_between_many_operands_grow_with_their_number() -> None:
+    def work(count: int) -> int:
+        def function(arrays: list[jax.Array]) -> jax.Array:
+            return jnp.concatenate([jnp.sin(each.T) if at % 2 else each for at, each in enumerate(arrays)], 1)
+
+        arrays = [jax.ShapeDtypeStruct((8, 8), "float32")] * count
+        (conflict,) = pt.plan(function, pt.Mesh(a=4), arrays).apply(pt.Tile({"arrays/*": 0}, "a")).conflicts
+        return calls(lambda: conflict.resolutions)
+
+    assert growth(work, 16) < 1.2
