@@ -11,7 +11,7 @@ one of its own size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -39,14 +39,20 @@ class Bundles:
 
     def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
         self._whole, self._mesh = source, mesh
-        here, there = (_spots(layout, mesh) for layout in (source, target))
-        named = in_order({*here, *there}, mesh)
-        local = source.local_shape(mesh)
-        self._dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
+        local, shape = source.local_shape(mesh), source.global_shape(mesh)
+
+        def looks(dim: int) -> object:
+            """What a dim is like, whatever its axes are called."""
+            return shape[dim], [[(each.stride, each.size) for each in layout.at(dim, mesh)] for layout in (source, target)]
+
+        dims = (dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local)
+        self._dims = sorted(dims, key=looks)
+        here, there = (_spots(layout, self._dims, mesh) for layout in (source, target))
+        named = in_order({*source.axes(), *target.axes(), *(each.axis for each in source.pending)}, mesh)
         self.itemsize = itemsize * prod(size for dim, size in enumerate(local) if dim not in self._dims)
         staying = {factor.name for dim, factor in source.factors(mesh) if dim not in self._dims}
         spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
-        self._axes: dict[str, Axes] = {f"bundle{at}": each for at, each in enumerate(_bundled(spots, mesh))}
+        self._axes: dict[str, Axes] = {f"bundle{at}": each for at, each in enumerate(_bundled(spots))}
         self.mesh = Mesh({name: prod(mesh[axis] for axis in each) for name, each in self._axes.items()})
         self.source, self.target = self._joined(source), self._joined(target)
         self.are_fewer = len(self._axes) < len(named) or len(self._dims) < source.rank
@@ -88,7 +94,7 @@ class Bundles:
         return Layout.of(shape, factors)
 
 
-def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]], mesh: Mesh) -> list[Axes]:
+def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]]) -> list[Axes]:
     """The axes that are in these places at both ends, those that stay side by side together, major to minor."""
     bundles: list[list[str]] = []
     for axis in sorted(spots, key=lambda axis: [(str(spot.at), -spot.stride) for spot in spots[axis]]):
@@ -97,9 +103,11 @@ def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]], mesh: Mesh) -> list[Axes]
             bundles[-1].append(axis)
         else:
             bundles.append([axis])
-    return sorted(map(tuple, bundles), key=lambda axes: min(map([*mesh].index, axes)))
+    return [*map(tuple, bundles)]
 
 
-def _spots(layout: Layout, mesh: Mesh) -> dict[str, _Spot]:
-    placed = {factor.name: _Spot(dim, factor.stride, factor.span) for dim, factor in layout.factors(mesh)}
+def _spots(layout: Layout, dims: Sequence[int], mesh: Mesh) -> dict[str, _Spot]:
+    placed = {
+        factor.name: _Spot(at, factor.stride, factor.span) for at, dim in enumerate(dims) for factor in layout.at(dim, mesh)
+    }
     return placed | {each.axis: _Spot(each.monoid) for each in layout.pending}

@@ -268,8 +268,9 @@ class Space:
 
 
 def are_many(source: Layout, target: Layout) -> bool:
-    """Whether more axes take part between two layouts than a search tries in every combination."""
-    return len({*source.axes(), *target.axes(), *(each.axis for each in source.pending)}) > FEW_AXES
+    """Whether more axes take part between two layouts, or on more dims, than a search tries in every combination."""
+    count = len({*source.axes(), *target.axes(), *(each.axis for each in source.pending)})
+    return count > FEW_AXES or count * source.rank > FEW_AXES**2
 
 
 def rounded_up(extent: int, span: int) -> int:

@@ -7,7 +7,7 @@ to add. The collective laws (`collectives.rules`) say which single steps do the 
 
 Layouts are the nodes of a graph, and steps its edges; the search is A*. Its local size is never above the larger of source and
 destination where the search finds such a path. After many steps, as between large arrays on four axes, it ends with the best
-path so far. Over more than four axes it does not try every step.
+path so far. Over many axes it searches only what changes, and does not try every step.
 
 Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
 in any case. If all blocks hold elements, pieces are no more than that, so a path without a fold is the best of all. With

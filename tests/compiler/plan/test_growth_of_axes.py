@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import log
+from pathlib import Path
 
 import growing
 import jax
@@ -10,6 +11,10 @@ import pytest
 from growing import calls
 
 import partita as pt
+from partita.dialects.layouts import Layout
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.factor import Factor
+from partita.rewrites.redistribute.bundles import Bundles
 
 
 def growth(work: Callable[[int], int], small: int) -> float:
@@ -55,3 +60,30 @@ def test_ways_out_of_a_conflict_between_many_operands_grow_with_their_number() -
         return calls(lambda: conflict.resolutions)
 
     assert growth(work, 16) < 1.2
+
+
+def test_the_ways_out_over_many_dims_and_axes_are_tried_in_time_that_grows_with_their_number(tmp_path: Path) -> None:
+    """A page tries the first conflicts of each of its steps, and a way out of each gathers all dims but one."""
+
+    def work(count: int) -> int:
+        plan = growing.axes(count)["product of many dims"]()[1]
+        return calls(lambda: plan.html(tmp_path / "page.html"))
+
+    work(3)
+    few, many = work(3), work(12)
+    assert many / few < 1.2 * (12 / 3) ** 3, "steps, conflicts of each, and the dims of a layout"
+
+
+def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> None:
+    mesh = Mesh(dict.fromkeys("abcdefgh", 2))
+
+    def bundled(before: str, after: str) -> tuple[object, ...]:
+        """Of `a b` and `_ a`, each axis on the dim of its place."""
+        layouts = [
+            Layout.of((4,) * 6, [(dim, Factor.of(axis, 2, mesh)) for dim, axis in enumerate(text.split()) if axis != "_"])
+            for text in (before, after)
+        ]
+        bundles = Bundles(*layouts, 4, mesh)
+        return bundles.source, bundles.target, bundles.itemsize
+
+    assert bundled("a b c d e _", "a b c d _ e") == bundled("h f a b _ g", "h f a b g _")
