@@ -28,6 +28,9 @@ from .work import flops_per_device
 FARTHEST = 16
 """How many values before a conflict, and how many ops after it, are looked at for smaller values that could be gathered."""
 
+MOST_VALUES = 8
+"""The most values of an op, the smallest ones, that are tried alone and in pairs."""
+
 MOST_WAYS = 5
 """The most ways out that a conflict shows."""
 
@@ -218,7 +221,8 @@ def _replicable(plan: State, each: placement.Conflict) -> list[int]:
         found += [value, *_smallest(plan, value, _before(plan, value, each.axis))]
     for value in (node.end(position) for _, position in each.claims if position < 0):
         found += _smallest(plan, value, _behind(plan, value, each.axis))
-    return list(dict.fromkeys(found))
+    smallest = sorted(dict.fromkeys(found), key=lambda value: prod(plan.source.program.shape(value)))[:MOST_VALUES]
+    return [value for value in dict.fromkeys(found) if value in smallest]
 
 
 def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:

@@ -1,15 +1,17 @@
-"""Bundles: axes that both ends of a redistribution keep side by side, which move as one axis.
+"""Bundles: what changes in a redistribution over many axes, as a redistribution of its own.
 
-    [a*b*64, 8] to [256, a*b*2], on a=2, b=2   -->   [ab*64, 8] to [256, ab*2], on ab=4
+Axes that both ends keep side by side move as one axis. Dims that are the same in both ends take no part, nor do their axes:
 
-A search over many axes is one over few bundles. With few axes it takes them apart all the same, because an axis can change
-places with another one of its own size.
+    [a*b*64, 8, c*4] to [256, a*b*2, c*4], on a=2, b=2, c=8   -->   [ab*64, 8] to [256, ab*2] of rows of 4, on ab=4
+
+A search over many axes is one over few bundles, and redistributions that differ only in names, or in what does not change,
+are searched once. With few axes the search takes bundles apart all the same, because an axis can change places with another
+one of its own size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -17,7 +19,7 @@ from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, place_of
 from .collective_terms import Axes
-from .steps import Step, in_order
+from .steps import Path, Step, in_order
 
 
 class _Spot(NamedTuple):
@@ -33,55 +35,67 @@ class _Spot(NamedTuple):
 
 
 class Bundles:
-    """The bundles of two layouts: `mesh` has an axis for each."""
+    """A redistribution between two layouts, as one of `source` to `target` on `mesh`, which has an axis for each bundle."""
 
-    def __init__(self, source: Layout, target: Layout, mesh: Mesh) -> None:
-        self._mesh = mesh
-        self.axes: dict[str, Axes] = {f"bundle{at}": axes for at, axes in enumerate(_bundled(source, target, mesh))}
-        self.mesh = Mesh({name: prod(mesh[axis] for axis in axes) for name, axes in self.axes.items()})
+    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
+        self._whole, self._mesh = source, mesh
+        local, shape = source.local_shape(mesh), source.global_shape(mesh)
 
-    @property
-    def joins(self) -> bool:
-        """Whether any axes move as one."""
-        return any(len(axes) > 1 for axes in self.axes.values())
+        def looks(dim: int) -> object:
+            """What a dim is like, whatever its axes are called."""
+            return shape[dim], [[(each.stride, each.size) for each in layout.at(dim, mesh)] for layout in (source, target)]
 
-    def joined(self, layout: Layout) -> Layout:
-        """One of the two layouts, placed on bundles."""
+        dims = (dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local)
+        self._dims = sorted(dims, key=looks)
+        here, there = (_spots(layout, self._dims, mesh) for layout in (source, target))
+        named = in_order({*source.axes(), *target.axes(), *(each.axis for each in source.pending)}, mesh)
+        self.itemsize = itemsize * prod(size for dim, size in enumerate(local) if dim not in self._dims)
+        staying = {factor.name for dim, factor in source.factors(mesh) if dim not in self._dims}
+        spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
+        self._axes: dict[str, Axes] = {f"bundle{at}": each for at, each in enumerate(_bundled(spots))}
+        self.mesh = Mesh({name: prod(mesh[axis] for axis in each) for name, each in self._axes.items()})
+        self.source, self.target = self._joined(source), self._joined(target)
+        self.are_fewer = len(self._axes) < len(named) or len(self._dims) < source.rank
+        """Whether any axes move as one, or any dims take no part."""
+
+    def _joined(self, layout: Layout) -> Layout:
+        """One of the two layouts, its changed dims placed on bundles."""
         on = {(dim, factor.name): factor for dim, factor in layout.factors(self._mesh)}
         monoids = {each.axis: each.monoid for each in layout.pending}
         placed = [
-            (dim, Factor.of(name, on[dim, axes[-1]].stride, self.mesh))
-            for dim in range(layout.rank)
-            for name, axes in self.axes.items()
+            (at, Factor.of(name, on[dim, axes[-1]].stride, self.mesh))
+            for at, dim in enumerate(self._dims)
+            for name, axes in self._axes.items()
             if (dim, axes[-1]) in on
         ]
-        pending = [Pending(monoids[axes[0]], name) for name, axes in self.axes.items() if axes[0] in monoids]
-        return Layout.of(layout.global_shape(self._mesh), placed, pending)
+        pending = [Pending(monoids[axes[0]], name) for name, axes in self._axes.items() if axes[0] in monoids]
+        shape = layout.global_shape(self._mesh)
+        return Layout.of([shape[dim] for dim in self._dims], placed, pending)
 
-    def apart(self, steps: Iterable[Step]) -> tuple[Step, ...]:
-        """Steps over bundles as steps over the axes in them."""
-        return tuple(
-            replace(step, axes=self._names(step.axes), before=self._layout(step.before), after=self._layout(step.after))
-            for step in steps
-        )
+    def apart(self, way: Path) -> Path:
+        """The steps over bundles as steps over the axes in them."""
+        steps = tuple(map(self._apart, way.steps))
+        return Path(steps, sum(step.bytes for step in steps))
 
-    def _names(self, bundles: Sequence[str]) -> Axes:
-        return tuple(axis for bundle in bundles for axis in self.axes[bundle])
+    def _apart(self, step: Step) -> Step:
+        axes = tuple(axis for bundle in step.axes for axis in self._axes[bundle])
+        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._dims, self._mesh)
 
     def _layout(self, layout: Layout) -> Layout:
-        factors: list[tuple[int, Factor]] = []
-        for dim, factor in layout.factors(self.mesh):
+        shape = [*self._whole.global_shape(self._mesh)]
+        factors = [each for each in self._whole.factors(self._mesh) if each[0] not in self._dims]
+        for dim, extent in zip(self._dims, layout.global_shape(self.mesh), strict=True):
+            shape[dim] = extent
+        for at, factor in layout.factors(self.mesh):
             stride = factor.stride
-            for axis in reversed(self.axes[factor.name]):
-                factors.append((dim, Factor(place_of(axis), self._mesh[axis], stride)))
+            for axis in reversed(self._axes[factor.name]):
+                factors.append((self._dims[at], Factor(place_of(axis), self._mesh[axis], stride)))
                 stride *= self._mesh[axis]
-        return Layout.of(layout.global_shape(self.mesh), factors)
+        return Layout.of(shape, factors)
 
 
-def _bundled(source: Layout, target: Layout, mesh: Mesh) -> list[Axes]:
-    """The axes that either layout names, those that stay side by side together, major to minor."""
-    here, there = (_spots(layout, mesh) for layout in (source, target))
-    spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in in_order({*here, *there}, mesh)}
+def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]]) -> list[Axes]:
+    """The axes that are in these places at both ends, those that stay side by side together, major to minor."""
     bundles: list[list[str]] = []
     for axis in sorted(spots, key=lambda axis: [(str(spot.at), -spot.stride) for spot in spots[axis]]):
         last = spots[bundles[-1][-1]] if bundles else None
@@ -89,9 +103,11 @@ def _bundled(source: Layout, target: Layout, mesh: Mesh) -> list[Axes]:
             bundles[-1].append(axis)
         else:
             bundles.append([axis])
-    return sorted(map(tuple, bundles), key=lambda axes: min(map([*mesh].index, axes)))
+    return [*map(tuple, bundles)]
 
 
-def _spots(layout: Layout, mesh: Mesh) -> dict[str, _Spot]:
-    placed = {factor.name: _Spot(dim, factor.stride, factor.span) for dim, factor in layout.factors(mesh)}
+def _spots(layout: Layout, dims: Sequence[int], mesh: Mesh) -> dict[str, _Spot]:
+    placed = {
+        factor.name: _Spot(at, factor.stride, factor.span) for at, dim in enumerate(dims) for factor in layout.at(dim, mesh)
+    }
     return placed | {each.axis: _Spot(each.monoid) for each in layout.pending}

@@ -267,6 +267,12 @@ class Space:
             yield from neighbours(self.on(at, dim), longest=longest)
 
 
+def are_many(source: Layout, target: Layout) -> bool:
+    """Whether more axes take part between two layouts, or on more dims, than a search tries in every combination."""
+    count = len({*source.axes(), *target.axes(), *(each.axis for each in source.pending)})
+    return count > FEW_AXES or count * source.rank > FEW_AXES**2
+
+
 def rounded_up(extent: int, span: int) -> int:
     """The least multiple of a span that is no less than an extent."""
     return -(-extent // span) * span

@@ -7,7 +7,7 @@ to add. The collective laws (`collectives.rules`) say which single steps do the 
 
 Layouts are the nodes of a graph, and steps its edges; the search is A*. Its local size is never above the larger of source and
 destination where the search finds such a path. After many steps, as between large arrays on four axes, it ends with the best
-path so far. Over more than four axes it does not try every step.
+path so far. Over many axes it searches only what changes, and does not try every step.
 
 Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
 in any case. If all blocks hold elements, pieces are no more than that, so a path without a fold is the best of all. With
@@ -33,11 +33,12 @@ from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
 from .collective_terms import Op
+from .ends import changed, gathered, sliced, with_all
 from .kinds.alone import Cut, Pad
 from .kinds.folds import AllReduce
 from .kinds.halo import Halo
 from .kinds.pieces import Pieces
-from .moves import Space, State
+from .moves import Space, State, are_many
 from .shortcuts import moves, shortened
 from .steps import Bytes, Path, Step, share
 
@@ -66,10 +67,28 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         return _then(before, rest)
     if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
         return way
+    if (way := _among_many(start.with_pending(pending), target, itemsize, mesh)) is not None:
+        return way
     way = _through_runs(start.with_pending(pending), target, itemsize, mesh)
     way = shortened(way or _searched(start.with_pending(pending), target, itemsize, mesh), itemsize, mesh)
     apart = _apart(start.with_pending(pending), target, itemsize, mesh) if any(moves(step) for step in way.steps) else ()
     return min((way, *apart), key=lambda way: way.bytes)
+
+
+def _among_many(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+    """The way of what changes, if there are many axes, and not all that the layouts say changes."""
+    if not are_many(source, target):
+        return None
+    if source.padded_shape(mesh) == source.global_shape(mesh) and target.padded_shape(mesh) == target.global_shape(mesh):
+        first, last = with_all(source, target, mesh), with_all(target, source, mesh)
+        if first is not source or last is not target:
+            before = sliced(source.with_pending(()), first.with_pending(()), mesh)
+            after = gathered(last, target, itemsize, mesh)
+            return _then(_then(before, path(first, last, itemsize, mesh)), after)
+    bundles = Bundles(source, target, itemsize, mesh)
+    if not bundles.are_fewer:
+        return None
+    return bundles.apart(path(bundles.source, bundles.target, bundles.itemsize, bundles.mesh))
 
 
 def joint(ways: Sequence[Path], mesh: Mesh) -> tuple[Path, ...] | None:
@@ -105,14 +124,14 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
     for dim, factor in here.items():
         if dim not in kept or kept == list(here) == list(there):
             blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
-            between = _changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
+            between = changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
             first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             way = _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
             return min((way, *_gathered(source, target, dim, factor, itemsize, mesh)), key=lambda way: way.bytes)
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
         for each in (_alone(source, dim, factor, mesh, in_turn=True), _even(target, dim, factor, mesh), []):
-            between = _changed(target, dim, each, mesh)
+            between = changed(target, dim, each, mesh)
             last = Halo.between(between, target, dim, itemsize, mesh)
             ways.append(_then(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
     return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
@@ -127,7 +146,7 @@ def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize
     """
     if not factor.is_tiling or factor.stride < 1 or set(factor.axes) & {each.name for each in target.at(dim, mesh)}:
         return
-    whole = _changed(source.with_pending(()), dim, [], mesh)
+    whole = changed(source.with_pending(()), dim, [], mesh)
     shape = tuple(factor.span if at == dim else extent for at, extent in enumerate(whole.global_shape(mesh)))
     rest = whole.factors(mesh)
     blocks = [(dim, each) for each in factor.at(factor.stride).parts(mesh)]
@@ -138,12 +157,6 @@ def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize
 
 def _then(first: Path, then: Path) -> Path:
     return Path(first.steps + then.steps, first.bytes + then.bytes)
-
-
-def _changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Layout:
-    """The layout with these factors on a dim, and no others."""
-    rest = [each for each in layout.factors(mesh) if each[0] != dim]
-    return Layout.of(layout.global_shape(mesh), [*rest, *((dim, factor) for factor in factors)])
 
 
 def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh, in_turn: bool = False) -> list[Factor]:
@@ -173,7 +186,7 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
         here, there = source.at(dim, mesh), target.at(dim, mesh)
         one = joined(source.global_shape(mesh)[dim], here)
         if one is not None and there and _alone(source, dim, one, mesh) and _alone(target, dim, one, mesh):
-            between = _changed(source.with_pending(()), dim, there, mesh)
+            between = changed(source.with_pending(()), dim, there, mesh)
             step = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
             rest = path(between.with_pending(source.pending), target, itemsize, mesh)
             return _then(Path((step,), step.bytes), rest)
@@ -181,16 +194,11 @@ def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> 
 
 
 def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
-    """The way through layouts between two, among many axes that of bundles."""
-    space, bundles = Space(source, target, itemsize, mesh), None
-    if space.is_wide and (together := Bundles(source, target, mesh)).joins:
-        bundles = together
-        space = Space(bundles.joined(source), bundles.joined(target), itemsize, bundles.mesh)
-    search = _Search(space, lambda: _spare(source, target, itemsize, mesh))
-    if (found := search.steps()) is None:
+    """The way through layouts between two."""
+    search = _Search(Space(source, target, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
+    if (steps := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
-    steps = found if bundles is None else bundles.apart(found)
     return Path(steps, sum(step.bytes for step in steps))
 
 

@@ -9,7 +9,7 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from typing import ClassVar
@@ -71,6 +71,10 @@ class Step:
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         """The ops that do the step on the local array; the last one has the result."""
         raise NotImplementedError
+
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+        """The step of an array that has dims and axes of other names, and more dims."""
+        return replace(self, axes=axes, before=before, after=after)
 
     def sharing(self, mesh: Mesh) -> Hashable:
         """Steps of several arrays with one key may share collectives; None: this kind shares none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from cProfile import Profile
 from functools import partial
 from math import isqrt
 from pathlib import Path
@@ -146,6 +147,15 @@ def leaves(count: int) -> dict[str, Callable[[], Made]]:
     args = tuple({f"w{at}": f32(8, 8) for at in range(count // 4)} for _ in range(4))
     tactics = [pt.Tile({"params/*": 0}, "data"), pt.ZeRO(3, "model", params="params")]
     return {"Adam": partial(planned, update, pt.Mesh(data=4, model=2), args, *tactics)}
+
+
+def calls(question: Callable[[], object]) -> int:
+    """How many calls of functions an answer takes."""
+    profile = Profile()
+    profile.enable()
+    question()
+    profile.disable()
+    return sum(each.callcount for each in profile.getstats())
 
 
 def questions(made: Made, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:

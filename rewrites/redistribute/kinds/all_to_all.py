@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
+from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
+from ..steps import Step
 from .tiled import Tiled
 
 
@@ -28,6 +30,9 @@ class AllToAll(Tiled):
     def of(cls, *args: object) -> AllToAll:
         axes, dim, stride, to_dim, to_stride = cast(tuple[tuple[str, ...], int, int, int, int], args)
         return cls(axes=axes, dim=dim, stride=stride, to_dim=to_dim, to_stride=to_stride)
+
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+        return replace(self, axes=axes, before=before, after=after, dim=dims[self.dim], to_dim=dims[self.to_dim])
 
     def block(self, mesh: Mesh) -> int:
         """How many elements stay together where the parts are joined, in the result."""

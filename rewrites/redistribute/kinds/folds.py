@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
+from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
-from ..steps import Bytes, Step, share
+from ..steps import Bytes, Step, in_order, share
 from .tiled import Tiled
 
 
@@ -32,6 +33,9 @@ class AllReduce(Step):
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
+
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+        return replace(self, axes=in_order(axes, mesh), before=before, after=after)
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         return [spmd.AllReduceOp.make(x, self.axes, mesh, monoid=self.monoid)]

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from itertools import groupby, pairwise
+from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -28,7 +28,7 @@ from ....dialects.mesh import Mesh
 from ....dialects.params import Literal
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Emitter, type_at
-from ..steps import Bytes, Step
+from ..steps import Bytes, Step, devices
 
 
 class Hop(NamedTuple):
@@ -36,7 +36,7 @@ class Hop(NamedTuple):
 
     Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's
     window, and the sender's rows are `by` less. Elsewhere pieces are alike if the sender is `by` places after the receiver;
-    they begin in different places, and `rows` is the length of the longest.
+    they begin in different places, so each device finds its own in a table, and `rows` is the length of the longest.
     """
 
     moves: bool
@@ -93,6 +93,12 @@ class Halo(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(rows * self.row for rows in self.sent)
 
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+        dim = dims[self.dim]
+        want, have = (joined(self.extent, layout.at(dim, mesh)) for layout in (after, before))
+        assert want is not None, "it has the places of the other one"
+        return replace(self, axes=axes, before=before, after=after, dim=dim, want=want, have=have)
+
     def sharing(self, mesh: Mesh) -> Hashable:
         """The axis, and the shape of a row."""
         shape = self.before.local_shape(mesh)
@@ -111,11 +117,15 @@ class Halo(Step):
         ops: list[Operation] = []
         here = _Here(steps[0].axes, mesh, ops)
         arrays = [_Rows(step, x, here) for step, x in zip(steps, values, strict=True) if isinstance(step, Halo)]
-        arrived: list[dict[Hop, SSAValue]] = [{} for _ in arrays]
+        arrived: list[list[tuple[Hop, SSAValue]]] = [[] for _ in arrays]
         for permute in rounds(tuple(each.step.hops for each in arrays)):
-            parts = [arrays[at].piece(hop) for at, hop in permute]
-            for (at, hop), piece in zip(permute, here.sent(parts, [hop for _, hop in permute], arrays[0]), strict=True):
-                arrived[at][hop] = piece
+            alike: dict[tuple[int, Hop | None], list[Hop]] = {}
+            for at, hop in permute:
+                alike.setdefault((at, hop if arrays[at].is_alike else None), []).append(hop)
+            numbers, hops = [at for at, _ in alike], [_merged(each) for each in alike.values()]
+            parts = [arrays[at].piece(hop) for at, hop in zip(numbers, hops, strict=True)]
+            for at, hop, piece in zip(numbers, hops, here.sent(parts, hops, arrays[0]), strict=True):
+                arrived[at].append((hop, piece))
         return ops, [each.made_of(pieces) for each, pieces in zip(arrays, arrived, strict=True)]
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
@@ -184,6 +194,13 @@ def _hop(moves: bool, by: int, parts: list[tuple[int, int, int, int]], alike: bo
     return Hop(moves, by, begin, end, rows, tuple(zip(senders, receivers, strict=True)))
 
 
+def _merged(hops: Sequence[Hop]) -> Hop:
+    """The pieces of one permute that each device finds in a table, as one."""
+    first, *others = hops
+    pairs = sorted(pair for hop in hops for pair in hop.pairs)
+    return first._replace(rows=max(hop.rows for hop in hops), pairs=tuple(pairs)) if others else first
+
+
 @lru_cache(maxsize=1 << 12)
 def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
     """The permutes that move the pieces of several arrays, each piece with the number of its array.
@@ -216,6 +233,7 @@ class _Here:
 
     def __init__(self, axes: tuple[str, ...], mesh: Mesh, into: list[Operation]) -> None:
         self.axes, self.mesh, self.into, self.emit = axes, mesh, into, Emitter(into)
+        self.size = devices(axes, mesh)
         self.coordinate: SSAValue | None = None
         self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
 
@@ -230,21 +248,24 @@ class _Here:
         scaled = self.coordinate
         if stride != 1:
             scaled = self.emit.make("mul", (scaled, self.emit.number(stride, IDS)), IDS, ())
-        return self.sum(scaled, first)
+        return self.emit.make("add", (scaled, self.emit.number(first, IDS)), IDS, ()) if first else scaled
 
-    def sum(self, one: SSAValue, other: int) -> SSAValue:
-        return self.emit.make("add", (one, self.emit.number(other, IDS)), IDS, ()) if other else one
-
-    def within(self, number: SSAValue, most: int) -> SSAValue:
-        return self.emit.make("clamp", (self.emit.number(0, IDS), number, self.emit.number(most, IDS)), IDS, ())
+    def listed(self, numbers: Mapping[int, int]) -> SSAValue:
+        """The number that a table has for this device; zero if it has none."""
+        every = [numbers.get(device, 0) for device in range(self.size)]
+        if len(steps := {after - before for before, after in pairwise(every)}) == 1:
+            return self.place(steps.pop(), every[0])
+        rows = spmd.RowsAttr(tuple((number,) for number in every))
+        op = spmd.PickOp.make(self.emit.iota((max(every) + 1,), 0), self.axes, self.mesh, dim=0, rows=rows)
+        self.into.append(op)
+        return self.emit.reshape(op.results[0], ())
 
     def is_among(self, devices: Sequence[int]) -> SSAValue:
         """Whether this device is one of these."""
-        numbers = sorted(devices)
-        runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
-        spans = [[number for _, number in run] for _, run in runs]
-        found = [self.emit.between(self.place(1, -span[0]), len(span)) for span in spans]
-        return reduce(lambda one, other: self.emit.both(one, other, "or"), found)
+        first, last = min(devices), max(devices)
+        if last - first < len(devices):
+            return self.emit.between(self.place(1, -first), len(devices))
+        return self.emit.equals(self.listed(dict.fromkeys(devices, 1)), 1)
 
     def sent(self, parts: Sequence[SSAValue], hops: Sequence[Hop], rows: _Rows) -> list[SSAValue]:
         """What arrives of each piece if one permute moves all of them: zeros on the devices that get none."""
@@ -276,12 +297,19 @@ class _Rows:
     def piece(self, hop: Hop) -> SSAValue:
         """What this device sends, or keeps, of a hop."""
         assert self.have is not None, "only what devices do not have moves"
-        if are_alike(self.have, self.want):
+        if self.is_alike:
             return self.cut(self.x, hop.begin - hop.by, hop.rows)
-        # It begins where the receiver's window begins, or else it is the first or the last rows of the sender.
-        first = self.ahead(self.have) - hop.by * self.want.stride
-        at = self.here.place(self.want.stride - self.have.stride, first)
-        return self.cut_at(self.x, self.here.within(at, self.have.width - hop.rows), hop.rows)
+        first = {sender: self.first(self.have, hop, sender, receiver) for sender, receiver in hop.pairs}
+        return self.cut_at(self.x, self.here.listed(first), hop.rows)
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether pieces that are alike are the same rows on all devices."""
+        return self.have is not None and are_alike(self.have, self.want)
+
+    def first(self, have: Factor, hop: Hop, sender: int, receiver: int) -> int:
+        """Where a piece begins: where the receiver's window does, or else it is the first or the last rows of the sender."""
+        return min(max(0, self.want.start(receiver) - have.start(sender)), have.width - hop.rows)
 
     @property
     def is_forward(self) -> bool:
@@ -289,17 +317,13 @@ class _Rows:
         have = self.have
         return have is None or (have.stride * self.want.stride > 0 and not have.is_in_turn(self.step.extent))
 
-    def ahead(self, have: Factor) -> int:
-        """How far the first window begins after the first block."""
-        return self.want.start(0) - have.start(0)
-
-    def made_of(self, arrived: Mapping[Hop, SSAValue]) -> SSAValue:
+    def made_of(self, arrived: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
         """The window, from the pieces that arrived."""
         if self.have is None:
             return self.of_whole()
         hops = pieces(self.have, self.want, self.step.extent)
-        parts = [(hop, arrived[hop] if hop.moves else self.piece(hop)) for hop in hops]
-        out = self.joined(parts) if are_alike(self.have, self.want) else self.written(parts, self.have)
+        parts = [*arrived, *((hop, self.piece(hop)) for hop in hops if not hop.moves)]
+        out = self.joined(parts) if self.is_alike else self.written(parts, self.have)
         return self.inside(out) if self.want.has_halo and is_padded(self.step.extent, [self.have]) else out
 
     def of_whole(self) -> SSAValue:
@@ -342,19 +366,16 @@ class _Rows:
         return out
 
     def written(self, parts: Sequence[tuple[Hop, SSAValue]], have: Factor) -> SSAValue:
-        """The pieces, each written where its rows are, over zeros.
-
-        The nearest come last: a device that gets nothing from one far off gets zeros, which may overlap them.
-        """
+        """The pieces over zeros, each written where its rows are; in front of the window where a device gets none."""
         want, room, x = self.want, max((hop.rows for hop, _ in parts), default=0), self.x
         out = self.zeros(x, room + want.width + room)
-        for hop, part in sorted(parts, key=lambda part: -abs(part[0].by)):
-            begin = self.here.place(want.stride - have.stride, self.ahead(have) - hop.by * have.stride)
-            first = self.here.within(begin, have.width - hop.rows)
-            at = self.here.sum(self.emit.make("sub", (first, begin), IDS, ()), room)
-            over = self.make("dynamic_update_slice", [out, part, *self.starts(at, x)], room + want.width + room, x)
-            # Where windows run against blocks, those that get nothing are not at the ends.
-            out = over if self.is_forward else self.here.select(hop.receivers, over, out)
+        for hop, part in parts:
+            at = {
+                receiver: room + have.start(sender) + self.first(have, hop, sender, receiver) - want.start(receiver)
+                for sender, receiver in hop.pairs
+            }
+            ins = [out, part, *self.starts(self.here.listed(at), x)]
+            out = self.make("dynamic_update_slice", ins, room + want.width + room, x)
         return self.cut(out, room, want.width)
 
     def inside(self, x: SSAValue) -> SSAValue:

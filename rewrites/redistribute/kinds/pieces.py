@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -59,6 +60,9 @@ class Pieces(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(units * self.unit for units, _ in self.trade.rounds)
 
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+        return replace(self, axes=axes, before=before, after=after, trade=self.trade.renamed(axes, dims))
+
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         ops: list[Operation] = []
         _Units(self, ops, mesh).moved(x)
@@ -105,6 +109,12 @@ class Trade:
         self.pieces = _assigned(have, [np.setdiff1d(wanted, own) for own, wanted in zip(have, inside, strict=True)])
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
+
+    def renamed(self, axes: tuple[str, ...], dims: Sequence[int]) -> Trade:
+        """The same trade along axes, and of blocks of dims, of other names."""
+        other = copy(self)
+        other.axes, other.blocks = axes, {dims[dim]: block for dim, block in self.blocks.items()}
+        return other
 
     @cached_property
     def rounds(self) -> list[tuple[int, dict[Pair, Ids]]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
+from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
 from ..steps import Step
 
@@ -20,6 +22,9 @@ class Tiled(Step):
     def of(cls, *args: object) -> Step:
         axes, dim, stride = cast(tuple[tuple[str, ...], int, int], args)
         return cls(axes=axes, dim=dim, stride=stride)
+
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+        return replace(self, axes=axes, before=before, after=after, dim=dims[self.dim])
 
     def block(self, mesh: Mesh) -> int:
         """How many consecutive local elements stay together inward of the axes."""

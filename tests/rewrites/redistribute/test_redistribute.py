@@ -116,6 +116,39 @@ def test_every_redistribution_gives_each_device_its_part(
     check(*case, seed=seed)
 
 
+@st.composite
+def cases_of_many_axes(draw: st.DrawFn) -> tuple[tuple[int, ...], Tiles, list[tuple[str, str]], Tiles, Mesh]:
+    """Axes of 2 devices, side by side on some dims, of which some stay as they are; some axes are nowhere, or pending."""
+    mesh, shape = Mesh(dict.fromkeys("abcdef", 2)), (8, 4, 8, 2)
+    pending = draw(st.lists(st.sampled_from("abcdef"), max_size=2, unique=True))
+    source = draw(side_by_side(mesh, shape, pending))
+    kept = tuple(tile for tile in source if tile[1] in draw(st.sets(st.sampled_from(range(len(shape))))))
+    target = draw(side_by_side(mesh, shape, [axis for axis, *_ in kept], kept))
+    return shape, source, [("add", axis) for axis in pending], target, mesh
+
+
+@st.composite
+def side_by_side(draw: st.DrawFn, mesh: Mesh, shape: tuple[int, ...], without: list[str], kept: Tiles = ()) -> Tiles:
+    left, tiles = list(shape), [*kept]
+    for _, dim, _ in kept:
+        left[dim] = 1
+    for axis in draw(st.permutations(sorted(set(mesh) - set(without)))):
+        dims = [dim for dim, extent in enumerate(left) if extent > 1]
+        if dims and draw(st.booleans()):
+            dim = draw(st.sampled_from(dims))
+            left[dim] //= 2
+            tiles.append((axis, dim, left[dim]))
+    return tuple(tiles)
+
+
+@settings(max_examples=50)
+@given(cases_of_many_axes(), st.integers(0, 99))
+def test_every_redistribution_over_many_axes_gives_each_device_its_part(
+    case: tuple[tuple[int, ...], Tiles, list[tuple[str, str]], Tiles, Mesh], seed: int
+) -> None:
+    check(*case, seed=seed)
+
+
 def check(
     shape: tuple[int, ...],
     source: Tiles,
