@@ -12,11 +12,13 @@ interface Props {
   label: string;
   /** The smallest scale at which all of it is shown; below that, its beginning is shown at this scale. */
   least?: number;
+  /** What is seen first of a drawing that is wider than the frame. */
+  start?: "left" | "middle";
   onBackground?: () => void;
   children: ComponentChildren;
 }
 
-export function Canvas({ width, height, of, label, least = 0.6, onBackground, children }: Props) {
+export function Canvas({ width, height, of, label, least = 0.8, start = "middle", onBackground, children }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const inner = useRef<SVGGElement>(null);
   const behaviour = useRef<ZoomBehavior<SVGSVGElement, unknown> | null>(null);
@@ -29,7 +31,7 @@ export function Canvas({ width, height, of, label, least = 0.6, onBackground, ch
     const wide = over && frame.right > over.left ? Math.max(frame.width / 2, over.left - frame.left) : frame.width;
     const scale = Math.min(1.15, (wide - 24) / width, (frame.height - 24) / height);
     const readable = Math.max(scale, least);
-    const x = readable * width > wide ? 12 : (wide - readable * width) / 2;
+    const x = readable * width > wide && start === "left" ? 12 : (wide - readable * width) / 2;
     const y = readable * height > frame.height ? 12 : (frame.height - readable * height) / 2;
     behaviour.current.transform(select(svg.current!), zoomIdentity.translate(x, y).scale(readable));
   };

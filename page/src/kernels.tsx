@@ -129,6 +129,7 @@ export function Kernels() {
         height={height + 30}
         of={`${at.value} ${outside.value}`}
         label="Kernels and redistributions"
+        start="left"
         onBackground={() => (chosen.value = -1)}
       >
         {[...links]

@@ -141,6 +141,8 @@ export interface Box {
   parent: number;
   inside: Chips;
   hidden: number;
+  /** Where its ops are in the program, on average. */
+  place: number;
 }
 
 export interface Flow {
@@ -169,11 +171,12 @@ export const cut = computed(() => {
     const found = boxes.get(id);
     if (found) {
       found.hidden += 1;
+      found.place += (op - found.place) / found.hidden;
       continue;
     }
     const fold = id[0] === "o" ? program.fold[op] : Number(id.slice(1));
     const parent = id[0] === "f" ? folds.parent[fold] : fold;
-    boxes.set(id, { id, fold, op: id[0] === "o" ? op : -1, parent, inside: new Map(), hidden: 1 });
+    boxes.set(id, { id, fold, op: id[0] === "o" ? op : -1, parent, inside: new Map(), hidden: 1, place: op });
   }
   const flows = new Map<string, Flow>();
   for (let op = 0; op < of.length; op += 1) {
