@@ -21,7 +21,8 @@ UPWARDS = """() => {
 BACK = "document.querySelectorAll('.edge.back').length"
 
 BESIDE_RESULTS = """() => {
-    const boxes = [...document.querySelectorAll(".node")].map((node) => [node.dataset.last !== undefined, node.querySelector(".front").getBoundingClientRect()]);
+    const boxOf = (node) => [node.dataset.last !== undefined, node.querySelector(".front").getBoundingClientRect()];
+    const boxes = [...document.querySelectorAll(".node")].map(boxOf);
     const top = Math.min(...boxes.filter(([last]) => last).map(([, box]) => box.top));
     return boxes.filter(([last, box]) => !last && box.bottom > top).length;
 }"""
@@ -77,3 +78,29 @@ def test_no_label_of_an_edge_lies_over_a_box_a_title_or_another_label(opened: Op
         assert opened.page.evaluate(COVERED) == 0
         opened.page.get_by_role("button", name=f"Unfold {name}", exact=True).first.click()
     assert opened.page.evaluate(COVERED) == 0
+
+
+LOOPS = """() => {
+    const at = (each) => { const { left, right } = each.getBoundingClientRect(); return [left, right]; };
+    const [course, bars] = document.querySelectorAll(".chart svg");
+    const all = (chart, name) => [...chart.querySelectorAll(`rect[aria-label^="${name} "]`)].map(at);
+    return { course: all(course, "loop"), bars: all(bars, "loop"), arrays: all(bars, "array"), frame: at(course) };
+}"""
+"""Where the loops and the arrays are on the axis of time."""
+
+
+def test_a_loop_is_as_long_on_the_memory_axis_as_one_of_its_trips_and_holds_what_it_stores(
+    chromium: Browser, folder: Path
+) -> None:
+    found = Opened(chromium, written(folder, "loops"))
+    found.tab("Memory")
+    expect(found.page.locator(".chart").first).to_contain_text("scan#0 × 8")
+    drawn = found.page.evaluate(LOOPS)
+    frame = drawn["frame"][1] - drawn["frame"][0]
+    (scan, *_) = drawn["course"]
+    assert drawn["course"] == drawn["bars"] and len(drawn["course"]) == 3
+    assert scan[1] - scan[0] > 0.4 * frame, "most steps of this program are those of a trip of its scan"
+    within = [(left, right) for left, right in drawn["arrays"] if scan[0] - 1 < left and right < scan[1] + 1]
+    assert len(within) > 5 and max(right - left for left, right in within) < scan[1] - scan[0] + 1
+    assert found.wrong == []
+    found.page.close()
