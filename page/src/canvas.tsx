@@ -4,6 +4,9 @@ import { zoom, zoomIdentity, type ZoomBehavior } from "d3-zoom";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+/** How much a small drawing is enlarged to fill its frame. */
+const MOST_ENLARGED = 1.5;
+
 interface Props {
   width: number;
   height: number;
@@ -29,7 +32,7 @@ export function Canvas({ width, height, of, label, least = 0.8, start = "middle"
     // What lies over the drawing on its right covers none of it, if there is room.
     const over = document.querySelector(".program + .inspector")?.getBoundingClientRect();
     const wide = over && frame.right > over.left ? Math.max(frame.width / 2, over.left - frame.left) : frame.width;
-    const scale = Math.min(1.15, (wide - 24) / width, (frame.height - 24) / height);
+    const scale = Math.min(MOST_ENLARGED, (wide - 24) / width, (frame.height - 24) / height);
     const readable = Math.max(scale, least);
     const x = readable * width > wide && start === "left" ? 12 : (wide - readable * width) / 2;
     const y = readable * height > frame.height ? 12 : (frame.height - readable * height) / 2;

@@ -1,14 +1,11 @@
 // All collectives of a step, those of layers that are alike as one row; the search looks into everything that a row says.
-import { computed, signal } from "@preact/signals";
+import { computed } from "@preact/signals";
 import { Axes } from "./axes";
 import type { Row } from "./data";
 import { line } from "./model";
-import { search, selection, step, text } from "./state";
+import { order, search, selection, step, text, type Order } from "./state";
 import { Numbers, tacticTexts } from "./inspector";
 import { bytes, count, exact } from "./units";
-
-type Order = "program" | "bytes" | "times";
-const order = signal<Order>("bytes");
 
 const times = (row: Row) => row.times * row.members.length;
 

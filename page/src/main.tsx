@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { Collectives } from "./collectives";
 import { Graph } from "./graph";
-import { Tactics, Title } from "./head";
+import { Tactics, Theme, Title } from "./head";
 import { Inspector } from "./inspector";
 import { Kernels } from "./kernels";
 import { Layouts } from "./layouts";
@@ -29,9 +29,11 @@ function Tabs() {
           key={each}
           aria-selected={tab.value === each}
           class={step.value.open.conflicts.length && each === "Conflicts & stops" ? "warns" : ""}
+          aria-label={each}
           onClick={() => (tab.value = each)}
         >
-          {each}
+          {each.split(" & ")[0]}
+          {each.includes(" & ") && <span class="long"> & {each.split(" & ")[1]}</span>}
           {numberOf(each) && <span class="badge">{numberOf(each)}</span>}
         </button>
       ))}
@@ -61,9 +63,12 @@ function App() {
   const View = VIEWS[tab.value];
   return (
     <>
-      <Title />
+      <header class="top">
+        <Title />
+        <Tabs />
+        <Theme />
+      </header>
       <Tactics />
-      <Tabs />
       <div class="view" role="tabpanel">
         <View />
         {(tab.value === "Program" || tab.value === "Collectives") && <Inspector />}

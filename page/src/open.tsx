@@ -138,7 +138,7 @@ function ExcessTable() {
   const most = Math.max(1, ...excess.map((each) => each.flops));
   const stored = Math.max(1, ...excess.map((each) => each.bytes));
   return (
-    <section>
+    <section id="excess">
       <h3>On several devices, although one would do</h3>
       <p class="faint">What more than one device stores or computes. Nothing of it is wrong, and much of it is small.</p>
       <table class="list">
