@@ -1,6 +1,6 @@
 // The first thing that a reader sees: the program, the mesh, the tactics, and what each of them changed.
 import { colour, colours } from "./axes";
-import { opCount } from "./model";
+import { opCount, tacticNames } from "./model";
 import { go } from "./moves";
 import { at, before, data, high, order, otherTheme, step, tab, theme, wide, type Tab } from "./state";
 import type { Step } from "./data";
@@ -118,15 +118,8 @@ const METRICS: Metric[] = [
   },
 ];
 
-/** Names for a step that may fit above its column, the longest first: `DataParallel · data`, `DataParallel`, none. */
-function names({ tactic }: Step): string[] {
-  if (!tactic) return ["nothing placed", "nothing", ""];
-  const name = tactic.split("(")[0];
-  const axis = data.mesh.map(([each]) => each).find((each) => new RegExp(`['"]${each}[.'"]`).test(tactic));
-  const stage = /stage=(\d)/.exec(tactic)?.[1];
-  const short = `${name}${stage ? `-${stage}` : ""}`;
-  return [`${short}${axis ? ` · ${axis}` : ""}`, short, ""];
-}
+/** Names for a step that may fit above its column, the longest first. */
+const names = ({ tactic }: Step) => [...(tactic ? tacticNames(tactic) : ["nothing placed", "nothing"]), ""];
 
 /** The least width of a column of the table, and of the names before the columns. */
 const LEAST = 92;

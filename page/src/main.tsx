@@ -8,7 +8,7 @@ import { Layouts } from "./layouts";
 import { Memory } from "./memory";
 import { go } from "./moves";
 import { OpenEnds } from "./open";
-import { address, asked, at, search, selection, step, tab, TABS, type Tab } from "./state";
+import { address, asked, at, selection, step, tab, TABS, type Tab } from "./state";
 import { Tree } from "./tree";
 import { count } from "./units";
 
@@ -59,6 +59,8 @@ const VIEWS: Record<Tab, () => preact.JSX.Element> = {
   Kernels,
 };
 
+const SEARCHED: Tab[] = ["Collectives", "Layouts"];
+
 function App() {
   const View = VIEWS[tab.value];
   return (
@@ -98,9 +100,9 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") selection.value = null;
   if (event.key === "/") {
     event.preventDefault();
-    tab.value = "Collectives";
-    search.value = "";
-    requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
+    // The search of the view that is open, if it has one.
+    if (!SEARCHED.includes(tab.value)) tab.value = "Collectives";
+    requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.select());
   }
 });
 

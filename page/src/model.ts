@@ -222,3 +222,32 @@ export const drawing = computed(() => {
   });
   return { boxes: new Map(boxes), flows: new Map(flows) };
 });
+
+// The numbers that tell layers apart, as compiler/views/listing.py takes them.
+const NUMBER = /(?<=\/)(?<!^result\/)\d+(?=\/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=\/)/g;
+export const starred = (name: string) => name.replace(NUMBER, "*");
+
+/** Those with the same key together, in the order of the first ones: what repeats in 12 equal layers is one. */
+export function alike<T>(items: Iterable<T>, key: (item: T) => string): T[][] {
+  const found = new Map<string, T[]>();
+  for (const item of items) {
+    const at = key(item);
+    const some = found.get(at);
+    if (some) some.push(item);
+    else found.set(at, [item]);
+  }
+  return [...found.values()];
+}
+
+/** Names for a tactic, the longest first: `DataParallel · data`, `DataParallel`. */
+export function tacticNames(tactic: string): string[] {
+  const name = tactic.split("(")[0];
+  const axis = data.mesh.map(([each]) => each).find((each) => new RegExp(`['"]${each}[.'"]`).test(tactic));
+  const stage = /stage=(\d)/.exec(tactic)?.[1];
+  const short = `${name}${stage ? `-${stage}` : ""}`;
+  return [`${short}${axis ? ` · ${axis}` : ""}`, short];
+}
+
+/** The words of a search, and whether a text has all of them. */
+export const wordsOf = (search: string) => search.toLowerCase().split(/\s+/).filter(Boolean);
+export const hasAll = (said: string, words: string[]) => words.every((word) => said.includes(word));

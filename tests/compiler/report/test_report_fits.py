@@ -1,7 +1,6 @@
 """What the page takes of a window: from narrow to wide, light and dark, nothing is cut off, hidden, or too faint to read."""
 
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from browser import Opened
@@ -13,7 +12,7 @@ SIZES = ((420, 800), (700, 800), (960, 720), (1280, 600), (1280, 800), (1600, 90
 
 VIEW_TOP = "document.querySelector('.view').getBoundingClientRect().top / innerHeight"
 
-CUT = """[...document.querySelectorAll(".figure, .metric > *, .stop .what, .tabs button, .title > *, .list td, .tree td span, h3, p")]
+CUT = """[...document.querySelectorAll(".figure, .metric > *, .what, .tabs button, .title > *, .list td, .tree td span, h3, p")]
     .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
         || each.getClientRects().length && each.getBoundingClientRect().right > innerWidth + 1)
     .map((each) => each.textContent)"""
