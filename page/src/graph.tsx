@@ -121,6 +121,7 @@ export function Graph() {
         height={height}
         of={[...expanded.value].join()}
         label="The program by scope"
+        chosen={chosen ? JSON.stringify(chosen) : ""}
         onBackground={() => (selection.value = null)}
       >
         {[...frames].reverse().map(([id, place]) => (

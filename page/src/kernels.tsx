@@ -130,6 +130,7 @@ export function Kernels() {
         of={`${at.value} ${outside.value}`}
         label="Kernels and redistributions"
         start="left"
+        chosen={chosen.value < 0 ? "" : String(chosen.value)}
         onBackground={() => (chosen.value = -1)}
       >
         {[...links]

@@ -227,6 +227,9 @@ export const drawing = computed(() => {
 const NUMBER = /(?<=\/)(?<!^result\/)\d+(?=\/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=\/)/g;
 export const starred = (name: string) => name.replace(NUMBER, "*");
 
+/** A sentence with the numbers of layers left out of the names in it. */
+export const starredIn = (said: string) => said.split("`").map((part, index) => (index % 2 ? starred(part) : part)).join("`");
+
 /** Those with the same key together, in the order of the first ones: what repeats in 12 equal layers is one. */
 export function alike<T>(items: Iterable<T>, key: (item: T) => string): T[][] {
   const found = new Map<string, T[]>();

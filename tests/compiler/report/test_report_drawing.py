@@ -1,5 +1,6 @@
 """The drawing of the program: where its boxes, edges and labels are."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,51 @@ def test_a_loop_is_as_long_on_the_memory_axis_as_one_of_its_trips_and_holds_what
     assert len(within) > 5 and max(right - left for left, right in within) < scan[1] - scan[0] + 1
     assert found.wrong == []
     found.page.close()
+
+
+PANEL = """(id) => {
+    const at = (selector) => document.querySelector(selector).getBoundingClientRect();
+    const [box, panel, frame] = [at(`[data-box="${id}"] .front`), at(".inspector"), at(".canvas > svg")];
+    const over = box.left < panel.right && panel.left < box.right && box.top < panel.bottom && panel.top < box.bottom;
+    return !over && box.left >= frame.left && box.top >= frame.top && box.right <= frame.right && box.bottom <= frame.bottom;
+}"""
+"""Whether a box is seen whole beside the panel."""
+
+
+@pytest.mark.parametrize("size", [(420, 800), (900, 700), (1280, 800), (2560, 1400)], ids=lambda size: "x".join(map(str, size)))
+def test_the_panel_covers_nothing_of_the_box_that_it_tells_of(size: tuple[int, int], chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "a training step"), width=size[0], height=size[1])
+    page = found.page
+    boxes = [box.get_attribute("data-box") for box in page.locator(".node").all()]
+    for box in boxes:
+        page.locator(f"[data-box='{box}']").dispatch_event("click")
+        expect(page.get_by_label("Details")).to_be_visible()
+        page.wait_for_function(PANEL, arg=box)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert found.wrong == []
+    page.close()
+
+
+def test_the_drawing_stays_where_it_is_when_the_panel_opens_beside_it(opened: Opened) -> None:
+    box = opened.page.locator(".node").filter(has_text="forward")
+    before = box.locator("text").first.bounding_box()
+    box.click()
+    expect(opened.page.get_by_label("Details")).to_be_visible()
+    assert box.locator("text").first.bounding_box() == before
+
+
+def test_what_repeats_in_equal_layers_is_one_row_of_the_panel(opened: Opened) -> None:
+    page, details = opened.page, opened.page.get_by_label("Details")
+    page.locator(".node").filter(has_text="params").click()
+    expect(details.locator(".values li").filter(has_text="blocks/*/w1 × 3")).to_have_count(1)
+    assert details.locator(".values li").filter(has_text=re.compile(r"blocks/\d")).count() == 0
+    page.locator(".node").filter(has_text="forward").click()
+    rows = details.locator(".rows li")
+    names = [text.split(" for ")[0] for text in rows.all_inner_texts()]
+    assert "all_gather of params/blocks/*/w1 × 3" in names and len({*rows.all_inner_texts()}) == rows.count()
+    rows.filter(has_text="all_gather of params/blocks/*/w1 × 3").get_by_role("button").click()
+    expect(details.locator(".members summary")).to_have_text("params/blocks/*/w1 × 3 768\u00a0B each")
+    details.locator(".members summary").click()
+    expect(details.locator(".members details > code")).to_have_text([f"params/blocks/{layer}/w1" for layer in range(3)])
+    reasons = details.locator(".reasons li").all_inner_texts()
+    assert len({*reasons}) == len(reasons) > 2
