@@ -7,8 +7,9 @@ a = dot; b = dot a; ...; r = dot     a is in the buffer of the result `r` of the
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from .fusion import Reads, Sources
 from .local_arrays import Body, LocalArray, Step
@@ -44,13 +45,22 @@ class Profile:
     """What a body stores over time, results of the program left out.
 
     `steps` are in the order in which they run. `buffers` say from when to when, by the numbers of steps, -1 for before the
-    first one; `inner` is by how much loops and branches add to that while they run.
+    first one. `inside` has for each loop one of its trips, and for each `cond` the branch that stores the most: the region
+    with that number in the program. The step around a region counts `counted` bytes of its buffers.
     """
 
     steps: tuple[Step, ...]
     buffers: tuple[Buffer, ...]
-    inner: dict[int, int]
-    peak: Peak
+    inside: dict[int, Profile]
+    region: int = 0
+    counted: int = 0
+
+    def stored(self) -> list[int]:
+        """The bytes before the first step, then those while each step runs, beyond what the step around counts.
+
+        They are without those inside of loops and branches.
+        """
+        return [each - self.counted for each in over_steps(self.buffers, len(self.steps))]
 
 
 @dataclass(slots=True)
@@ -123,14 +133,8 @@ class _Timeline:
 
     def peak(self) -> Peak:
         """The most bytes at one time, with those inside of loops and branches."""
-        end = len(self.steps)
-        change = [0] * (end + 3)
-        for buffer in self.own():
-            change[buffer.first + 1] += buffer.bytes
-            change[buffer.last + 2] -= buffer.bytes
-        best, at, stored = -1, -1, 0
-        for time in range(-1, end):
-            stored += change[time + 1]
+        best, at = -1, -1
+        for time, stored in enumerate(over_steps(self.own(), len(self.steps)), start=-1):
             if (now := stored + (self.inner[time].bytes if time in self.inner else 0)) > best:
                 best, at = now, time
         inner = self.inner.get(at, Peak(0))
@@ -154,11 +158,32 @@ def peak(body: Body, is_main: bool = True) -> Peak:
     return _Timeline(body, is_main).peak()
 
 
-def profile(body: Body) -> Profile:
-    """What the program stores while each of its steps runs, and the most of it."""
+def profile(body: Body) -> tuple[Peak, Profile]:
+    """The most bytes that the program stores at one time, and what it stores while each of its steps runs."""
     line = _Timeline(body, True)
-    own = tuple(buffer for buffer in line.own() if buffer.bytes)
-    return Profile(tuple(line.steps), own, {time: inner.bytes for time, inner in line.inner.items()}, line.peak())
+    return line.peak(), _profile(line)
+
+
+def _profile(line: _Timeline) -> Profile:
+    body = line.body
+    buffers = tuple(buffer for buffer in line.own() if buffer.bytes)
+    inside = {time: _largest(step.bodies) for time, step in enumerate(line.steps) if step.bodies}
+    counted = 0 if line.is_main else sum(each.bytes for each in _counted(body))
+    return Profile(tuple(line.steps), buffers, inside, body.region, counted)
+
+
+def _largest(bodies: Sequence[Body]) -> Profile:
+    """Of the regions of a loop or a `cond` the one that stores the most; the later one of equals, which is a loop's body."""
+    return _profile(_Timeline(max(reversed(bodies), key=lambda each: _beyond(each).bytes), False))
+
+
+def over_steps(buffers: Iterable[Buffer], steps: int) -> list[int]:
+    """The bytes of buffers before the first step, then while each step runs."""
+    change = [0] * (steps + 3)
+    for buffer in buffers:
+        change[buffer.first + 1] += buffer.bytes
+        change[min(buffer.last, steps) + 2] -= buffer.bytes
+    return list(accumulate(change[: steps + 1]))
 
 
 def _inside(step: Step) -> Peak:
@@ -168,13 +193,15 @@ def _inside(step: Step) -> Peak:
 
 
 def _beyond(body: Body) -> Peak:
-    """The peak of a region without what the step around it counts: a loop's carries, and what a branch returns."""
-    inside = peak(body, is_main=False)
-    counted = (
-        body.carries if body.is_loop else [each for each in dict.fromkeys(a.origin for a in body.results) if not each.given]
-    )
+    """The peak of a region without what the step around it counts."""
+    inside, counted = peak(body, is_main=False), _counted(body)
     arrays = tuple(each for each in inside.arrays if each not in counted)
     return Peak(inside.bytes - sum(each.bytes for each in counted), inside.step, arrays)
+
+
+def _counted(body: Body) -> list[LocalArray]:
+    """What the step around a region counts: a loop's carries, and what a branch returns."""
+    return body.carries if body.is_loop else [each for each in dict.fromkeys(a.origin for a in body.results) if not each.given]
 
 
 def _at(buffer: Buffer, time: int, line: _Timeline) -> LocalArray:

@@ -66,7 +66,8 @@ class Step:
 class Body:
     """The program, or one region of a loop or a `cond`.
 
-    A loop's carries, which each trip replaces, are given and take part in the body's memory.
+    A loop's carries, which each trip replaces, are given and take part in the body's memory. `region` is its number in the
+    program.
     """
 
     steps: list[Step]
@@ -74,3 +75,4 @@ class Body:
     results: list[LocalArray]
     carries: list[LocalArray] = field(default_factory=list[LocalArray])
     is_loop: bool = False
+    region: int = 0

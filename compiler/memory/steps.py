@@ -208,7 +208,7 @@ class _Walk:
         """One region: what enters it, its steps, and what it yields."""
         outer, self.steps = self.steps, []
         copies, self.copies = self.copies, {}
-        body = Body(self.steps, [], [], is_loop=control.op.name != "lax.cond")
+        body = Body(self.steps, [], [], is_loop=control.op.name != "lax.cond", region=control.regions[position])
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
             self.enter(value, *entered[value], body)

@@ -103,8 +103,8 @@ def memory(plan: State, donate: Patterns = ()) -> Memory:
 def over_time(plan: State) -> tuple[Memory, Profile]:
     """The memory of one device at the peak, and its temporaries while each step runs, in the order in which XLA runs them."""
     with without_collector():
-        found = profile(_body(plan))
-    return _memory(plan, _left_by(found.peak), ()), found
+        most, found = profile(_body(plan))
+    return _memory(plan, _left_by(most), ()), found
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:

@@ -15,6 +15,11 @@ export interface Link {
   height: number;
 }
 
+interface Point {
+  x: number;
+  y: number;
+}
+
 export interface Placed {
   x: number;
   y: number;
@@ -25,48 +30,56 @@ export interface Placed {
 export interface Arranged {
   boxes: Map<string, Placed>;
   frames: Map<string, Placed>;
-  paths: Map<string, { points: { x: number; y: number }[]; label: { x: number; y: number } }>;
+  paths: Map<string, { points: Point[]; label: Point; back: boolean }>;
   width: number;
   height: number;
 }
 
 export const HEAD = 24;
 const PAD = 12;
-/** The most boxes for which both directions are tried. */
-const MOST_TRIED = 120;
+/** The most between the last boxes and the others: room for the titles of two frames. */
+const GAP = 84;
+const SPACING = { rankdir: "TB", nodesep: 26, ranksep: 44, edgesep: 12, marginx: 16, marginy: 16 };
 
-/** In which of both directions the drawing is larger in a frame of this shape. */
-export function arrangeToFit(items: Item[], links: Link[], parents: Map<string, string>, aspect: number): Arranged {
-  const down = arrange(items, links, parents, "TB");
-  if (items.length > MOST_TRIED) return down;
-  const across = arrange(items, links, parents, "LR");
-  const scale = ({ width, height }: Arranged) => Math.min(aspect / width, 1 / height);
-  return scale(down) > scale(across) ? down : across;
+/** What is to be arranged: `items` in the order in which they run. */
+export interface Drawing {
+  items: Item[];
+  links: Link[];
+  /** For each frame the one around it, the inner ones last. */
+  parents: Map<string, string>;
+  /** How wide the title of each frame is. */
+  titles: Map<string, number>;
+  /** The boxes that stand below all others. */
+  last: ReadonlySet<string>;
 }
 
-/** `parents` has for each frame the one around it, the inner ones last. */
-export function arrange(items: Item[], links: Link[], parents: Map<string, string>, direction: "LR" | "TB"): Arranged {
-  const spacing = { rankdir: direction, nodesep: 26, ranksep: 44, edgesep: 12, marginx: 16, marginy: 16 };
+/** Every edge leads downwards, unless it leads to what runs earlier: a line of a layer is read by the next layer. */
+export function arrange(drawing: Drawing): Arranged {
   // Frames that dagre cannot keep together are drawn around their boxes all the same.
-  const found = laidOut(items, links, parents, spacing, true) ?? laidOut(items, links, parents, spacing, false)!;
-  return framed(found, items, links, parents);
+  return framed(laidOut(drawing, true) ?? laidOut(drawing, false)!, drawing);
 }
 
 type Graph = InstanceType<typeof dagre.graphlib.Graph>;
 
-function laidOut(items: Item[], links: Link[], parents: Map<string, string>, spacing: object, compound: boolean): Arranged | null {
-  const graph = new dagre.graphlib.Graph({ compound, multigraph: false }) as Graph;
-  graph.setGraph(spacing);
+function laidOut({ items, links, parents, last }: Drawing, compound: boolean): Arranged | null {
+  const graph = new dagre.graphlib.Graph({ compound, multigraph: true }) as Graph;
+  graph.setGraph(SPACING);
   graph.setDefaultEdgeLabel(() => ({}));
+  const place = new Map(items.map((item, index) => [item.id, index]));
+  const isBack = ({ from, to }: Link) => place.get(from)! > place.get(to)!;
+  // An edge that leads back is given to dagre turned round, so that no other one is turned to break a cycle.
+  const down = links.map((link) => ({ link, ends: isBack(link) ? [link.to, link.from] : [link.from, link.to] }));
   if (compound) for (const frame of parents.keys()) graph.setNode(frame, {});
   for (const item of items) graph.setNode(item.id, { width: item.width, height: item.height });
   if (compound) {
     for (const [frame, around] of parents) if (around) graph.setParent(frame, around);
     for (const item of items) if (item.parent) graph.setParent(item.id, item.parent);
   }
-  for (const link of links) {
-    graph.setEdge(link.from, link.to, { width: link.width, height: link.height, labelpos: "c", weight: link.width ? 2 : 1 });
+  for (const { link, ends } of down) {
+    const label = { width: link.width, height: link.height, labelpos: "c", weight: link.width ? 2 : 1 };
+    graph.setEdge(ends[0], ends[1], label, link.from);
   }
+  below(graph, items, down, last);
   try {
     dagre.layout(graph);
   } catch {
@@ -78,16 +91,44 @@ function laidOut(items: Item[], links: Link[], parents: Map<string, string>, spa
     boxes.set(item.id, { x: x - item.width / 2, y: y - item.height / 2, width: item.width, height: item.height });
   }
   const paths: Arranged["paths"] = new Map();
-  for (const link of links) {
-    const edge = graph.edge(link.from, link.to) as { points: { x: number; y: number }[]; x?: number; y?: number };
-    const middle = edge.points[Math.floor(edge.points.length / 2)];
-    paths.set(`${link.from} ${link.to}`, { points: edge.points, label: { x: edge.x ?? middle.x, y: edge.y ?? middle.y } });
+  for (const { link, ends } of down) {
+    const edge = graph.edge(ends[0], ends[1], link.from) as { points: Point[]; x?: number; y?: number };
+    const points = edge.points.map((point) => ({ ...point }));
+    const middle = points[Math.floor(points.length / 2)];
+    const label = { x: edge.x ?? middle.x, y: edge.y ?? middle.y };
+    paths.set(`${link.from} ${link.to}`, { points: isBack(link) ? points.reverse() : points, label, back: isBack(link) });
   }
   return { boxes, frames: new Map(), paths, width: 0, height: 0 };
 }
 
-function framed(found: Arranged, items: Item[], links: Link[], parents: Map<string, string>): Arranged {
+/** Edges that are not drawn keep the last boxes below all others: what no other box reads is above a point, and they are below it. */
+function below(graph: Graph, items: Item[], down: { ends: string[] }[], last: ReadonlySet<string>) {
+  if (!last.size) return;
+  const read = new Set(down.filter(({ ends: [, to] }) => !last.has(to)).map(({ ends: [from] }) => from));
+  graph.setNode("last", { width: 0, height: 0 });
+  for (const { id } of items) {
+    if (last.has(id)) graph.setEdge("last", id, { weight: 0 });
+    else if (!read.has(id)) graph.setEdge(id, "last", { weight: 0 });
+  }
+}
+
+/** What keeps the last boxes below all others takes a line of its own, which is not needed. */
+function closer({ boxes, paths }: Arranged, last: ReadonlySet<string>) {
+  const others = [...boxes].filter(([id]) => !last.has(id)).map(([, box]) => box.y + box.height);
+  const its = [...boxes].filter(([id]) => last.has(id)).map(([, box]) => box.y);
+  if (!others.length || !its.length) return;
+  const [above, below] = [Math.max(...others), Math.min(...its)];
+  const gap = below - above;
+  if (gap <= GAP) return;
+  const raised = (y: number) => (y <= above ? y : y >= below ? y - gap + GAP : above + ((y - above) * GAP) / gap);
+  const points = new Set([...paths.values()].flatMap((path) => [...path.points, path.label]));
+  for (const each of [...boxes.values(), ...points]) each.y = raised(each.y);
+}
+
+function framed(found: Arranged, drawing: Drawing): Arranged {
+  const { items, links, parents } = drawing;
   const { boxes, frames } = found;
+  closer(found, drawing.last);
   const inside = new Map<string, Placed[]>([...parents.keys()].map((frame) => [frame, []]));
   for (const item of items) inside.get(item.parent)?.push(boxes.get(item.id)!);
   for (const frame of [...parents.keys()].reverse()) {
@@ -97,6 +138,7 @@ function framed(found: Arranged, items: Item[], links: Link[], parents: Map<stri
     frames.set(frame, box);
     inside.get(parents.get(frame)!)?.push(box);
   }
+  settleLabels(found, drawing);
   const labels = links.filter((link) => link.width).map((link) => labelBox(found, link));
   const every = [...boxes.values(), ...frames.values(), ...labels];
   const points = [...found.paths.values()].flatMap((path) => path.points);
@@ -108,9 +150,43 @@ function framed(found: Arranged, items: Item[], links: Link[], parents: Map<stri
   return found;
 }
 
-function labelBox(found: Arranged, { from, to, width, height }: Link): Placed {
-  const { x, y } = found.paths.get(`${from} ${to}`)!.label;
-  return { x: x - width / 2, y: y - height / 2, width, height };
+/** Labels keep clear of boxes, of the titles of frames and of each other: each moves along its edge as far as it has to. */
+function settleLabels(found: Arranged, { links, titles }: Drawing) {
+  const taken = [...found.boxes.values()];
+  for (const [frame, width] of titles) {
+    const box = found.frames.get(frame);
+    if (box) taken.push({ x: box.x, y: box.y, width: Math.min(width, box.width), height: HEAD });
+  }
+  for (const link of links.filter((each) => each.width)) {
+    const path = found.paths.get(`${link.from} ${link.to}`)!;
+    const places = [path.label, ...along(path.points, path.label)];
+    const free = places.find((place) => !taken.some((each) => overlap(each, at(link, place))));
+    if (free) path.label = free;
+    taken.push(at(link, path.label));
+  }
+}
+
+const at = ({ width, height }: Link, { x, y }: Point): Placed => ({ x: x - width / 2, y: y - height / 2, width, height });
+
+function overlap(a: Placed, b: Placed) {
+  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+}
+
+/** Points along a line, the nearest to one of them first. */
+function along(points: Point[], near: Point): Point[] {
+  const found: Point[] = [];
+  points.slice(1).forEach((end, index) => {
+    const start = points[index];
+    const steps = Math.max(1, Math.ceil(Math.hypot(end.x - start.x, end.y - start.y) / 8));
+    for (let step = 0; step < steps; step += 1)
+      found.push({ x: start.x + ((end.x - start.x) * step) / steps, y: start.y + ((end.y - start.y) * step) / steps });
+  });
+  const distance = (point: Point) => Math.hypot(point.x - near.x, point.y - near.y);
+  return found.sort((a, b) => distance(a) - distance(b));
+}
+
+function labelBox(found: Arranged, link: Link): Placed {
+  return at(link, found.paths.get(`${link.from} ${link.to}`)!.label);
 }
 
 function around(its: Placed[]): Placed {
@@ -118,7 +194,7 @@ function around(its: Placed[]): Placed {
   const y = Math.min(...its.map((box) => box.y)) - PAD - HEAD;
   const right = Math.max(...its.map((box) => box.x + box.width)) + PAD;
   const bottom = Math.max(...its.map((box) => box.y + box.height)) + PAD;
-  return { x, y, width: Math.max(right - x, 120), height: bottom - y };
+  return { x, y, width: right - x, height: bottom - y };
 }
 
 function shift(found: Arranged, x: number, y: number) {
@@ -130,7 +206,7 @@ function shift(found: Arranged, x: number, y: number) {
 }
 
 /** A smooth line through points: straight ends, and curves between the middles of the stretches. */
-export function smooth(points: { x: number; y: number }[]): string {
+export function smooth(points: Point[]): string {
   const [first, ...rest] = points;
   if (rest.length === 0) return "";
   if (rest.length === 1) return `M${first.x},${first.y}L${rest[0].x},${rest[0].y}`;

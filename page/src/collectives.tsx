@@ -1,37 +1,62 @@
 // All collectives of a step, those of layers that are alike as one row; the search looks into everything that a row says.
-import { computed, signal } from "@preact/signals";
+import { computed } from "@preact/signals";
+import { Fragment } from "preact";
 import { Axes } from "./axes";
 import type { Row } from "./data";
-import { line } from "./model";
-import { search, selection, step, text } from "./state";
-import { Numbers, tacticTexts } from "./inspector";
+import { hasAll, line, tacticNames, wordsOf } from "./model";
+import { order, search, selection, step, text, type Order } from "./state";
+import { tacticTexts } from "./inspector";
 import { bytes, count, exact } from "./units";
-
-type Order = "program" | "bytes" | "times";
-const order = signal<Order>("bytes");
 
 const times = (row: Row) => row.times * row.members.length;
 
-function haystack(row: Row): string {
-  const [place, name, code] = line(row.line) ?? ["", "", ""];
-  const members = row.members.map(([member]) => text(member)).join(" ");
-  const causes = tacticTexts(row.tactics).map(([number, tactic]) => `${number || ""} ${tactic}`);
-  return [row.kind, row.axes.join(" "), text(row.value), members, text(row.use), row.direction, row.where, place, name, code, ...causes]
-    .join(" ")
-    .toLowerCase();
+/** What a row shows, cell by cell. */
+function cells(row: Row) {
+  const place = line(row.line)?.[0] ?? "";
+  return {
+    value: text(row.value),
+    members: row.members.length > 1 ? `× ${count(row.members.length)}` : "",
+    kind: row.kind,
+    axes: row.axes.join(" "),
+    when: [row.direction, row.where, row.times > 1 && `${exact(row.times)} trips`].filter(Boolean).join(", "),
+    times: exact(times(row)),
+    received: bytes(row.bytes).replace("\u00a0", " "),
+    use: text(row.use),
+    place: place && row.made ? `made at ${place}` : place,
+    tactics: tacticTexts(row.tactics)
+      .map(([number, tactic]) => (number ? `${number} ${tacticNames(tactic)[1]}` : ""))
+      .join(" "),
+  };
 }
 
-const haystacks = computed(() => step.value.sent.map(haystack));
+const shown = computed(() => step.value.sent.map((row) => Object.values(cells(row)).join(" ").toLowerCase()));
+const named = computed(() => step.value.sent.map((row) => row.members.map(([member]) => text(member))));
 
-const found = computed(() => {
-  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = step.value.sent
-    .map((row, index) => ({ row, index }))
-    .filter(({ index }) => words.every((word) => haystacks.value[index].includes(word)));
+interface Hit {
+  row: Row;
+  index: number;
+  /** The members by whose names the row is found, if what it shows does not have all words. */
+  by: string[];
+}
+
+/** The rows that show all words, or that stand for a collective of a value whose name has those that they do not show. */
+const found = computed((): Hit[] => {
+  const words = wordsOf(search.value);
+  const rows = step.value.sent.flatMap((row, index): Hit[] => {
+    const missing = words.filter((word) => !shown.value[index].includes(word));
+    const by = missing.length ? named.value[index].filter((member) => hasAll(member.toLowerCase(), missing)) : [];
+    return missing.length && !by.length ? [] : [{ row, index, by }];
+  });
   if (order.value === "bytes") rows.sort((a, b) => b.row.bytes - a.row.bytes);
   if (order.value === "times") rows.sort((a, b) => times(b.row) - times(a.row));
   return rows;
 });
+
+/** A search that finds something here: the collective by which a device receives the most. */
+function example(): string {
+  const [first] = [...step.value.sent].sort((a, b) => b.bytes - a.bytes);
+  return first ? `Search, for example ${first.kind} ${text(first.value).split("/").at(-1)} ${first.direction}`.trim() : "Search";
+}
 
 export function Collectives() {
   const rows = found.value;
@@ -43,7 +68,7 @@ export function Collectives() {
       <div class="tools">
         <input
           type="search"
-          placeholder="Search values, kinds, axes, ops, source lines, tactics"
+          placeholder={example()}
           aria-label="Search the collectives"
           value={search.value}
           onInput={(event) => (search.value = event.currentTarget.value)}
@@ -56,7 +81,7 @@ export function Collectives() {
         <p class="empty">{step.value.sent.length ? "No collective matches." : "No collective runs here: each device has what it computes with."}</p>
       ) : (
         <div class="scroll">
-          <table class="list">
+          <table class="list sent">
             <thead>
               <tr>
                 <Head by="program">value</Head>
@@ -67,12 +92,12 @@ export function Collectives() {
                 <Head by="bytes">received</Head>
                 <th>for</th>
                 <th>at</th>
-                <th class="right">tactic</th>
+                <th>tactics</th>
               </tr>
             </thead>
             <tbody>
-              {rows.map(({ row, index }) => (
-                <Line key={index} row={row} index={index} most={most} />
+              {rows.map((hit) => (
+                <Line key={hit.index} hit={hit} most={most} />
               ))}
             </tbody>
           </table>
@@ -94,32 +119,55 @@ function Head({ by, children }: { by: Order; children: string }) {
   );
 }
 
-function Line({ row, index, most }: { row: Row; index: number; most: number }) {
+function Line({ hit: { row, index, by }, most }: { hit: Hit; most: number }) {
   const chosen = selection.value?.what === "row" && selection.value.row === index;
-  const found = line(row.line);
+  const its = cells(row);
   return (
     <tr class={chosen ? "chosen" : ""} data-row={index} tabIndex={0} onClick={choose} onKeyDown={(event) => event.key === "Enter" && choose()}>
       <td class="mono">
-        {text(row.value)}
-        {row.members.length > 1 && <span class="times"> × {count(row.members.length)}</span>}
+        <Marked said={its.value} />
+        {its.members && <span class="times"> {its.members}</span>}
+        {by.length > 0 && (
+          <div class="by">
+            <Marked said={by.slice(0, MOST_NAMED).join(", ")} />
+            {by.length > MOST_NAMED && `, and ${count(by.length - MOST_NAMED)} more`}
+          </div>
+        )}
       </td>
-      <td>{row.kind}</td>
+      <td>
+        <Marked said={its.kind} />
+      </td>
       <td>
         <Axes axes={row.axes} />
       </td>
-      <td class="faint">{[row.direction, row.where, row.times > 1 && `${exact(row.times)} trips`].filter(Boolean).join(", ")}</td>
-      <td class="right">{exact(times(row))}</td>
-      <td class="right" title={`${exact(row.bytes)} bytes by a device in a call`}>
-        {bytes(row.bytes)}
+      <td class="faint">
+        <Marked said={its.when} />
+      </td>
+      <td class="right">{its.times}</td>
+      <td class="right nowrap" title={`${exact(row.bytes)} bytes by a device in a call`}>
+        <Marked said={its.received} />
         <i class="bar" style={{ width: `${(100 * row.bytes) / most}%` }} />
       </td>
-      <td class="mono">{text(row.use)}</td>
-      <td class="mono nowrap" title={found?.[2]}>
-        {found && row.made && <span class="faint">made at </span>}
-        {found?.[0]}
+      <td class="mono">
+        <Marked said={its.use} />
       </td>
-      <td class="right nowrap">
-        <Numbers of={row.tactics} />
+      <td class="mono nowrap" title={line(row.line)?.[2]}>
+        <Marked said={its.place} />
+      </td>
+      <td class="causes">
+        {tacticTexts(row.tactics).map(
+          ([number, tactic]) =>
+            number > 0 && (
+              <Fragment key={number}>
+                <span class="nowrap" title={tactic}>
+                  <span class="number">{number}</span>{" "}
+                  <span class="what">
+                    <Marked said={tacticNames(tactic)[1]} />
+                  </span>
+                </span>{" "}
+              </Fragment>
+            ),
+        )}
       </td>
     </tr>
   );
@@ -127,4 +175,15 @@ function Line({ row, index, most }: { row: Row; index: number; most: number }) {
   function choose() {
     selection.value = { what: "row", row: index };
   }
+}
+
+/** The most members that a row names by which it is found. */
+const MOST_NAMED = 3;
+
+/** A text with the words of the search marked in it. */
+function Marked({ said }: { said: string }) {
+  const words = wordsOf(search.value).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (!words.length) return <>{said}</>;
+  const parts = said.split(new RegExp(`(${words.join("|")})`, "i"));
+  return <>{parts.map((part, index) => (index % 2 ? <mark key={index}>{part}</mark> : part))}</>;
 }

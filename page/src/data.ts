@@ -115,6 +115,8 @@ export interface Memory {
   series: Record<string, number[]>;
   running: number[];
   bars: Bar[];
+  /** The trips of loops and the branches that take the time from a step to another one. */
+  loops: [number, number, number][];
 }
 
 export interface KernelNode {

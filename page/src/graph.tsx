@@ -1,7 +1,7 @@
 // The program as a graph: folds are boxes, open folds are frames, collectives are on the edges.
 import { computed } from "@preact/signals";
 import { colours } from "./axes";
-import { arrangeToFit, HEAD, smooth, type Item, type Link } from "./arrange";
+import { arrange, HEAD, smooth, type Item, type Link, type Placed } from "./arrange";
 import { Canvas } from "./canvas";
 import { conflicts, drawing, foldLabel, folds, inFold, layoutNow, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
 import { toggle } from "./moves";
@@ -11,8 +11,6 @@ import { bytes, count } from "./units";
 const MOST_EDGES = 260;
 const MOST_CHIPS = 3;
 const CHIP = 17;
-/** About how much wider than high the frame of the drawing is. */
-const ASPECT = 1.9;
 const WIDTH = 6.3;
 
 export interface ChipText {
@@ -80,19 +78,27 @@ function shape(box: Box): Shape {
 
 const arranged = computed(() => {
   const { boxes, flows } = drawing.value;
-  const shapes = [...boxes.values()].map(shape);
+  const shapes = [...boxes.values()].sort((a, b) => a.place - b.place).map(shape);
+  const last = new Set(shapes.filter(({ box }) => isResult(box)).map(({ id }) => id));
   const parents = new Map<string, string>();
   for (const fold of [...expanded.value].sort((a, b) => a - b)) {
     if (fold && shapes.some((each) => isIn(each.box, fold))) parents.set(`f${fold}`, folds().parent[fold] ? `f${folds().parent[fold]}` : "");
   }
+  const titles = new Map([...parents.keys()].map((frame) => [frame, 40 + 7.3 * foldLabel(Number(frame.slice(1))).length]));
   // Edges with collectives come first; of the others, those with most values.
   const ranked = [...flows.values()].sort((a, b) => b.chips.size - a.chips.size || b.values - a.values);
   const links: (Link & { flow: Flow; chips: ChipText[] })[] = ranked.slice(0, MOST_EDGES).map((flow) => {
     const chips = said(flow.chips);
     return { from: flow.from, to: flow.to, width: widthOf(chips), height: chips.length * CHIP, flow, chips };
   });
-  return { shapes, links, left: ranked.length - links.length, ...arrangeToFit(shapes, links, parents, ASPECT) };
+  return { shapes, links, left: ranked.length - links.length, ...arrange({ items: shapes, links, parents, titles, last }) };
 });
+
+function isResult(box: Box) {
+  let outer = box.fold;
+  while (folds().parent[outer] > 0) outer = folds().parent[outer];
+  return folds().kind[outer] === "result";
+}
 
 function isIn(box: Box, fold: number) {
   for (let each = box.parent; each > 0; each = folds().parent[each]) if (each === fold) return true;
@@ -115,10 +121,11 @@ export function Graph() {
         height={height}
         of={[...expanded.value].join()}
         label="The program by scope"
+        chosen={chosen ? JSON.stringify(chosen) : ""}
         onBackground={() => (selection.value = null)}
       >
         {[...frames].reverse().map(([id, place]) => (
-          <Frame key={id} fold={Number(id.slice(1))} {...place} />
+          <Frame key={id} fold={Number(id.slice(1))} place={place} />
         ))}
         {links.map((link) => {
           const path = paths.get(`${link.from} ${link.to}`)!;
@@ -128,15 +135,19 @@ export function Graph() {
             <path
               key={`${link.from} ${link.to}`}
               d={smooth(path.points)}
-              class={`edge${link.chips.length ? " sends" : ""}${lit ? " lit" : ""}`}
+              class={`edge${link.chips.length ? " sends" : ""}${path.back ? " back" : ""}${lit ? " lit" : ""}`}
+              data-flow={`${link.from} ${link.to}`}
               style={axes.length === 1 ? { stroke: colours(axes) } : undefined}
               marker-end="url(#arrow)"
               onClick={() => (selection.value = { what: "edge", from: link.from, to: link.to })}
             >
-              <title>{`${count(link.flow.values)} values`}</title>
+              <title>{`${count(link.flow.values)} value${link.flow.values > 1 ? "s" : ""}${path.back ? "; read in the next trip or the next layer of a scope above" : ""}`}</title>
             </path>
           );
         })}
+        {[...frames].map(([id, place]) => (
+          <Head key={id} fold={Number(id.slice(1))} place={place} />
+        ))}
         {shapes.map((each) => {
           const place = boxes.get(each.id)!;
           const on =
@@ -207,6 +218,7 @@ function Node({ shape, x, y, lit }: { shape: Shape; x: number; y: number; lit: b
       class={`node${lit ? " lit" : ""}${side ? " side" : ""}${folded ? " folded" : ""}${open ? " conflict" : ""}`}
       transform={`translate(${x},${y})`}
       data-box={box.id}
+      data-last={isResult(box) ? "" : undefined}
       onClick={choose}
       onDblClick={() => folded && toggle(box.fold)}
     >
@@ -260,14 +272,18 @@ function Mark({ x, count: open }: { x: number; count: number }) {
   );
 }
 
-function Frame({ fold, x, y, width, height }: { fold: number; x: number; y: number; width: number; height: number }) {
-  const most = Math.max(8, Math.floor((width - 50) / 7));
+function Frame({ fold, place: { x, y, width, height } }: { fold: number; place: Placed }) {
+  const lit = selection.value?.what === "fold" && selection.value.fold === fold;
   return (
-    <g class="frame" transform={`translate(${x},${y})`} onClick={() => (selection.value = { what: "fold", fold })}>
+    <g class={`frame${lit ? " lit" : ""}`} transform={`translate(${x},${y})`} data-frame={`f${fold}`} onClick={() => (selection.value = { what: "fold", fold })}>
       <rect width={width} height={height} rx={8} />
-      <text x={12} y={HEAD - 7} class="mono">
-        {shorten(foldLabel(fold), most)}
-      </text>
+    </g>
+  );
+}
+
+function Head({ fold, place: { x, y, width } }: { fold: number; place: Placed }) {
+  return (
+    <g class="head" transform={`translate(${x},${y})`} data-head={`f${fold}`} onClick={() => (selection.value = { what: "fold", fold })}>
       <g
         class="twist"
         data-toggle={fold}
@@ -277,11 +293,15 @@ function Frame({ fold, x, y, width, height }: { fold: number; x: number; y: numb
         }}
       >
         <title>{`Fold ${foldLabel(fold)}`}</title>
-        <rect x={width - 24} y={5} width={18} height={18} rx={4} />
-        <text x={width - 15} y={18} text-anchor="middle">
+        <rect x={3} y={3} width={18} height={18} rx={4} />
+        <text x={12} y={16} text-anchor="middle">
           −
         </text>
       </g>
+      <text x={28} y={HEAD - 8} class={folds().kind[fold] === "direction" ? "strong" : "mono"}>
+        <title>{foldLabel(fold)}</title>
+        {shorten(foldLabel(fold), Math.max(4, Math.floor((width - 40) / 7.3)))}
+      </text>
     </g>
   );
 }

@@ -1,12 +1,13 @@
 // What is known of the chosen thing: for a collective its cause, step by step.
 import { Axes, Dot, LayoutText } from "./axes";
 import type { Row } from "./data";
-import { drawing, foldLabel, folds, layoutBefore, layoutNow, line, makes, opLabel, program, reads, received, sizeOf, type Box } from "./model";
+import { alike, drawing, foldLabel, folds, layoutBefore, layoutNow, line, makes, opLabel, program, reads, received, sizeOf, starred, starredIn, type Box } from "./model";
 import { reveal } from "./moves";
 import { data, selection, step, tab, text } from "./state";
 import { bytes, count, exact } from "./units";
 
-const MOST_MEMBERS = 12;
+const MOST_NAMES = 100;
+const MOST_ROWS = 30;
 
 export function Inspector() {
   const chosen = selection.value;
@@ -64,7 +65,6 @@ export function Numbers({ of }: { of: number[] }) {
 function Collective({ at: number }: { at: number }) {
   const row = step.value.sent[number];
   const several = row.members.length;
-  const shown = row.members.slice(0, MOST_MEMBERS);
   return (
     <>
       <h3>
@@ -116,29 +116,61 @@ function Collective({ at: number }: { at: number }) {
       {several > 1 && (
         <>
           <h4>All {count(several)}</h4>
-          <ul class="members">
-            {shown.map(([name, , , size], index) => (
-              <li key={index}>
-                <code>{text(name)}</code> <span class="faint">{bytes(size)} in a call</span>
-              </li>
-            ))}
-            {several > shown.length && <li class="faint">and {count(several - shown.length)} more</li>}
-          </ul>
+          <Members row={row} />
         </>
       )}
     </>
   );
 }
 
+/** Those of layers that are alike in one line, which unfolds to their names. */
+function Members({ row }: { row: Row }) {
+  const groups = alike(row.members, ([name, , , size]) => `${starred(text(name))} ${size}`);
+  return (
+    <ul class="members">
+      {groups.map((some) => {
+        const names = [...new Set(some.map(([name]) => text(name)))];
+        const size = bytes(some[0][3]);
+        return (
+          <li key={names[0]}>
+            {some.length === 1 ? (
+              <>
+                <code>{names[0]}</code> <span class="faint">{size}</span>
+              </>
+            ) : (
+              <details>
+                <summary>
+                  <code>{names.length > 1 ? starred(names[0]) : names[0]}</code>
+                  <span class="times"> × {count(some.length)}</span> <span class="faint">{size} each</span>
+                </summary>
+                {names.slice(0, MOST_NAMES).map((name) => (
+                  <code key={name}>{name}</code>
+                ))}
+                {names.length > MOST_NAMES && <span class="faint">and {count(names.length - MOST_NAMES)} more</span>}
+              </details>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** The claims behind a collective; one that repeats in equal layers is one line. */
 function Reasons({ row }: { row: Row }) {
+  const groups = alike(row.reasons, ([said, depth, tactics]) => `${starredIn(text(said))} ${depth} ${tactics.join()}`);
   return (
     <ol class="reasons">
-      {row.reasons.map(([said, depth, tactics], index) => (
-        <li key={index} style={{ marginLeft: `${(depth - 1) * 14}px` }}>
-          {tactics.length > 0 && <Numbers of={tactics} />}
-          <Said text={short(text(said))} />
-        </li>
-      ))}
+      {groups.map((some, index) => {
+        const [said, depth, tactics] = some[0];
+        return (
+          <li key={index} style={{ marginLeft: `${(depth - 1) * 14}px` }}>
+            {tactics.length > 0 && <Numbers of={tactics} />}
+            <Said text={short(some.length > 1 ? starredIn(text(said)) : text(said))} />
+            {some.length > 1 && <span class="times"> × {count(some.length)}</span>}
+          </li>
+        );
+      })}
     </ol>
   );
 }
@@ -181,7 +213,7 @@ function Fold({ fold }: { fold: number }) {
       <p class="mono big">{path.at(-1)}</p>
       {path.length > 1 && <p class="faint">{path.slice(0, -1).join(" › ")}</p>}
       <dl>
-        <dt>ops</dt>
+        <dt>{sideValues(fold).length ? "arrays" : "ops"}</dt>
         <dd>{exact(sizeOf(fold))}</dd>
         <dt>collectives</dt>
         <dd>{times ? exact(times) : "none"}</dd>
@@ -189,6 +221,7 @@ function Fold({ fold }: { fold: number }) {
         <dd>{bytes(size)}</dd>
       </dl>
       <Line number={folds().line[fold]} />
+      <Values title="arrays" values={sideValues(fold)} />
       <Rows found={found.map(({ index }) => index)} />
     </>
   );
@@ -202,27 +235,35 @@ function isIn(fold: number, op: number) {
 /** Rows of collectives to choose from. */
 function Rows({ found }: { found: number[] }) {
   if (!found.length) return null;
-  const sorted = [...found].sort((a, b) => step.value.sent[b].bytes - step.value.sent[a].bytes);
+  const rows = found.map((index) => ({ index, row: step.value.sent[index] }));
+  const groups = alike(rows, ({ row }) => [row.kind, row.axes.join(), starred(text(row.value)), text(row.use), row.direction].join("|"));
+  const sum = (some: typeof rows) => some.reduce((total, { row }) => total + row.bytes, 0);
+  const sorted = groups.sort((a, b) => sum(b) - sum(a));
   return (
     <>
       <h4>Collectives</h4>
       <ul class="rows">
-        {sorted.slice(0, 30).map((index) => {
-          const row = step.value.sent[index];
+        {sorted.slice(0, MOST_ROWS).map((some) => {
+          const [{ index, row }] = some;
+          const times = some.reduce((total, each) => total + each.row.members.length, 0);
           return (
             <li key={index}>
               <button type="button" onClick={() => (selection.value = { what: "row", row: index })}>
                 <Dot axes={row.axes} />
                 <span class="grow">
-                  {row.kind} of <code>{text(row.value)}</code>
-                  {row.members.length > 1 && <span class="times"> × {count(row.members.length)}</span>}
+                  {row.kind} of <code>{some.length > 1 ? starred(text(row.value)) : text(row.value)}</code>
+                  {times > 1 && <span class="times"> × {count(times)}</span>}
+                  <span class="faint">
+                    {" "}
+                    for {text(row.use)} {row.direction && `(${row.direction})`}
+                  </span>
                 </span>
-                <span class="right">{bytes(row.bytes)}</span>
+                <span class="right">{bytes(sum(some))}</span>
               </button>
             </li>
           );
         })}
-        {sorted.length > 30 && <li class="faint">and {sorted.length - 30} more</li>}
+        {sorted.length > MOST_ROWS && <li class="faint">and {sorted.length - MOST_ROWS} more</li>}
       </ul>
     </>
   );
@@ -247,30 +288,46 @@ function Op({ op }: { op: number }) {
 
 function Values({ title, values }: { title: string; values: number[] }) {
   if (!values.length) return null;
+  const groups = alike(values, (value) => [starred(program().name[value]), layoutBefore(value).text, layoutNow(value).text].join("|"));
   return (
     <>
       <h4>{title}</h4>
       <ul class="values">
-        {values.slice(0, 12).map((value) => {
+        {groups.slice(0, MOST_ROWS).map((some) => {
+          const [value] = some;
           const now = layoutNow(value);
           const then = layoutBefore(value);
+          const name = program().name[value];
           return (
             <li key={value}>
-              <code>{program().name[value]}</code>
+              <span>
+                <code>{some.length > 1 ? starred(name) : name}</code>
+                {some.length > 1 && <span class="times"> × {count(some.length)}</span>}
+              </span>
               {then !== now && (
                 <>
                   <LayoutText text={then.text} /> <span class="faint">→</span>{" "}
                 </>
               )}
               <LayoutText text={now.text} />
-              <span class="faint">{bytes(now.bytes)} on a device</span>
+              <span class="faint">
+                {bytes(now.bytes)} {some.length > 1 ? "each" : "on a device"}
+              </span>
             </li>
           );
         })}
-        {values.length > 12 && <li class="faint">and {count(values.length - 12)} more</li>}
+        {groups.length > MOST_ROWS && <li class="faint">and {count(groups.length - MOST_ROWS)} more</li>}
       </ul>
     </>
   );
+}
+
+/** The arrays of a fold of arguments or of results. */
+function sideValues(fold: number): number[] {
+  const kind = folds().kind[fold];
+  if (kind !== "argument" && kind !== "result" && kind !== "path") return [];
+  const ops = program().fold.flatMap((_, op) => (isIn(fold, op) ? [op] : []));
+  return ops.flatMap((op) => (makes(op).length ? makes(op) : reads(op)));
 }
 
 function name(box: Box | undefined) {

@@ -129,6 +129,8 @@ export function Kernels() {
         height={height + 30}
         of={`${at.value} ${outside.value}`}
         label="Kernels and redistributions"
+        start="left"
+        chosen={chosen.value < 0 ? "" : String(chosen.value)}
         onBackground={() => (chosen.value = -1)}
       >
         {[...links]

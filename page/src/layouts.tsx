@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { LayoutText } from "./axes";
 import { Blocks } from "./blocks";
 import type { Layout } from "./data";
-import { layoutBefore, layoutNow, makes, model, program, reads } from "./model";
+import { alike, hasAll, layoutBefore, layoutNow, makes, model, program, reads, starred, wordsOf } from "./model";
 import { arrays, chosenValue, text } from "./state";
 import { count } from "./units";
 
@@ -30,35 +30,33 @@ function asked(): Named[] {
   return which.value === "all" ? all : [...outside.value, ...all];
 }
 
-// The numbers that tell layers apart, as compiler/views/listing.py takes them.
-const NUMBER = /(?<=\/)(?<!^result\/)\d+(?=\/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=\/)/g;
-const starred = (name: string) => name.replace(NUMBER, "*");
-
 interface Group {
+  /** What the row is called, and the first array that it stands for. */
   name: string;
+  first: string;
   value: number;
   count: number;
   layout: Layout;
   before: Layout;
 }
 
-const groups = computed(() => {
-  const words = arrays.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = new Map<string, Group>();
-  for (const { name, value } of asked()) {
-    const layout = layoutNow(value);
-    const before = layoutBefore(value);
-    if (which.value === "changed" && layout === before) continue;
-    const key = `${starred(name)} ${layout.text} ${before.text}`;
-    const group = found.get(key);
-    if (group) {
-      if (group.value !== value) group.count += 1;
-      continue;
-    }
-    if (words.every((word) => name.toLowerCase().includes(word) || layout.text.toLowerCase().includes(word)))
-      found.set(key, { name, value, count: 1, layout, before });
-  }
-  return [...found.values()];
+/** The arrays that are shown, those of layers that are alike as one. */
+const all = computed((): (Group & { said: string })[] => {
+  const named = asked().map((each) => ({ ...each, layout: layoutNow(each.value), before: layoutBefore(each.value) }));
+  const wanted = named.filter(({ layout, before }) => which.value !== "changed" || layout !== before);
+  return alike(wanted, ({ name, layout, before }) => `${starred(name)} ${layout.text} ${before.text}`).map((some) => {
+    const values = new Set(some.map(({ value }) => value));
+    const [first] = some;
+    const name = values.size > 1 ? starred(first.name) : first.name;
+    const said = [name, `× ${count(values.size)}`, first.layout.text, ...some.map((each) => each.name)].join(" ").toLowerCase();
+    return { ...first, name, first: first.name, count: values.size, said };
+  });
+});
+
+/** Those that a search finds by what their row shows, or by the name of an array that it stands for. */
+const groups = computed((): Group[] => {
+  const words = wordsOf(arrays.value);
+  return all.value.filter(({ said }) => hasAll(said, words));
 });
 
 /** The first of those with the most placed factors. */
@@ -93,15 +91,15 @@ export function Layouts() {
             <tbody>
               {rows.slice(0, MOST).map((row) => (
                 <tr
-                  key={`${row.value} ${row.name}`}
+                  key={`${row.value} ${row.first}`}
                   class={row === chosen ? "chosen" : ""}
                   tabIndex={0}
-                  data-value={row.name}
+                  data-value={row.first}
                   onClick={() => (chosenValue.value = row.value)}
                   onKeyDown={(event) => event.key === "Enter" && (chosenValue.value = row.value)}
                 >
                   <td class="mono">
-                    {row.count > 1 ? starred(row.name) : row.name}
+                    {row.name}
                     {row.count > 1 && <span class="times"> × {count(row.count)}</span>}
                   </td>
                   <td>
@@ -117,7 +115,7 @@ export function Layouts() {
       </div>
       {chosen && (
         <Blocks
-          name={chosen.count > 1 ? `${starred(chosen.name)} × ${chosen.count}` : chosen.name}
+          name={chosen.count > 1 ? `${chosen.name} × ${chosen.count}` : chosen.name}
           layout={chosen.layout}
           before={chosen.before === chosen.layout ? null : chosen.before}
         />

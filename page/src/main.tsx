@@ -1,14 +1,14 @@
 import { render } from "preact";
 import { Collectives } from "./collectives";
 import { Graph } from "./graph";
-import { Tactics, Title } from "./head";
+import { Tactics, Theme, Title } from "./head";
 import { Inspector } from "./inspector";
 import { Kernels } from "./kernels";
 import { Layouts } from "./layouts";
 import { Memory } from "./memory";
 import { go } from "./moves";
 import { OpenEnds } from "./open";
-import { address, asked, at, search, selection, step, tab, TABS, type Tab } from "./state";
+import { address, asked, at, selection, step, tab, TABS, type Tab } from "./state";
 import { Tree } from "./tree";
 import { count } from "./units";
 
@@ -29,9 +29,11 @@ function Tabs() {
           key={each}
           aria-selected={tab.value === each}
           class={step.value.open.conflicts.length && each === "Conflicts & stops" ? "warns" : ""}
+          aria-label={each}
           onClick={() => (tab.value = each)}
         >
-          {each}
+          {each.split(" & ")[0]}
+          {each.includes(" & ") && <span class="long"> & {each.split(" & ")[1]}</span>}
           {numberOf(each) && <span class="badge">{numberOf(each)}</span>}
         </button>
       ))}
@@ -57,13 +59,18 @@ const VIEWS: Record<Tab, () => preact.JSX.Element> = {
   Kernels,
 };
 
+const SEARCHED: Tab[] = ["Collectives", "Layouts"];
+
 function App() {
   const View = VIEWS[tab.value];
   return (
     <>
-      <Title />
+      <header class="top">
+        <Title />
+        <Tabs />
+        <Theme />
+      </header>
       <Tactics />
-      <Tabs />
       <div class="view" role="tabpanel">
         <View />
         {(tab.value === "Program" || tab.value === "Collectives") && <Inspector />}
@@ -93,9 +100,9 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") selection.value = null;
   if (event.key === "/") {
     event.preventDefault();
-    tab.value = "Collectives";
-    search.value = "";
-    requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
+    // The search of the view that is open, if it has one.
+    if (!SEARCHED.includes(tab.value)) tab.value = "Collectives";
+    requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.select());
   }
 });
 

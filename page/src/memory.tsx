@@ -36,8 +36,8 @@ export function Memory() {
         <h4>The largest arrays, from when to when</h4>
         <Chart make={bars} height={Math.max(60, memory.bars.length * 6 + 30)} label="Live ranges of the largest arrays" />
         <p class="faint">
-          To the right, the steps of the program in the order in which XLA runs them. An estimate of what XLA allocates on CPU, made without
-          compiling.
+          To the right, the steps of the program in the order in which XLA runs them. A loop is as long as one of its trips: each trip stores
+          the same. An estimate of what XLA allocates on CPU, made without compiling.
         </p>
       </div>
       <div class="scroll pad">
@@ -94,13 +94,51 @@ function ticks(most: number): number[] {
   return Array.from({ length: Math.floor(most / (nice * unit)) + 1 }, (_, at) => at * nice * unit);
 }
 
+interface Stretch {
+  name: string;
+  first: number;
+  end: number;
+}
+
+/** The loops: bands behind what is stored, each with its name if there is room for it. */
+function stretches(width: number): Stretch[] {
+  const { loops, steps } = step.value.memory;
+  const long = (first: number, last: number) => ((last + 1 - first) / steps) * (width - LEFT);
+  return loops.filter(([, first, last]) => long(first, last) > 3).map(([name, first, last]) => {
+    const said = text(name);
+    return { name: long(first, last) > said.length * 6.4 + 8 ? said : "", first, end: last + 1 };
+  });
+}
+
+const LEFT = 88;
+
+/** How many loops are around one: their names stand above its own. */
+const depth = (of: Stretch, found: Stretch[]) => found.filter((each) => each !== of && each.first <= of.first && each.end >= of.end).length;
+
+function loopMarks(width: number, low: number, high: number, named: boolean) {
+  const found = stretches(width);
+  return [
+    Plot.rect(found, { x1: "first", x2: "end", y1: low, y2: high, fill: "var(--ink)", fillOpacity: 0.05, ariaLabel: (each: Stretch) => `loop ${each.name}` }),
+    Plot.ruleX(found.flatMap((each) => [each.first, each.end]), { stroke: "var(--rule-2)" }),
+    ...(named
+      ? found.map((each) =>
+          Plot.text([each], { x: "first", text: "name", frameAnchor: "top", textAnchor: "start", dx: 5, dy: 2 + 14 * depth(each, found), fill: "var(--ink-2)" }),
+        )
+      : []),
+  ];
+}
+
 function course(width: number, height: number) {
   const { memory } = step.value;
-  const highest = Math.max(1, memory.bytes);
+  // Names of loops and of the peak stand above what is stored.
+  const found = stretches(width);
+  const above = 20 + 14 * Math.max(0, ...found.filter((each) => each.name).map((each) => 1 + depth(each, found)));
+  const highest = Math.max(1, memory.bytes) / (1 - above / (height - 50));
   const points: Point[] = [];
-  memory.times.forEach((time, index) => {
+  [...memory.times, memory.steps].forEach((time, index) => {
+    const now = Math.min(index, memory.times.length - 1);
     for (const kind of ORDER) {
-      const size = kind === "arguments" ? memory.arguments : kind === "results" ? memory.results : (memory.series[kind]?.[index] ?? 0);
+      const size = kind === "arguments" ? memory.arguments : kind === "results" ? memory.results : (memory.series[kind]?.[now] ?? 0);
       points.push({ time, size, kind });
     }
   });
@@ -114,19 +152,20 @@ function course(width: number, height: number) {
     height,
     marginLeft: 68,
     marginBottom: 30,
-    x: { label: null, domain: [0, Math.max(1, memory.steps - 1)] },
-    y: { label: null, domain: [0, highest], ticks: ticks(highest), tickFormat: (size: number) => bytes(size), grid: true },
+    x: { label: null, domain: [0, memory.steps] },
+    y: { label: null, domain: [0, highest], ticks: ticks(Math.max(1, memory.bytes)), tickFormat: (size: number) => bytes(size), grid: true },
     color: { domain: ORDER, range: FILLS },
     marks: [
+      ...loopMarks(width, 0, highest, true),
       Plot.areaY(points, Plot.stackY({ x: "time", y: "size", fill: "kind", z: "kind", order: ORDER, curve: "step-after" })),
-      Plot.ruleX([memory.peak], { stroke: "var(--ink)", strokeDasharray: "3 3" }),
-      Plot.text([memory.peak], {
+      Plot.ruleX([memory.peak + 0.5], { stroke: "var(--ink)", strokeDasharray: "3 3", y1: 0, y2: memory.bytes }),
+      Plot.text([memory.peak + 0.5], {
         x: (time: number) => time,
+        y: memory.bytes,
         text: () => "peak",
-        frameAnchor: "top",
         textAnchor: memory.peak > memory.steps / 2 ? "end" : "start",
         dx: memory.peak > memory.steps / 2 ? -5 : 5,
-        dy: -2,
+        dy: -6,
         fill: "var(--ink)",
       }),
       Plot.tip(
@@ -145,24 +184,27 @@ function course(width: number, height: number) {
 
 function bars(width: number, height: number) {
   const { memory } = step.value;
-  const rows = memory.bars.map(([name, kind, size, first, last], row) => ({ name: text(name), kind, size, first, last: Math.max(last, first + memory.steps / 400), row }));
+  const rows = memory.bars.map(([name, kind, size, first, last], row) => ({ name: text(name), kind, size, first, end: last + 1, row }));
   return Plot.plot({
     width,
     height,
     marginLeft: 68,
     marginBottom: 24,
-    x: { domain: [0, Math.max(1, memory.steps - 1)], label: null },
+    x: { domain: [0, memory.steps], label: null },
     y: { axis: null, domain: [rows.length, 0] },
     color: { domain: ORDER, range: FILLS },
     marks: [
-      Plot.ruleX([memory.peak], { stroke: "var(--ink)", strokeDasharray: "3 3" }),
+      ...loopMarks(width, 0, rows.length, false),
+      Plot.ruleX([memory.peak + 0.5], { stroke: "var(--ink)", strokeDasharray: "3 3" }),
       Plot.rect(rows, {
         x1: "first",
-        x2: "last",
+        x2: "end",
         y1: "row",
         y2: (each: (typeof rows)[number]) => each.row + 0.78,
         fill: "kind",
         rx: 1.5,
+        inset: 0.2,
+        ariaLabel: (each: (typeof rows)[number]) => `array ${each.name}`,
         title: (each: (typeof rows)[number]) => `${each.name}: ${bytes(each.size)}, ${KINDS[each.kind]}`,
         tip: { fill: "var(--paper)", stroke: "var(--rule-2)" },
       }),

@@ -141,6 +141,8 @@ export interface Box {
   parent: number;
   inside: Chips;
   hidden: number;
+  /** Where its ops are in the program, on average. */
+  place: number;
 }
 
 export interface Flow {
@@ -169,11 +171,12 @@ export const cut = computed(() => {
     const found = boxes.get(id);
     if (found) {
       found.hidden += 1;
+      found.place += (op - found.place) / found.hidden;
       continue;
     }
     const fold = id[0] === "o" ? program.fold[op] : Number(id.slice(1));
     const parent = id[0] === "f" ? folds.parent[fold] : fold;
-    boxes.set(id, { id, fold, op: id[0] === "o" ? op : -1, parent, inside: new Map(), hidden: 1 });
+    boxes.set(id, { id, fold, op: id[0] === "o" ? op : -1, parent, inside: new Map(), hidden: 1, place: op });
   }
   const flows = new Map<string, Flow>();
   for (let op = 0; op < of.length; op += 1) {
@@ -219,3 +222,35 @@ export const drawing = computed(() => {
   });
   return { boxes: new Map(boxes), flows: new Map(flows) };
 });
+
+// The numbers that tell layers apart, as compiler/views/listing.py takes them.
+const NUMBER = /(?<=\/)(?<!^result\/)\d+(?=\/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=\/)/g;
+export const starred = (name: string) => name.replace(NUMBER, "*");
+
+/** A sentence with the numbers of layers left out of the names in it. */
+export const starredIn = (said: string) => said.split("`").map((part, index) => (index % 2 ? starred(part) : part)).join("`");
+
+/** Those with the same key together, in the order of the first ones: what repeats in 12 equal layers is one. */
+export function alike<T>(items: Iterable<T>, key: (item: T) => string): T[][] {
+  const found = new Map<string, T[]>();
+  for (const item of items) {
+    const at = key(item);
+    const some = found.get(at);
+    if (some) some.push(item);
+    else found.set(at, [item]);
+  }
+  return [...found.values()];
+}
+
+/** Names for a tactic, the longest first: `DataParallel · data`, `DataParallel`. */
+export function tacticNames(tactic: string): string[] {
+  const name = tactic.split("(")[0];
+  const axis = data.mesh.map(([each]) => each).find((each) => new RegExp(`['"]${each}[.'"]`).test(tactic));
+  const stage = /stage=(\d)/.exec(tactic)?.[1];
+  const short = `${name}${stage ? `-${stage}` : ""}`;
+  return [`${short}${axis ? ` · ${axis}` : ""}`, short];
+}
+
+/** The words of a search, and whether a text has all of them. */
+export const wordsOf = (search: string) => search.toLowerCase().split(/\s+/).filter(Boolean);
+export const hasAll = (said: string, words: string[]) => words.every((word) => said.includes(word));

@@ -2,6 +2,7 @@
 import { Axes, Dot } from "./axes";
 import type { Conflict, Way } from "./data";
 import { Line, Said } from "./inspector";
+import { alike, starredIn } from "./model";
 import { showOp } from "./moves";
 import { step, text } from "./state";
 import { bytes, count, exact, flops } from "./units";
@@ -21,8 +22,8 @@ export function OpenEnds() {
         <section>
           <h3>Open conflicts</h3>
           <p class="faint">Claims that cannot all hold. Until one is resolved, each device runs the op in full.</p>
-          {open.conflicts.map((each, index) => (
-            <ConflictCard key={index} conflict={each} />
+          {alikeConflicts(open.conflicts).map((some, index) => (
+            <ConflictCard key={index} conflict={some.find((each) => each.ways) ?? some[0]} times={some.length} />
           ))}
         </section>
       )}
@@ -77,11 +78,18 @@ function Text({ text: said }: { text: string }) {
   );
 }
 
-function ConflictCard({ conflict }: { conflict: Conflict }) {
+/** A conflict that repeats in equal layers is one card. */
+function alikeConflicts(conflicts: Conflict[]): Conflict[][] {
+  const claims = (each: Conflict) => each.claims.map(([claim, tactic]) => `${tactic} ${starredIn(text(claim))}`);
+  return alike(conflicts, (each) => [starredIn(text(each.op)), each.axis, each.line, ...claims(each)].join("|"));
+}
+
+function ConflictCard({ conflict, times }: { conflict: Conflict; times: number }) {
   return (
     <div class="card conflict">
       <p>
         <Dot axes={[conflict.axis]} /> <b>{conflict.axis}</b> in <Said text={text(conflict.op)} />
+        {times > 1 && <span class="times"> × {count(times)}</span>}
       </p>
       <Line number={conflict.line} />
       <ul class="claims">
@@ -138,7 +146,7 @@ function ExcessTable() {
   const most = Math.max(1, ...excess.map((each) => each.flops));
   const stored = Math.max(1, ...excess.map((each) => each.bytes));
   return (
-    <section>
+    <section id="excess">
       <h3>On several devices, although one would do</h3>
       <p class="faint">What more than one device stores or computes. Nothing of it is wrong, and much of it is small.</p>
       <table class="list">

@@ -31,15 +31,25 @@ export function asked(): [number, Tab] {
 const [firstStep, firstTab] = asked();
 export const at = signal(firstStep);
 export const tab = signal<Tab>(firstTab);
-export const address = () => history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`);
+export const address = () => {
+  // Inside a notebook the page is text of a frame, which has no address.
+  if (location.protocol !== "about:") history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`);
+};
 effect(address);
 
-/** The width of the window, by which the columns of the tactics are chosen. */
+/** The size of the window, by which the form of the tactics is chosen. */
 export const wide = signal(window.innerWidth);
-window.addEventListener("resize", () => (wide.value = window.innerWidth));
+export const high = signal(window.innerHeight);
+window.addEventListener("resize", () => {
+  wide.value = window.innerWidth;
+  high.value = window.innerHeight;
+});
 export const selection = signal<Selection>(null);
 export const expanded = signal<ReadonlySet<number>>(new Set([0]));
 export const search = signal("");
+/** How the collectives are ordered. */
+export type Order = "program" | "bytes" | "times";
+export const order = signal<Order>("bytes");
 export const arrays = signal("");
 export const chosenValue = signal(-1);
 

@@ -5,6 +5,9 @@ import { toggle } from "./moves";
 import { expanded, selection } from "./state";
 import { bytes, count } from "./units";
 
+/** Folds that are not the program itself, but what it is called with and returns. */
+const SIDES = ["argument", "result", "path"];
+
 export function Tree() {
   const most = Math.max(1, ...inFold(0).map((fold) => received.value[fold].bytes));
   return (
@@ -39,7 +42,7 @@ function Fold({ fold, depth, most }: { fold: number; depth: number; most: number
   const ops = opsOf(fold);
   return (
     <>
-      <tr class={chosen ? "chosen" : ""} data-fold={fold} onClick={() => (selection.value = { what: "fold", fold })}>
+      <tr class={chosen ? "chosen" : ""} data-fold={fold} data-side={SIDES.includes(folds().kind[fold]) ? folds().kind[fold] : ""} onClick={() => (selection.value = { what: "fold", fold })}>
         <td style={{ paddingLeft: `${4 + depth * 14}px` }}>
           <button
             type="button"

@@ -38,8 +38,10 @@ def browser() -> Generator[Browser]:
 class Opened:
     """A page of the browser, and what went wrong on it: errors, warnings, requests to a network."""
 
-    def __init__(self, made: Browser, file: Path, theme: Literal["light", "dark"] = "light", width: int = 1280) -> None:
-        self.page: Page = made.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+    def __init__(
+        self, made: Browser, file: Path, theme: Literal["light", "dark"] = "light", width: int = 1280, height: int = 800
+    ) -> None:
+        self.page: Page = made.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
         self.wrong: list[str] = []
         self.page.set_default_timeout(20_000)
         self.page.on("console", lambda said: self.wrong.append(f"{said.type}: {said.text}"))

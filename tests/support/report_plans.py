@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -93,3 +94,11 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
 @cache
 def planned(name: str) -> Plan:
     return PLANS[name]()
+
+
+def written(folder: Path, name: str) -> Path:
+    """The page of a plan, in a folder; it is written when it is asked for first."""
+    path = folder / f"{name.replace(' ', '_')}.html"
+    if not path.exists():
+        planned(name).html(path)
+    return path

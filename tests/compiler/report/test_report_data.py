@@ -118,6 +118,32 @@ def test_memory_over_time_reaches_its_peak_and_never_more(name: str) -> None:
         assert memory["times"] == sorted(memory["times"]) and memory["peak"] in memory["times"]
 
 
+def test_a_loop_takes_as_much_of_the_time_as_one_of_its_trips_has_steps() -> None:
+    page, steps = made("loops")
+    for step, plan in zip(page["steps"], steps, strict=True):
+        memory = step["memory"]
+        loops = {text(page, name): (first, last) for name, first, last in memory["loops"]}
+        assert {name.partition(":")[0] for name in loops} == {"scan#0 × 8", "cond#0", "while#0 (condition)"}
+        within = [time for first, last in loops.values() for time in range(first, last + 1)]
+        stored = dict(zip(memory["times"], memory["series"]["inside"], strict=True))
+        assert {time for time, size in stored.items() if size} <= {*within}
+        first, last = loops["scan#0 × 8"]
+        in_scan = [size for time, size in stored.items() if first <= time <= last]
+        assert len(in_scan) == last - first + 1 > 5 and len({*in_scan}) > 2
+        running = [text(page, memory["running"][memory["times"].index(time)]) for time in range(first, last + 1)]
+        assert running[0] == "the start of scan#0 × 8" and "dot_general in scan#0 × 8" in running
+        assert max(in_scan) + memory["arguments"] <= plan.memory().bytes
+
+
+def test_the_arrays_of_a_trip_are_stored_within_the_extent_of_their_loop() -> None:
+    page, _ = made("loops")
+    memory = page["steps"][-1]["memory"]
+    loops = [(first, last) for _, first, last in memory["loops"]]
+    inside = [(first, last) for _, kind, _, first, last, _ in memory["bars"] if kind == "inside"]
+    assert inside
+    assert all(any(start <= first <= last <= end for start, end in loops) for first, last in inside)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_op_is_in_a_fold_and_reads_what_an_op_makes(name: str) -> None:
     page, steps = made(name)

@@ -1,44 +1,16 @@
 """The page in real Chromium: it opens, the slider moves, a collective is found with its cause, and nothing goes wrong."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Opened, browser
+from browser import Opened
 from playwright.sync_api import Browser, expect
-from report_plans import PLANS, planned
+from report_plans import PLANS, planned, written
 
 from partita.compiler.plan.prefixes import prefixes
 
 TABS = ("Collectives", "Layouts", "Conflicts & stops", "Memory", "Kernels", "Program")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pages")
-
-
-@pytest.fixture
-def opened(chromium: Browser, folder: Path) -> Iterator[Opened]:
-    """The page of a training step; at the end, nothing may have gone wrong on it."""
-    found = Opened(chromium, written(folder, "a training step"))
-    yield found
-    assert found.wrong == []
-    found.page.close()
-
-
-def written(folder: Path, name: str) -> Path:
-    path = folder / f"{name.replace(' ', '_')}.html"
-    if not path.exists():
-        planned(name).html(path)
-    return path
 
 
 def size(number: int) -> str:

@@ -1,0 +1,56 @@
+"""What the page takes of a window: from narrow to wide, light and dark, nothing is cut off, hidden, or too faint to read."""
+
+from pathlib import Path
+
+import pytest
+from browser import Opened
+from playwright.sync_api import Browser, expect
+from report_plans import planned, written
+
+TABS = ("Collectives", "Layouts", "Conflicts & stops", "Memory", "Kernels", "Program")
+SIZES = ((420, 800), (700, 800), (960, 720), (1280, 600), (1280, 800), (1600, 900), (2560, 1400))
+
+VIEW_TOP = "document.querySelector('.view').getBoundingClientRect().top / innerHeight"
+
+CUT = """[...document.querySelectorAll(".figure, .metric > *, .what, .tabs button, .title > *, .list td, .tree td span, h3, p")]
+    .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1
+        || each.getClientRects().length && each.getBoundingClientRect().right > innerWidth + 1)
+    .map((each) => each.textContent)"""
+"""The texts that are cut off, or that end outside of the window."""
+
+
+@pytest.mark.parametrize("name", ["a training step", "many tactics", "nothing placed"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+def test_all_that_is_above_the_view_takes_at_most_a_fifth_of_the_height(
+    size: tuple[int, int], name: str, chromium: Browser, folder: Path
+) -> None:
+    found = Opened(chromium, written(folder, name), width=size[0], height=size[1])
+    assert found.page.evaluate(VIEW_TOP) <= 1 / 5
+    expect(found.page.locator("[data-metric]")).to_have_count(4)
+    expect(found.page.get_by_role("slider")).to_be_in_viewport()
+    expect(found.page.get_by_role("tab")).to_have_count(6)
+    found.page.close()
+
+
+@pytest.mark.parametrize(
+    ("metric", "view"),
+    [("received", "Collectives"), ("collectives", "Collectives"), ("memory", "Memory"), ("work", "Conflicts & stops")],
+)
+def test_the_name_of_a_figure_leads_to_the_view_that_tells_of_it(metric: str, view: str, opened: Opened) -> None:
+    opened.page.locator(f"[data-metric={metric}]").click()
+    expect(opened.page.get_by_role("tab", name=view)).to_have_attribute("aria-selected", "true")
+    if view == "Collectives":
+        order = "received" if metric == "received" else "times"
+        expect(opened.page.locator("th[aria-sort=descending]")).to_contain_text(order)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (420, 800)])
+def test_the_text_of_a_tactic_that_is_longer_than_the_window_is_whole_when_it_is_pointed_at(
+    size: tuple[int, int], chromium: Browser, folder: Path
+) -> None:
+    found = Opened(chromium, written(folder, "a training step"), width=size[0], height=size[1])
+    found.page.locator(".tactic").focus()
+    text = found.page.locator(".tactic code")
+    expect(text).to_contain_text(planned("a training step").actions[-1].text)
+    assert text.evaluate("(each) => each.scrollWidth <= each.clientWidth && each.getBoundingClientRect().right <= innerWidth")
+    found.page.close()
