@@ -10,6 +10,7 @@
     files        text files that a user names
     literals     a text in the user's Python file, and where it is
     lines        the line of the user's program that an operation comes from
+    reader       in which language a text says what to type: Python, or the shell's
 
 Imports only `jax_private` and the ground of `dialects`.
 """

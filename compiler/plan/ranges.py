@@ -64,9 +64,7 @@ def ranges(plan: State) -> Listing[Range]:
         for root, name in names.items()
     ]
     found.sort(key=lambda each: -each.count)
-    return Listing(
-        found, Shape("ranges", ("name", "extent", "dims of arguments and results", "dims of all", "placed on"), _row)
-    )
+    return Listing(found, Shape("ranges", _COLUMNS, _row, spare=("dims of all",)))
 
 
 def _dims(plan: State) -> dict[int, Counter[int]]:
@@ -87,6 +85,9 @@ def _axes(plan: State) -> dict[int, dict[str, None]]:
             if claim is not None and claim.at >= 0:
                 found.setdefault(plan.source.classes.of(value, claim.at), {})[axis] = None
     return found
+
+
+_COLUMNS = "name", "extent", "dims of arguments and results", "dims of all", "placed on"
 
 
 def _row(each: Range) -> Sequence[Cell]:

@@ -1,7 +1,7 @@
 """What a command answers: the session after it, and a text that is the same in a terminal and in a script."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from rich.console import RenderableType
@@ -10,23 +10,29 @@ from ...dialects.english import of_bytes
 from ..views.view import View, rendered
 from .session import Session
 
+Text = Callable[[int], str]
+"""A text of so many columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The session after a command, and what it says. With `ends`, the session is over.
 
-    What it says may be known in part at first: each of `later` takes the place of what was said before.
+    What it says may be known in part at first: each of `later`, a text of so many columns, takes the place of what was said
+    before.
     """
 
     session: Session
     text: str = ""
     ends: bool = False
-    later: Iterator[View] | None = field(default=None, compare=False)
+    clears: bool = False
+    """Whether a terminal shows nothing above it."""
+    later: Iterator[Text] | None = field(default=None, compare=False)
 
     def final(self) -> str:
         """What it says in the end."""
         last = deque(self.later or (), maxlen=1)
-        return shown(last[0], self.session.width) if last else self.text
+        return last[0](self.session.width) if last else self.text
 
 
 def shown(what: object, width: int) -> str:
