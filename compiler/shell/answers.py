@@ -6,9 +6,18 @@ from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
-from ...dialects.english import of_bytes
+from ...dialects.english import counted, of_bytes
+from ..api.plan import Plan
+from ..views.columns import shortened
 from ..views.view import View, rendered
 from .session import Session
+
+TYPED = 40
+"""The columns that a prompt leaves for what is typed."""
+LEAST = 20
+"""The columns that a prompt may take on any screen."""
+SIGN = " > "
+"""What ends a prompt."""
 
 Text = Callable[[int], str]
 """A text of so many columns."""
@@ -45,10 +54,29 @@ def wide(what: RenderableType, width: int) -> str:
 
 
 def prompt(session: Session) -> str:
-    """The mesh, the collectives of a call, and the bytes that a device receives in it."""
-    plan = session.plan
-    counts = " ".join(f"{times} {kind}" for kind, times in plan.counts().items() if times) or "no collectives"
-    mesh = str(plan.mesh).replace(", ", " ")
-    received = plan.bytes_per_device()
+    """The branch, and how the plan stands. It leaves room to type: what is longer is said shorter.
+
+    data=4 model=2 · 12 all_gather 9 all_reduce · 1.50 MiB >     -->     data=4 model=2 · 21 collectives · 1.50 MiB >
+                                                                 -->     4x2 · 21 collectives · 1.50 MiB >
+    """
     branch = f"{session.here}: " if len(session.branches) > 1 else ""
-    return " · ".join([f"{branch}{mesh}", counts, *([of_bytes(received)] if received else [])]) + " > "
+    room = max(session.width - TYPED, LEAST) - len(SIGN)
+    *longer, shortest = (f"{branch}{said}" for said in _standing(session.plan))
+    return next((each for each in longer if len(each) <= room), shortened(shortest, room)) + SIGN
+
+
+def standing(plan: Plan) -> str:
+    """The mesh, the collectives of a call, and the bytes that a device receives in it."""
+    return next(_standing(plan))
+
+
+def _standing(plan: Plan) -> Iterator[str]:
+    """How a plan stands, each time in fewer words."""
+    kinds, received = plan.counts(), plan.bytes_per_device()
+    counts = " ".join(f"{times} {kind}" for kind, times in kinds.items() if times) or "no collectives"
+    mesh, sizes = str(plan.mesh).replace(", ", " "), "x".join(map(str, plan.mesh.axes.values()))
+    bytes, total = [of_bytes(received)] if received else [], counted(sum(kinds.values()), "collective")
+    yield " · ".join([mesh, counts, *bytes])
+    yield " · ".join([mesh, total, *bytes])
+    yield " · ".join([sizes, total, *bytes])
+    yield " · ".join([sizes, *bytes])
