@@ -50,7 +50,7 @@ class Diff(View):
 
     def all(self) -> Diff:
         """The same difference, which shows all of its layouts."""
-        return replace(self, whole=True)
+        return replace(self, whole=True).on(self.axes)
 
     def parts(self) -> Sequence[Part]:
         rows = merged((name, f"{old} --> {new}") for name, (old, new) in self.layouts.items())

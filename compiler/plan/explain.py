@@ -61,7 +61,7 @@ class Explanation(View):
 
     def all(self) -> Explanation:
         """The same explanation, which shows all of its steps."""
-        return Explanation(self.steps, whole=True)
+        return Explanation(self.steps, whole=True).on(self.axes)
 
     def parts(self) -> Sequence[Part]:
         if self.whole:

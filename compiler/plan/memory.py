@@ -71,7 +71,7 @@ class Memory(View):
 
     def all(self) -> Memory:
         """The same memory, which shows all of its arrays."""
-        return replace(self, whole=True)
+        return replace(self, whole=True).on(self.axes)
 
     @property
     def bytes(self) -> int:
