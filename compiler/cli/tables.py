@@ -55,4 +55,4 @@ def totals(plan: Plan) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> RenderableType | None:
     """A table; None if it has no rows."""
     found = list(rows)
-    return Grid(columns, found).rich() if found else None
+    return Grid(columns, found) if found else None

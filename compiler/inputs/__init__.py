@@ -11,6 +11,7 @@
     config       config files in TOML, and the place of each value
     literals     a text in the user's Python file, and where it is
     lines        the line of the user's program that an operation comes from
+    reader       in which language a text says what to type: Python, or the shell's
 
 Imports only `jax_private` and the ground of `dialects`.
 """

@@ -18,6 +18,7 @@ from ...dialects.given import (
     text_of,
 )
 from ...dialects.mesh import Mesh
+from .reader import Question, question, step
 
 Some = TypeVar("Some")
 
@@ -31,7 +32,8 @@ _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 def axis_of(given: object) -> str:
     """The name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
-        helps = ['name an axis by a string, "data"; for several: pt.DataParallel(("data", "model"), ...), or one tactic each']
+        several = step('DataParallel(("data", "model"), ...)')
+        helps = [f'name an axis by a string, "data"; for several: {several}, or one tactic each']
         raise Error(f"a mesh axis must be a string, got {shown(given)}", helps=helps)
     return str.__str__(given)
 
@@ -56,10 +58,11 @@ def dim_number(given: object) -> int | str:
     if (number := integer(given)) is None or abs(number) > LARGEST:
         if type(given).__name__ in ("P", "PartitionSpec"):  # JAX's, which this file does not import
             spec = cast("Iterable[object]", given)
-            dims = [f"plan.tile(x, {at}, {axis!r})" for at, axis in enumerate(spec) if isinstance(axis, str)]
-            helps = [f"give one dim at a time, with its axis: {', then '.join(dims) or 'plan.tile(x, 0, axis)'}"]
+            dims = [step(f"tile(x, {at}, {axis!r})") for at, axis in enumerate(spec) if isinstance(axis, str)]
+            helps = [f"give one dim at a time, with its axis: {', then '.join(dims) or step('tile(x, 0, axis)')}"]
             raise Error(f"expected a dim, got {shown(given)}", helps=helps)
-        helps = ["a dim is a number, negative from the end, or the name of a range, as plan.ranges() lists them"]
+        listed = question(Question.RANGES)
+        helps = [f"a dim is a number, negative from the end, or the name of a range, as {listed} lists them"]
         raise Error(f"expected a dim, got {shown(given)}", helps=helps)
     return number
 
@@ -122,13 +125,14 @@ def dims_given(values: object, axis: object, more: object) -> None:
         return
     if isinstance(axis, Mapping):
         raise Error(
-            "`Tile` takes the dims first, then the axis", helps=[f"write pt.Tile({shown(cast(object, axis))}, {shown(values)})"]
+            "`Tile` takes the dims first, then the axis",
+            helps=["write " + step(f"Tile({shown(cast(object, axis))}, {shown(values)})")],
         )
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}" for glob in patterns_of(values))
     title = f"`Tile` takes a dim for each pattern, got {shown(values)}" if named else "`Tile` takes each dim with its pattern"
-    raise Error(title, helps=[f"write pt.Tile({{{table}}}, {shown(on)})"])
+    raise Error(title, helps=["write " + step(f"Tile({{{table}}}, {shown(on)})")])
 
 
 def count_of(kind: str, given: object) -> int:
@@ -143,7 +147,7 @@ def count_of(kind: str, given: object) -> int:
 def range_name(given: object) -> str:
     """The name of a range. Raises Error if it is not an identifier."""
     if not isinstance(given, str) or not given.isidentifier():
-        helps = ['name a range by letters, digits and `_`: plan.name("x", 0, "B")']
+        helps = ["name a range by letters, digits and `_`: " + step('name("x", 0, "B")')]
         raise Error(f"a range's name must be an identifier, got {shown(given)}", helps=helps)
     return given
 

@@ -12,6 +12,7 @@ from typing import cast
 
 from ...dialects.english import of_bytes
 from ...dialects.errors import Error
+from ..inputs.reader import option, step
 from .claims import Some, having, place
 from .collectives import bytes_per_device
 from .prefixes import redone
@@ -72,7 +73,7 @@ def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str,
     claim = f"{seed.name!r}, {seed.axis!r}" if seed.dim is None else f"{seed.name!r}, {seed.dim}, {seed.axis!r}"
     text = f"{'replicate' if seed.dim is None else 'tile'}({claim}, propagate=False)"
     first = partial(place, seeds=[seed], text=text, propagate=False)
-    for said, before, after in (("apply this tactic", act, []), (f"apply plan.{text}", first, [act])):
+    for said, before, after in (("apply this tactic", act, []), (f"apply {step(text)}", first, [act])):
         made = _tried(plan, [partial(redone, number=number, steps=[before], keeps=True), *after])
         if made is not None:
             yield f"{said} before tactic {number + 1} ({plan.actions[number].said})", made
@@ -94,14 +95,14 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
     pads = replace(seed, axis="", padded=True, multiple=0).over(axes, split.mesh)
     if not before:
         if not seed.padded and _tried(plan, [partial(place, seeds=pads, text="")]) is not None:
-            yield "or have it padded: padded=True"
+            yield f"or have it padded: {option('padded')}"
         return
     text = f"tile({seed.name!r}, {dim}, {axes!r}, padded=True)"
     number, *more = {*before.values()}
     at_once = partial(redone, number=number, steps=[partial(place, seeds=pads, text=text)], keeps=False)
     if number >= plan.own and not more and _tried(plan, [at_once]) is not None:
         instead = f"in place of tactic {plan.cited(number)}"
-        yield f"place all axes of the dim at once, which pads for all of them: plan.{text}, {instead}"
+        yield f"place all axes of the dim at once, which pads for all of them: {step(text)}, {instead}"
 
 
 def _tried(plan: State, steps: Sequence[Step]) -> State | None:

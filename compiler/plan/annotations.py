@@ -12,6 +12,7 @@ from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor, place_of
 from ..inputs.lines import Source
+from ..inputs.reader import step
 from ..trace.annotations import Said
 from .collectives import line_of
 from .state import State
@@ -125,7 +126,7 @@ def unapplied(plan: State) -> str | None:
     count = sum(not each.problem for _, each in of_program(plan))
     if not count or any(action.is_said for action in plan.actions):
         return unkept(plan)
-    return f"{counted(count, 'annotation')} of the program not applied: pt.Annotated()"
+    return f"{counted(count, 'annotation')} of the program not applied: {step('Annotated()')}"
 
 
 def unkept(plan: State) -> str | None:
@@ -155,7 +156,7 @@ def _state(plan: State, value: int, said: Said) -> str:
     if reasons and even(plan, value, said).says_nothing:
         return f"refused: {reasons}"
     if not any(action.is_said and value in action.values for action in plan.actions):
-        return "not applied: pt.Annotated() applies it"
+        return f"not applied: {step('Annotated()')} applies it"
     layout = plan.table.layout(value)
     # An argument comes in blocks, in whatever order the program has its rows.
     layout = layout.natural(plan.mesh) if plan.source.program.producer[value] < 0 else layout

@@ -21,6 +21,7 @@ from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.names import Patterns
+from ..inputs.reader import step
 from .refusals import Seed, elsewhere, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
 
@@ -44,7 +45,7 @@ def tile(
     if isinstance(dim, str) and dim not in plan.range_roots:
         no_axis(plan.mesh, values, dim, axis)
     if axis == "":
-        helps = [f"write plan.tile({shown(values)}, {dim!r}, axis); the mesh is {plan.mesh}"]
+        helps = [f"write {step(f'tile({shown(values)}, {dim!r}, axis)')}; the mesh is {plan.mesh}"]
         raise Error("`tile` needs the mesh axis that tiles the dim", helps=helps)
     padded, block = flag_of("padded", padded), block_of(block, padded)
     axes = axes_of(axis)

@@ -133,7 +133,7 @@ def _parts(plan: State) -> Iterator[tuple[Move, Step, Bytes]]:
 
 def collectives(plan: State) -> Listing[Collective]:
     found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
-    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics))
+    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics, spare=("for", "when", "times", "at")))
 
 
 def of_move(plan: State, number: int) -> list[Collective]:

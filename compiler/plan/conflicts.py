@@ -16,6 +16,7 @@ from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.checks import shown
 from ..inputs.lines import Source
+from ..inputs.reader import Question, cited, question
 from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
@@ -71,7 +72,7 @@ class Resolution:
         cost = (
             f"a device then receives {of_bytes(self.bytes)}, computes {of_flops(self.flops)} and stores {of_bytes(self.memory)}"
         )
-        return f"{self.tactic}{when}: {cost}"
+        return f"{cited(self.tactic)}{when}: {cost}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def warning(plan: State) -> str | None:
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
         f"a plan with open conflicts: {op}{where}{more}. Each device of `{found[0][2]}` runs it in full. "
-        "Apply pt.Resolve(), or one of plan.conflicts[0].resolutions"
+        f"Apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
     )
 
 

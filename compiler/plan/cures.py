@@ -23,6 +23,7 @@ from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import Blocked, Table, next_factor
 from ...rewrites.program.program import Digit, Node
 from ..inputs.names import Patterns
+from ..inputs.reader import cited, step
 from ..trace.why_whole import REASONS
 from .claims import Some, propagate, replicate, tile
 from .collectives import bytes_per_device
@@ -60,7 +61,7 @@ class Cure:
     @property
     def text(self) -> str:
         """What to write: a method of the plan, or a line, and where it stands in the trace."""
-        return f"{self.tactic} {self.place}" if self.place else f"plan.{self.tactic}"
+        return f"{cited(self.tactic)} {self.place}" if self.place else step(self.tactic)
 
     def __str__(self) -> str:
         return f"{self.why}: {self.text}"

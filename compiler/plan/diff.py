@@ -1,13 +1,16 @@
 """What changed from one plan to another of the same program: layouts, collectives, bytes, flops, memory."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeVar, cast
 
 from ...dialects.errors import Error
 from ...rewrites.decide.op_layouts import boundary
 from ..inputs.checks import shown
+from ..inputs.reader import all_of, cited
 from ..views.listing import MOST, merged
 from ..views.view import Part, View
 from .collectives import bytes_per_device, counts
@@ -42,11 +45,18 @@ class Diff(View):
     arguments: tuple[int, int]
     idle: tuple[str, ...] = ()
     """The tactics of the later plan that change nothing, by number and text."""
+    whole: bool = field(default=False, compare=False)
+    """Whether it shows all of its layouts."""
+
+    def all(self) -> Diff:
+        """The same difference, which shows all of its layouts."""
+        return replace(self, whole=True).on(self.axes)
 
     def parts(self) -> Sequence[Part]:
         rows = merged((name, f"{old} --> {new}") for name, (old, new) in self.layouts.items())
-        lines = [f"{name}: {change}" for name, change in rows[:MOST]]
-        lines += [f"and {more:,} more layouts: see `.layouts`"] if (more := len(rows) - MOST) > 0 else []
+        most = len(rows) if self.whole else MOST
+        lines = [f"{name}: {change}" for name, change in rows[:most]]
+        lines += [f"and {more:,} more layouts: see {all_of('`.layouts`')}"] if (more := len(rows) - most) > 0 else []
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]
         lines.append(f"bytes received by a device: {_change(self.bytes)}")
         lines.append(f"flops of a device: {' --> '.join(each.text(number='{:,}'.format) for each in self.flops)}")
@@ -79,7 +89,7 @@ def diff(before: object, after: State) -> Diff:
         (padding_bytes(before), padding_bytes(after)),
         (peak_bytes(before), peak_bytes(after)),
         (argument_bytes(before), argument_bytes(after)),
-        tuple(f"{number}, {action.text}" for number, action in enumerate(after.actions, 1) if action.idle),
+        tuple(f"{number}, {cited(action.text)}" for number, action in enumerate(after.actions, 1) if action.idle),
     )
 
 

@@ -6,6 +6,8 @@ w1: f32[data*2, 16]
     `dot_general` already uses `data` by 1: tile('x', 0, 'data'), which was earlier than 2: tile('w1', 0, 'data')
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -17,6 +19,7 @@ from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
+from ..inputs.reader import all_of, step
 from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
@@ -53,16 +56,22 @@ class Reason:
 class Explanation(View):
     """The answer of `plan.explain`: `steps` has all reasons, in order. Layers that are alike are shown once."""
 
-    def __init__(self, steps: Iterable[Reason]) -> None:
-        self.steps = tuple(steps)
+    def __init__(self, steps: Iterable[Reason], whole: bool = False) -> None:
+        self.steps, self.whole = tuple(steps), whole
+
+    def all(self) -> Explanation:
+        """The same explanation, which shows all of its steps."""
+        return Explanation(self.steps, whole=True).on(self.axes)
 
     def parts(self) -> Sequence[Part]:
+        if self.whole:
+            return ["\n".join(map(str, self.steps))]
         alike: dict[str, list[str]] = {}
         for paragraph in self._paragraphs():
             alike.setdefault(starred(paragraph), []).append(paragraph)
         shown = [some[0] if len(some) == 1 else f"{starred(some[0])}\n  ({len(some)} alike)" for some in alike.values()]
         text = "\n\n".join(shown).splitlines()
-        more = [f"and {len(text) - MOST_LINES:,} lines more: see `.steps`"] if len(text) > MOST_LINES else []
+        more = [f"and {len(text) - MOST_LINES:,} lines more: see {all_of('`.steps`')}"] if len(text) > MOST_LINES else []
         return ["\n".join([*text[:MOST_LINES], *more])]
 
     def _paragraphs(self) -> Iterator[str]:
@@ -291,7 +300,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
         f"{bytes_per_device(each):,} bytes received by a device in a call, {peak_bytes(each):,} stored"
         for each in (plan, other)
     ]
-    yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by pt.EachTrip({name!r}): {costs[1]}", 1)
+    yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
 
 
 def _lost(plan: State, move: Move, axis: str) -> str:

@@ -24,6 +24,7 @@ from ...rewrites.program.program import Node, Program
 from ...rewrites.rules.parse import parse
 from ..inputs.checks import patterns_of, shown
 from ..inputs.names import Patterns, beginnings, listed, near, pattern
+from ..inputs.reader import step
 from .state import State
 
 OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
@@ -80,7 +81,7 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
     if more := given.keys() - takes:
         needs = "".join(f", {name}=..." for name in takes)
         title = f"`{rule}` takes no {', '.join(f'`{name}`' for name in sorted(more))}"
-        raise Error(title, helps=[f"write plan.rewrite({rule!r}, at=...{needs})"])
+        raise Error(title, helps=["write " + step(f"rewrite({rule!r}, at=...{needs})")])
     if rule == "chunk":
         return chunk(plan, at, **given)
     if rule == "recompute":
@@ -97,7 +98,7 @@ def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -
         found = plan.source.addresses.find(at) if at != "**" else {}
         if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
             what = f"{counted(len(found), 'value') if found else 'no values'}, dim {shown(dim)} and {shown(trips)} trips"
-            helps = ["write it as " + 'plan.rewrite("chunk", at="logits", dim="length", trips=8)']
+            helps = ["write it as " + step('rewrite("chunk", at="logits", dim="length", trips=8)')]
             raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
         return _chunk(plan, *next(iter(found.items())), dim, trips)
     except Error as error:

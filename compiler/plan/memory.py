@@ -4,9 +4,11 @@ plan.memory()                          arguments, results, and the temporaries a
 plan.memory(donate=["params", "opt"])  results take the buffers of these arguments
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ...dialects.layouts import Layout
 from ...rewrites.decide.op_layouts import boundary
@@ -14,6 +16,7 @@ from ..gc_pause import without_collector
 from ..inputs.donated import donated
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
+from ..inputs.reader import all_of
 from ..memory.fusion import fuse
 from ..memory.live_ranges import Peak, Profile, peak, profile
 from ..memory.local_arrays import Body
@@ -63,6 +66,12 @@ class Memory(View):
     """Bytes of results that take the buffers of donated arguments."""
     at: str
     arrays: tuple[Stored, ...]
+    whole: bool = field(default=False, compare=False)
+    """Whether it shows all of its arrays."""
+
+    def all(self) -> Memory:
+        """The same memory, which shows all of its arrays."""
+        return replace(self, whole=True).on(self.axes)
 
     @property
     def bytes(self) -> int:
@@ -76,9 +85,10 @@ class Memory(View):
 
     def parts(self) -> Sequence[Part]:
         lines = [f"{self.bytes:,} bytes on a device at the peak: {self.sums()}", f"The peak is in {self.at}. Stored then:"]
-        lines += map(str, self.arrays[:MOST_ROWS])
-        rest = self.arrays[MOST_ROWS:]
-        lines += [f"{sum(each.bytes for each in rest):>16,}  in {len(rest)} more: see `.arrays`"] if rest else []
+        most = len(self.arrays) if self.whole else MOST_ROWS
+        lines += map(str, self.arrays[:most])
+        rest = self.arrays[most:]
+        lines += [f"{sum(each.bytes for each in rest):>16,}  in {len(rest)} more: see {all_of('`.arrays`')}"] if rest else []
         return lines
 
 

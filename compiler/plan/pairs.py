@@ -18,6 +18,7 @@ from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import Claim, claim_of, next_factor
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
+from ..inputs.reader import step
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .addresses import argument
@@ -183,7 +184,7 @@ class Search:
         size = prod(self.plan.mesh[part] for part in self.parts)
         if no.run and no.run % size == 0:
             weight, at = name.rsplit(".", 1)
-            turn = f'pt.Tile({{"{weight}": {at}}}, "{self.axis}", block={no.run // size})'
+            turn = step(f'Tile({{"{weight}": {at}}}, "{self.axis}", block={no.run // size})')
             cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
         return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source)
 

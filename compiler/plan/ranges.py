@@ -79,7 +79,7 @@ def ranges(plan: State) -> Listing[Range]:
     # Each stacked array has a range of its own, since no op has a trip as a dim.
     first = {each.extents: each.name for each in reversed(found) if each.is_stack}
     found = [replace(each, alike=first[each.extents]) if each.is_stack else each for each in found]
-    return Listing(found, Shape("ranges", _COLUMNS, _row, _notes, has_row=_has_row))
+    return Listing(found, Shape("ranges", _COLUMNS, _row, _notes, has_row=_has_row, spare=("dims of all",)))
 
 
 def _has_row(each: Range) -> bool:

@@ -14,6 +14,7 @@ from ...dialects.errors import Error
 from ...dialects.given import checked
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
+from ..inputs.reader import cited
 from ..views.listing import Listing, Shape
 from ..views.view import Cell, Part, View
 from .candidates import Candidate, matched, said, searched, unnumbered
@@ -28,6 +29,8 @@ from .work import flops_per_device
 
 SHOWN = "recompute", "stack"
 """What is listed even if it saves nothing on CPU, because compilers for other devices gain by it."""
+SPARE = "line", "places"
+"""The columns that are left out on a narrow screen."""
 COLUMNS = ("law", "at", "places", "bytes saved", "flops saved", "memory saved", "line")
 
 Saved = tuple[int, int, int]
@@ -68,7 +71,7 @@ class Rewriting:
 
     def __repr__(self) -> str:
         saves = f"{self.bytes:,} bytes received, {self.flops:,} flops and {self.memory:,} bytes of memory"
-        return f"{self.tactic}: saves a device {saves}"
+        return f"{cited(self.tactic)}: saves a device {saves}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +87,7 @@ class Trials(View):
     def parts(self) -> Sequence[Part]:
         if self.is_done:
             return self.found.all().parts() if self.whole else self.found.parts()
-        shape: Shape[Rewriting | Candidate] = Shape("rewritings", COLUMNS, _row, merges=False)
+        shape: Shape[Rewriting | Candidate] = Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE)
         return [*shape.parts([*self.found, *self.left], self.whole), f"{self.of - len(self.left):,} of {self.of:,} tried"]
 
 
@@ -150,7 +153,7 @@ def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
         for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
     }
     best = sorted(unlike.values(), key=lambda each: (-max(each.seconds, 0.0), -each.memory))
-    return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False))
+    return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
 
 
 def _row(each: Rewriting | Candidate) -> Sequence[Cell]:

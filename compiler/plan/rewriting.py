@@ -17,6 +17,7 @@ from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import Sources
 from ..inputs.names import Patterns, pattern
+from ..inputs.reader import Question, question
 from .claims import Some, place_own
 from .kin import Kin, placed_as
 from .laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
@@ -43,7 +44,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
     sites = list(law.sites(plan.source.program))
     if not sites:
         in_loops = "values that a `scan` carries out are not computed again: put jax.checkpoint around its body"
-        helps = [*([in_loops] if isinstance(law, Recompute) else []), "plan.rewrites() lists what applies"]
+        helps = [*([in_loops] if isinstance(law, Recompute) else []), f"{question(Question.REWRITES)} lists what applies"]
         raise Error(f"`{law.name}` applies nowhere in this program", label=law.text, helps=helps)
     found, taken, accepts = list[Site](), set[int](), _accepts(plan, at)
     for site in sites:

@@ -62,7 +62,10 @@ class InExcess(Listing[Silent]):
 
     def __init__(self, items: Iterable[Silent] = (), flops: int = 0, total: int = 0) -> None:
         self.flops, self.total = flops, total
-        super().__init__(items, Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, self.share, total)))
+        super().__init__(
+            items,
+            Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, self.share, total), spare=("op", "at")),
+        )
 
     @property
     def share(self) -> str:

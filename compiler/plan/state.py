@@ -26,6 +26,7 @@ from ...rewrites.program.program import Program, Signatures
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
 from ..inputs.names import Patterns, pattern
+from ..inputs.reader import Question, cited, question, step
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
@@ -65,7 +66,7 @@ class Action:
     @property
     def said(self) -> str:
         """The text as sentences cite it: `the program's own shard_map`."""
-        return self.text.removeprefix("# ")
+        return cited(self.text.removeprefix("# "))
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,11 @@ class State:
         """The class of dims that a range name refers to."""
         known = self.range_roots
         if name not in known:
-            helps = did_you_mean(name, known, f'name one first: plan.name("x", 0, "{name}"); plan.ranges() lists all')
+            helps = did_you_mean(
+                name,
+                known,
+                "name one first: " + step(f'name("x", 0, "{name}")') + f"; {question(Question.RANGES)} lists all",
+            )
             raise Error(f"no range is named `{name}`", helps=helps)
         return known[name]
 
@@ -243,8 +248,11 @@ class State:
         dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) in roots]
         if len(dims) > 1:
             title = f"`{name}` has the range `{label}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}"
-            raise Error(title, helps=[f'say which: plan.tile("{name}", {dims[0]}, ...)'])
+            raise Error(title, helps=["say which: " + step(f'tile("{name}", {dims[0]}, ...)')])
         if not dims:
-            helps = ["plan.ranges() lists the dims of each range", f'give its dim by number: plan.tile("{name}", 0, ...)']
+            helps = [
+                f"{question(Question.RANGES)} lists the dims of each range",
+                "give its dim by number: " + step(f'tile("{name}", 0, ...)'),
+            ]
             raise Error(f"no dim of `{name}` has the range `{label}`: its shape is {list(shape)}", helps=helps)
         return dims[0]

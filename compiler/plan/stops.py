@@ -14,6 +14,7 @@ from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
+from ..inputs.reader import Question, question
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
@@ -27,8 +28,6 @@ MOST = 4
 """The most ops that a text names."""
 TRIED = 5_000
 """The most ops of a program for which a text tries the ways out."""
-NOT_TRIED = "`.cure` tries what could be done"
-"""What a text says if it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Stop:
         is_large = len(self.plan.source.program.nodes) > TRIED
         found = None if is_large else self.cure
         if found is None:
-            return [self.advice] if self.advice else [NOT_TRIED] if is_large else []
+            return [self.advice] if self.advice else [not_tried()] if is_large else []
         return [f"{found}\n    a device then receives {of_bytes(found.bytes)} in a call and computes {of_flops(found.flops)}"]
 
     @property
@@ -134,6 +133,11 @@ class WholeOp:
         what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
         costs = f"\n  each device receives {of_bytes(self.bytes)} for that; what it computes is unknown" if self.bytes else ""
         return f"`{self.primitive}`{where}{what} runs {runs}{costs}" + (f"\n  help: {self.cure}" if self.cure else "")
+
+
+def not_tried() -> str:
+    """What a text says if it has tried nothing."""
+    return f"{question(Question.TRY)} tries what could be done"
 
 
 def stops(plan: State) -> Listing[Stop]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ...dialects.english import counted, of_bytes, of_flops
 from ..gc_pause import without_collector
+from ..inputs.reader import Question, question, step
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
 from .conflicts import conflict, open_keys, warning
@@ -74,7 +75,7 @@ def _summary(plan: State) -> Summary:
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *_in_parts(plan),
     ]
-    redundant = _section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
+    redundant = _section(Question.SILENT, [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
     note = unapplied(plan)
     sections = [*redundant, *_conflicts(plan), *_stops(plan)]
     return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
@@ -84,7 +85,7 @@ def _in_parts(plan: State) -> Iterator[str]:
     """The help for a large value that fills the memory even after tactics."""
     if plan.actions and (found := in_parts(plan)) is not None:
         text, size = found
-        yield f"  help: {of_bytes(size)} of it can be computed in parts: plan.{text}"
+        yield f"  help: {of_bytes(size)} of it can be computed in parts: {step(text)}"
 
 
 def cut(text: str) -> str:
@@ -98,7 +99,7 @@ def _tactics(plan: State) -> Iterator[str]:
     for number, action in list(enumerate(plan.actions))[:MOST_TACTICS]:
         yield f"  {cut(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
-        yield f"  ... and {more} more: print(plan.trace)"
+        yield f"  ... and {more} more: {question(Question.TRACE)}"
 
 
 def _links(plan: State, axes: Sequence[str]) -> str:
@@ -106,9 +107,9 @@ def _links(plan: State, axes: Sequence[str]) -> str:
     return ", ".join(axes) + (", by slow links" if plan.mesh.is_slow(axes) else "")
 
 
-def _section(name: str, shown: Sequence[str], count: int, title: str, call: str = "()") -> Iterator[tuple[str, list[str]]]:
+def _section(name: Question, shown: Sequence[str], count: int, title: str) -> Iterator[tuple[str, list[str]]]:
     if shown:
-        more = f", of which plan.{name}{call} has all {count:,}" if count > len(shown) else ""
+        more = f", of which {question(name)} has all {count:,}" if count > len(shown) else ""
         yield f"{title}{more}", [line for each in shown for line in each.splitlines()]
 
 
@@ -117,10 +118,10 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
     if not keys:
         return
     first = conflict(plan, keys[0])
-    way = "apply pt.Resolve(), or one of plan.conflicts[0].resolutions"
+    way = f"apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
     if len(plan.source.program.nodes) <= TRIED and (ways := first.resolutions):
-        way = f"the fastest way out: {ways[0]!r}; pt.Resolve() takes it"
-    yield from _section("conflicts", [f"{cut(repr(first))}\n  help: {way}"], len(keys), "open conflicts", "")
+        way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
+    yield from _section(Question.CONFLICTS, [f"{cut(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
 
 
 def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
@@ -131,4 +132,4 @@ def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
     shown = [
         "\n".join([cut(each.title), *(f"  help: {help}" for help in each.helps)]) for each in list(alike.values())[:MOST_SHOWN]
     ]
-    yield from _section("blocked", shown, len(found), "propagation stopped", "")
+    yield from _section(Question.BLOCKED, shown, len(found), "propagation stopped")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...dialects.errors import Error
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
+from ..inputs.reader import cited, step
 from .addresses import argument, is_seen_through
 from .collectives import line_of, use_of
 from .cures import instead
@@ -31,12 +32,12 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
     source = line_of(plan, value, node)
     splits = plan.table.ways_across(first) and first.axis in plan.mesh.whole().axes
     tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in sorted(values))
-    split = f'split the axis: plan.{".".join(tiles)}.propagate("{first.axis}", split=True)'
+    split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(
         f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",
         location=None if source is None else source.location(),
         label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
-        helps=[split] if splits else [f"{way.why}: {way.tactic}"] if (way := instead(plan, first)) is not None else [],
+        helps=[split] if splits else [f"{way.why}: {cited(way.tactic)}"] if (way := instead(plan, first)) is not None else [],
     )
 
 

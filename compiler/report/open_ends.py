@@ -7,7 +7,7 @@ from ..plan.annotations import unapplied
 from ..plan.conflicts import Resolution, conflict, open_keys
 from ..plan.silent import InExcess, Silent
 from ..plan.state import State
-from ..plan.stops import NOT_TRIED, TRIED, Stop, stops, wholes
+from ..plan.stops import TRIED, Stop, not_tried, stops, wholes
 from ..views.listing import starred
 from .pool import Json, Pools
 from .program import Numbers
@@ -92,7 +92,7 @@ def _stop(number: int, alike: list[Stop], pools: Pools) -> Json:
         "axis": first.axis,
         "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
         "reason": pools.text(first.reason),
-        "cure": pools.text(_help(first) if number < MOST_TRIED else first.advice or NOT_TRIED),
+        "cure": pools.text(_help(first) if number < MOST_TRIED else first.advice or not_tried()),
         "line": pools.line(first.source),
         "bytes": sum(each.bytes for each in alike),
         "flops": sum(each.flops.known for each in alike),

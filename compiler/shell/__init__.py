@@ -1,8 +1,9 @@
 """`partita shell`: tactics as a conversation. A session of statements and commands, in a terminal or from a script.
 
     session      branches of plans, each with what was undone; immutable
-    typed        a line and its words, and errors that point into it
-    dialogue     what a line does: a command, or tactics
+    typed        a line, its commands and their words, and errors that point into it
+    dialogue     what a line does: commands, or tactics
+    language     what texts tell the reader to type: lines of the shell
     commands     the table of commands
       looking    those that look at the plan
       moving     undo, redo, branches, ways out of conflicts, plan files

@@ -21,6 +21,7 @@ from .names import Node
 from .running import FORMS
 from .session import Session
 from .tactics import STATEMENTS, calls
+from .typed import Typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,7 @@ _DIM = re.compile(r"""dim\s*=\s*["'][^"']*$""")
 
 def completions(session: Session, before: str) -> Iterator[Completion]:
     """The words that may follow the text before the cursor."""
-    start = before.rfind(";") + 1
-    line = before[start:]
+    line = before[Typed(before).commands()[-1].start :]
     word = _WORD.search(line)
     typed = word[0] if word is not None else ""
     at, words = len(before) - len(typed), line[: len(line) - len(typed)].split()
@@ -113,7 +113,7 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
         ),
         "kind": lambda: _both(_starting(typed, dict.fromkeys((*KINDS, "over"), "")), _values(session, typed)),
         "all": lambda: _starting(typed, {"all": "all rows", **_axes(session)}),
-        "full": lambda: _starting(typed, {"full": "with memory and flops"}),
+        "full": lambda: _starting(typed, {"full": "with memory and flops", "all": "and every layout"}),
         "branch": lambda: _starting(typed, dict.fromkeys(session.branches, "a branch")),
         "before": lambda: _starting(typed, {**dict.fromkeys(session.branches, "a branch"), "full": "with memory and flops"}),
         "number": lambda: _starting(typed, dict.fromkeys(map(str, range(1, len(open_keys(session.plan)) + 1)), "")),

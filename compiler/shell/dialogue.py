@@ -1,18 +1,20 @@
-"""What a line of a session does: a command of the table, or tactics.
+"""What a line of a session does: commands of the table, or tactics.
 
 tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
-explain w1                         -->   the answer of the plan
+undo; explain w1                   -->   two answers
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ...dialects.errors import did_you_mean
 from ..gc_pause import without_collector
-from ..views.view import View
+from ..inputs.reader import read_in
 from . import helping, looking, moving, running, tactics
-from .answers import Answer
+from .answers import Answer, Text
 from .commands import TABLE, Command, known
+from .language import language
 from .session import Session
 from .typed import Typed
 
@@ -37,24 +39,48 @@ def find(typed: Typed) -> Command | None:
 
 
 def do(session: Session, typed: Typed) -> Answer:
-    """What a line does. Raises Error, with a caret into the line; the session is then as it was."""
-    if not typed.words:
-        return Answer(session)
-    # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
-    with typed.located(), without_collector():
-        answer = _done(session, typed)
-    return answer if answer.later is None else replace(answer, later=_later(answer.later, typed))
+    """What a line does: its commands, one after another, or none of them.
+
+    Raises Error, with a caret into the line; the session is then as it was.
+    """
+    said, answer, each = list[str](), Answer(session), typed
+    for each in _together(typed):
+        said = [*said, *filter(None, [answer.final()])]
+        # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
+        with each.located(), without_collector(), read_in(language(each)):
+            answer = _done(answer.session, each)
+        if answer.ends:
+            break
+        if answer.clears:
+            said = []
+    later = None if answer.later is None else _later(answer.later, each, said)
+    return replace(answer, text="\n".join(filter(None, [*said, answer.text])), later=later)
 
 
-def _later(later: Iterator[View], typed: Typed) -> Iterator[View]:
-    """What an answer says later, with errors as those of what it says at once. Between two views, memory is given back."""
-    with typed.located():
-        while True:
-            with without_collector():
-                view = next(later, None)
-            if view is None:
-                return
-            yield view
+def _together(typed: Typed) -> list[Typed]:
+    """The commands of a line. Tactics that follow each other are one, so that what they change is said once."""
+    found: list[Typed] = []
+    for each in typed.commands():
+        if each.words and found and tactics.is_tactic(each) and tactics.is_tactic(found[-1]):
+            found[-1] = found[-1].to(each)
+        elif each.words:
+            found.append(each)
+    return found
+
+
+def _later(later: Iterator[Text], typed: Typed, said: Sequence[str]) -> Iterator[Text]:
+    """What an answer says later, below what was said before. Between two texts, memory is given back."""
+    while True:
+        with typed.located(), without_collector():
+            text = next(later, None)
+        if text is None:
+            return
+        yield partial(_below, text, typed, said)
+
+
+def _below(text: Text, typed: Typed, said: Sequence[str], width: int) -> str:
+    with typed.located(), read_in(language(typed)):
+        return "\n".join([*said, text(width)])
 
 
 def _done(session: Session, typed: Typed) -> Answer:

@@ -66,6 +66,12 @@ def _row(left: str, right: str, room: int, width: int) -> list[str]:
     return [f"  {left:{room}}  {rows[0]}", *(f"{'':{room + 4}}{row}" for row in rows[1:])]
 
 
+@command("other", "clear", "clear")
+def clear(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
+    """Clears the screen, as Ctrl-L does. The plan stays as it is."""
+    return Answer(session, clears=True)
+
+
 @command("other", "quit", "quit")
 def quit(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
     """Ends the session. So does the end of the input."""

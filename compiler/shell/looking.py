@@ -1,19 +1,22 @@
 """Commands that look at the plan."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeVar
 
 from ...dialects.english import of_bytes
 from ..api.plan import Plan
 from ..inputs.names import pattern
 from ..notation.statements import statement
-from ..plan.collectives import Collective, bytes_by_axes
+from ..plan.collectives import bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
 from ..plan.counts import KINDS
 from ..plan.prefixes import start_mesh
 from ..plan.rewrites import tried
-from ..views.listing import Listing, Shape, Table
-from ..views.view import Cell
+from ..plan.stops import Stop
+from ..views.listing import Listing, Shape
+from ..views.view import View
 from .answers import Answer, shown
 from .changes import changes
 from .commands import command, number
@@ -23,24 +26,35 @@ from .typed import Typed, Word
 Words = Sequence[Word]
 Some = TypeVar("Some")
 
+ALL = "all"
+"""The last word of a command that wants all of its answer, instead of a screen of it."""
 LARGE = 2_000
 """The ops of a program from which `diff` leaves out memory and flops, unless they are asked for."""
 
 
-WIDE = 140
-"""The columns that a table of collectives with all that is known of them takes."""
-_COLUMNS = ("value", "collective", "over", "times", "total bytes", "at", "tactic")
+class Cut(Protocol):
+    """An answer that shows a screen of itself, and how to get all of it."""
+
+    def all(self) -> View: ...
 
 
-def _sent(each: Collective) -> Sequence[Cell]:
-    """The row of a collective where there is less room."""
-    return each.value, each.kind, ", ".join(each.axes), each.times, each.total_bytes, each.at, each.numbers
+def _shown(session: Session, what: Cut, words: Words) -> Answer:
+    """An answer; all of it if the last word is `all`."""
+    return Answer(session, shown(what.all() if _is_all(words) else what, session.width))
 
 
-def _all(session: Session, what: Listing[Some] | Table, words: Words) -> Answer:
-    """A listing; all of its rows if the last word is `all`."""
-    is_whole = bool(words) and words[-1].text == "all"
-    return Answer(session, shown(what.all() if is_whole else what, session.width))
+def _is_all(words: Words) -> bool:
+    return bool(words) and words[-1].text == ALL
+
+
+def _numbered(listed: Listing[Some]) -> Shape[Some]:
+    """The shape of a listing with the numbers by which `explain` takes its items."""
+    numbers = {id(each): number for number, each in enumerate(listed, 1)}
+
+    def number_of(each: Some) -> int:
+        return numbers[id(each)]
+
+    return replace(listed.shape, number=number_of)
 
 
 @command("look", "show [VALUES] [all]", "show params/**", "value", "all")
@@ -50,9 +64,8 @@ def show(session: Session, typed: Typed, words: Words) -> Answer:
     show w*     -->     w1  f32[256, model*512]
                         w2  f32[model*512, 256]
     """
-    globs = [word.text for word in words if word.text != "all"]
-    table = session.plan.layout(globs or "**")
-    return Answer(session, shown(table.all() if words and words[-1].text == "all" else table, session.width))
+    globs = [word.text for word in words if word.text != ALL]
+    return _shown(session, session.plan.layout(globs or "**"), words)
 
 
 @command("look", "plan", "plan", slow="asking the plan everything")
@@ -69,37 +82,37 @@ def history(session: Session, typed: Typed, words: Words) -> Answer:
     return Answer(session, "\n".join(lines if len(lines) > 1 else [*lines, "no tactics so far"]))
 
 
-@command("look", "ranges", "ranges")
+@command("look", "ranges [all]", "ranges", "all")
 def ranges(session: Session, typed: Typed, words: Words) -> Answer:
     """The ranges of the program, by whose names `tile range NAME over AXIS` tiles all of their dims."""
-    return _all(session, session.plan.ranges(), words)
+    return _shown(session, session.plan.ranges(), words)
 
 
-@command("look", "explain VALUE [NUMBER]", "explain params/w1", "reason", "number")
+@command("look", "explain VALUE [NUMBER] [all]", "explain params/w1", "reason", "number", "all")
 def explain(session: Session, typed: Typed, words: Words) -> Answer:
     """Why values have their layouts; why a collective runs, `explain collective 3`; what a conflict or a stop is about.
 
     explain w1     -->     w1: f32[data*2, 16]
                              dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
     """
-    plan, first = session.plan, words[0].text
+    plan, first, asked = session.plan, words[0].text, words[: -1 if _is_all(words[1:]) else None]
     lists: dict[str, Callable[[], Sequence[object]]] = {
         "collective": plan.collectives,
         "conflict": lambda: plan.conflicts,
         "stop": lambda: plan.blocked,
     }
-    if len(words) < 2:
+    if len(asked) < 2:
         if first.isdecimal() and plan.source.addresses.by_name(first) is None:
             fits = [name for name, found in lists.items() if 0 < int(first) <= len(found())]
             ways = " or ".join(f"`explain {name} {first}`" for name in fits or lists)
             typed.fail(words[0], f"a number alone names nothing to explain, got `{first}`", f"write {ways}")
-        return Answer(session, str(plan.explain(first)))
+        return _shown(session, plan.explain(first), words[1:])
     if first not in lists:
         ways = "write `explain VALUE`, `explain collective 3`, `explain conflict 1` or `explain stop 1`"
         typed.fail(words[0], f"`{first}` is not a list", ways)
     found = lists[first]()
     chosen = found[number(typed, words[1], f"a {first}", len(found)) - 1]
-    return Answer(session, str(plan.explain(chosen)))  # pyright: ignore[reportArgumentType]
+    return _shown(session, plan.explain(chosen), words[2:])  # pyright: ignore[reportArgumentType]
 
 
 @command("look", "collectives [KIND | VALUES] [all]", "collectives all_reduce", "kind", "all", "all")
@@ -109,10 +122,10 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
     collectives over model     -->     h  all_reduce  model  1  131,072  dot_general  mlp.py:13  2
     """
     every = session.plan.collectives()
-    every.shape = Shape(every.shape.of, _COLUMNS, _sent, every.shape.notes) if session.width < WIDE else every.shape
-    asked = [word for word in words if word.text != "all"]
+    shape = _numbered(every)
+    asked = [word for word in words if word.text != ALL]
     if not asked:
-        return _all(session, every, words)
+        return _shown(session, Listing(every, shape), words)
     first = asked[0].text
     if first == "over" and len(asked) > 1:
         axes = session.plan.mesh.parts(asked[1].text)
@@ -124,7 +137,7 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
         kept = [each for each in every if accepts(each.value)]
         if not kept:
             session.plan.source.addresses.find(first)
-    return _all(session, Listing(kept, every.shape), words)
+    return _shown(session, Listing(kept, shape), words)
 
 
 @command("look", "conflicts [NUMBER]", "conflicts 1", "number", slow="trying the ways out")
@@ -153,37 +166,57 @@ def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
     rewrites     -->     reassociate  dot_general#3  1  1,024  65,536  4,096
     """
     trials = tried(session.plan, whole=bool(words))
-    return Answer(session, shown(next(trials), session.width), later=trials)
+    return Answer(session, shown(next(trials), session.width), later=(partial(shown, each) for each in trials))
 
 
-@command("look", "memory", "memory", slow="laying out the memory of a device")
+@command("look", "annotations", "annotations")
+def annotations(session: Session, typed: Typed, words: Words) -> Answer:
+    """What the program itself says about layouts, and what became of it."""
+    return Answer(session, "\n".join(map(str, session.plan.annotations)) or "the program has no annotations")
+
+
+@command("look", "memory [all]", "memory", "all", slow="laying out the memory of a device")
 def memory(session: Session, typed: Typed, words: Words) -> Answer:
     """The most bytes that one device stores at one time, by value and source line."""
-    return Answer(session, str(session.plan.memory()))
+    return _shown(session, session.plan.memory(), words)
 
 
-@command("look", "blocked", "blocked")
+@command("look", "blocked [NUMBER | all]", "blocked", "all", slow="trying what could be done")
 def blocked(session: Session, typed: Typed, words: Words) -> Answer:
-    """Where propagation stopped, why, what that costs and what to do."""
-    return _all(session, session.plan.blocked, words)
+    """Where propagation stopped, why, what that costs and what to do; in a large program, for the stop of a number.
+
+    blocked 1     -->     help: tile another dim here: `tile sort#0.1 @data`
+    """
+    found = session.plan.blocked
+    if words and not _is_all(words):
+        chosen = found[number(typed, words[0], "a stop", len(found)) - 1]
+        return Answer(session, "\n".join([chosen.title, f"  {chosen.cost}", f"  {_cured(chosen)}"]))
+    return _shown(session, Listing(found, _numbered(found)), words)
+
+
+def _cured(stop: Stop) -> str:
+    """What to do where propagation stops. It is tried."""
+    if (found := stop.cure) is None:
+        return f"help: {stop.advice}" if stop.advice else "no tactic was found with which it does not stop here"
+    return f"help: {found!r}"
 
 
 @command("look", "silent [all]", "silent", "all", slow="adding up what is in excess")
 def silent(session: Session, typed: Typed, words: Words) -> Answer:
     """What several devices store or compute although one would do, the most expensive first."""
-    return _all(session, session.plan.silent(), words)
+    return _shown(session, session.plan.silent(), words)
 
 
-@command("look", "diff [BRANCH | NUMBER] [full]", "diff 1", "before", "full", slow="comparing")
+@command("look", "diff [BRANCH | NUMBER] [full | all]", "diff 1", "before", "full", slow="comparing")
 def diff(session: Session, typed: Typed, words: Words) -> Answer:
     """What has changed since the step before, since the tactic of a number, or from another branch to this one.
 
-    `full` adds memory and flops, for which a large program takes seconds; a small one always has them.
+    `full` adds memory and flops, for which a large program takes seconds; a small one always has them. `all` adds every layout.
     """
-    asked = [word for word in words if word.text != "full"]
+    asked = [word for word in words if word.text not in ("full", ALL)]
     before, plan = _before(session, typed, asked), session.plan
     if len(asked) < len(words) or len(plan.source.program.nodes) < LARGE:
-        return Answer(session, str(plan.diff(before)))
+        return _shown(session, plan.diff(before), words)
     return Answer(session, "\n".join([*changes(before, plan, most=20), "memory and flops: `diff full`"]))
 
 

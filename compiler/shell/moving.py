@@ -9,7 +9,7 @@ from ..api.plan_file import Replayed
 from ..api.tactics import Resolve
 from ..notation.statements import statement
 from ..plan.conflicts import conflict, open_keys
-from .answers import Answer, prompt
+from .answers import Answer, standing
 from .changes import changes
 from .commands import command, number
 from .session import Session
@@ -59,7 +59,7 @@ def branch(session: Session, typed: Typed, words: Words) -> Answer:
     if words:
         moved = session.on(words[0].text)
         return _said(session, moved) if words[0].text in session.branches else Answer(moved, f"`{moved.here}` begins here")
-    listed = {name: prompt(session.on(name)).removeprefix(f"{name}: ").removesuffix(" > ") for name in session.branches}
+    listed = {name: standing(each.plan) for name, each in session.branches.items()}
     return Answer(session, "\n".join(f"{'*' if name == session.here else ' '} {name}: {said}" for name, said in listed.items()))
 
 

@@ -98,4 +98,4 @@ def run(session: Session, typed: Typed, words: Words) -> Answer:
     found, layouts = _compared(session.plan), session.plan.layout("result")
     rows = [(name, layouts[name], f"{error:.0e}") for name, error in found.items()]
     grid = Grid(("result", "layout", "largest error"), rows)
-    return Answer(session, wide(Group(grid.rich(), Text(session.plan.counts().text())), session.width))
+    return Answer(session, wide(Group(grid, Text(session.plan.counts().text())), session.width))

@@ -17,9 +17,9 @@ STATEMENTS = ("tile", "replicate", "name", "propagate")
 
 
 def is_tactic(typed: Typed) -> bool:
-    """Whether a line is a statement or a call, and not a command."""
+    """Whether it is a statement or a call, and not a command."""
     first = typed.words[0].text
-    return first in STATEMENTS or "(" in first or typed.text[typed.words[0].end :].lstrip().startswith("(")
+    return first in STATEMENTS or "(" in first or typed.alone[typed.words[0].end :].lstrip().startswith("(")
 
 
 def calls() -> dict[str, str]:
@@ -36,7 +36,7 @@ def summary(documented: object) -> str:
 
 def apply(session: Session, typed: Typed) -> Answer:
     """The session after the tactics of a line. Raises Error for one that is refused, and then none of them is applied."""
-    text = Text(typed.file, "\n" * (typed.number - 1) + typed.text)
+    text = Text(typed.file, "\n" * (typed.number - 1) + typed.alone)
     program = Program(text, session.origin.mesh, {}, {}, {})
     before = session.plan
     for node in phrases(tree(text, "line")):

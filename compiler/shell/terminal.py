@@ -24,7 +24,7 @@ from ...dialects.errors import Error
 from ..notation.statements import statement
 from ..views.colours import pieces
 from . import completion
-from .answers import Answer, prompt, shown
+from .answers import Answer, prompt
 from .colours import styles
 from .commands import TABLE
 from .dialogue import do
@@ -92,6 +92,8 @@ class Terminal(Completer, Lexer):
         except KeyboardInterrupt:
             answer, text = Answer(self.session), "stopped; the plan is as it was"
         self.session = answer.session
+        if answer.clears:
+            self.console.clear()
         if text:
             self.show(text)
         return answer
@@ -110,17 +112,18 @@ class Terminal(Completer, Lexer):
         """What an answer says in the end, or at Ctrl-C; until then it is shown beside the sign of work."""
         text, width = answer.text, answer.session.width
         try:
-            for view in answer.later or ():
+            for later in answer.later or ():
                 if status is not None:
-                    status.update(self._text(shown(view, width - SIGN)))
-                text = shown(view, width)
+                    status.update(self._text(later(width - SIGN)))
+                text = later(width)
         except KeyboardInterrupt:
             return f"{text}\nstopped: `{typed.text.strip()}` goes on from here"
         return text
 
     def _patience(self, typed: Typed) -> AbstractContextManager[Status | None]:
         """Shows that a slow command is at work."""
-        slow = TABLE[typed.words[0].text].slow if typed.words and typed.words[0].text in TABLE else ""
+        first = (each.words[0].text for each in typed.commands() if each.words)
+        slow = next((TABLE[word].slow for word in first if word in TABLE and TABLE[word].slow), "")
         return self.console.status(slow) if slow and self.console.is_terminal else nullcontext()
 
     def _coloured(self, text: str) -> StyleAndTextTuples:

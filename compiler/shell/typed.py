@@ -1,18 +1,20 @@
-"""A typed line: its words and their places, so that errors point at what was typed.
+"""A typed line: its commands and their words, each with its place, so that errors point at what was typed.
 
-explain params/w3     -->     error: no value is named `params/w3`
-                                --> shell:2:9
+undo; explain params/w3     -->     error: no value is named `params/w3`
+                                      --> shell:2:15
 """
 
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from ...dialects.errors import Error, Location, relocated
+from ...dialects.errors import Error, Location
 
 _WORD = re.compile(r'"[^"\n]*"|\S+')
+# What may hold a `;` that ends no command: quotes, brackets and a comment. And one that does.
+_MARK = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comment>(?<!\S)\#.*)|(?P<end>;)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +28,42 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A line of a session: its text, its number, and the file that it comes from."""
+    """A line of a session, or the columns of it that are one command: its text, its number, and the file that it comes from."""
 
     text: str
     number: int = 1
     file: str = "shell"
+    start: int = 0
+    end: int | None = None
+
+    @property
+    def said(self) -> str:
+        """What these columns say."""
+        return self.text[self.start : self.end].strip()
+
+    @property
+    def alone(self) -> str:
+        """These columns where they stand, with blanks before them."""
+        return " " * self.start + self.text[self.start : self.end]
+
+    def commands(self) -> list["Typed"]:
+        """The commands of the line, which `;` separates; an empty one too."""
+        ends, depth = list[int](), 0
+        for mark in _MARK.finditer(self.text):
+            depth += (mark["open"] is not None) - (mark["close"] is not None)
+            ends += [mark.start()] if mark["end"] and depth <= 0 else []
+        starts = [0, *(end + 1 for end in ends)]
+        return [replace(self, start=start, end=end) for start, end in zip(starts, [*ends, None], strict=True)]
+
+    def to(self, other: "Typed") -> "Typed":
+        """From the start of this command to the end of another one."""
+        return replace(self, end=other.end)
 
     @property
     def words(self) -> list[Word]:
         """The words, up to a comment."""
         found = [
-            Word(each[0].strip('"') if each[0][:1] == '"' else each[0], *each.span()) for each in _WORD.finditer(self.text)
+            Word(each[0].strip('"') if each[0][:1] == '"' else each[0], *each.span()) for each in _WORD.finditer(self.alone)
         ]
         comment = next((number for number, word in enumerate(found) if self.text[word.start] == "#"), len(found))
         return found[:comment]
@@ -45,20 +72,25 @@ class Typed:
         return Location(self.file, self.number, start + 1, max(end, start + 1) + 1, self.text)
 
     def fail(self, word: Word | None, title: str, *helps: str) -> NoReturn:
-        """Raises an error at a word, or at the end of the line."""
-        end = len(self.text.rstrip())
+        """Raises an error at a word, or behind the last one."""
+        end = len(self.alone.rstrip())
         raise Error(title, location=self.location(word.start, word.end) if word else self.location(end, end), helps=helps)
 
     @contextmanager
     def located(self) -> Generator[None]:
-        """Points the errors of a command, which have no place of their own, at the word that they are about."""
+        """Points the errors of a command, which have no place of their own, at the word that they are about.
+
+        What an error tries out for its helps is tried here, for the reader of this line.
+        """
         try:
             yield
         except Error as error:
-            if error.location is not None:
-                raise
-            raise relocated(error, self._whole().narrowed(error.title)) from error
+            location = error.location or self._whole().narrowed(error.title)
+            if (location.file, location.line) == (self.file, self.number):
+                location = replace(location, text=self.text)
+            # Its helps are made here, in the language of who types.
+            raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
 
     def _whole(self) -> Location:
-        """The whole line."""
-        return self.location(len(self.text) - len(self.text.lstrip()), len(self.text.rstrip()))
+        """All of these columns."""
+        return self.location(len(self.alone) - len(self.alone.lstrip()), len(self.alone.rstrip()))

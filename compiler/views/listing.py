@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ...dialects.english import counted
+from ..inputs.reader import all_of
 from .view import Cell, Grid, Part, View
 
 T = TypeVar("T")
@@ -20,8 +21,13 @@ MOST = 20
 """The most rows that a listing shows."""
 SHORT = 120
 """The most characters of a mapping that prints on a line."""
+MOST_NUMBERS = 2
+"""The most numbers, or runs of numbers, that stand for rows that are one."""
 MOST_TEXTS = 5
 """The most items that a listing without columns shows, each of which may have several lines."""
+
+NUMBER = "no."
+"""The column of the numbers by which items are asked for."""
 
 # It begins with what all alternatives have, a digit: that is twice as fast as an alternative that looks behind.
 _NUMBER = re.compile(r"\d(?:(?<=/\d)(?<!^result/\d)\d*(?=/)|(?<=#\d)\d*|(?<=[A-Za-z]_\d)\d*(?=/))")
@@ -56,6 +62,18 @@ def _sum(rows: Sequence[Sequence[Cell]]) -> Sequence[Cell]:
     return ["\n".join([f"{name} x {len(rows)}", *lines]), *cells[1:]]
 
 
+def _numbers(numbers: Sequence[int]) -> str:
+    """The numbers of rows that are one: `3`, `6-17`, `1, 3, ...`."""
+    runs: list[list[int]] = []
+    for each in numbers:
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return ", ".join(texts[:MOST_NUMBERS]) + (", ..." if len(texts) > MOST_NUMBERS else "")
+
+
 def _text(item: object) -> Sequence[Cell]:
     return [str(item)]
 
@@ -86,6 +104,10 @@ class Shape(Generic[T]):
     """Whether an item is shown on a screen of them."""
     merges: bool = True
     """Whether rows that differ only in numbers are one."""
+    spare: Sequence[str] = ()
+    """The columns that are left out on a narrow screen, the first ones first."""
+    number: Callable[[T], int] | None = None
+    """The number by which an item is asked for, if there is one: it stands before all else."""
 
     def parts(self, items: Sequence[T], whole: bool = False) -> Sequence[Part]:
         """A screen of the items, or all of them."""
@@ -93,14 +115,20 @@ class Shape(Generic[T]):
             return [f"no {self.of}"]
         chosen = items if whole else [item for item in items if self.has_row(item)]
         every = list(map(self.row, chosen))
-        first = {id(row): item for row, item in reversed([*zip(every, chosen, strict=True)])}
+        of = {id(row): item for row, item in zip(every, chosen, strict=True)}
         groups = _alike(every) if self.merges else [[row] for row in every]
         most = len(groups) if whole else MOST if self.columns else MOST_TEXTS
         shown, left = groups[:most], len(groups) - min(most, len(groups)) + len(items) - len(chosen)
-        more = [f"and {counted(left, 'row')} more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []
+        more = [f"and {counted(left, 'row')} more: {all_of('.all()')} shows all {len(items):,} {self.of}"] if left > 0 else []
+        cited = [[_numbers([self.number(of[id(row)]) for row in rows])] if self.number else [] for rows in shown]
         if self.columns:
-            return [Grid(self.columns, [*map(_sum, shown)]), *more, *self.notes(items)]
-        texts = ("\n".join([str(_sum(rows)[0]), *self.below(first[id(rows[0])])]) for rows in shown)
+            columns = [*([NUMBER] if self.number else []), *self.columns]
+            rows = [[*number, *_sum(rows)] for number, rows in zip(cited, shown, strict=True)]
+            return [Grid(columns, rows, self.spare), *more, *self.notes(items)]
+        texts = (
+            "\n".join([": ".join([*number, str(_sum(rows)[0])]), *self.below(of[id(rows[0])])])
+            for number, rows in zip(cited, shown, strict=True)
+        )
         return [*texts, *more, *self.notes(items)]
 
 

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from .colours import html, paragraph
+from .columns import GAP, fitted, wrapped
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 WIDTH = 160
 """The most characters in a line of text; a longer one is continued below."""
@@ -28,19 +29,29 @@ class Grid:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    spare: Sequence[str] = ()
+    """The columns that are left out on a narrow screen, the first ones first."""
 
-    def rich(self) -> RenderableType:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield self.rich(options.max_width)
+
+    def rich(self, width: int) -> RenderableType:
+        """As a table for a screen of so many columns."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        rows = [list(map(_text, row)) for row in self.rows]
         numbers = {at for row in self.rows for at, cell in enumerate(row) if isinstance(cell, int)}
-        for at, column in enumerate(self.columns):
-            made.add_column(column, justify="right" if at in numbers else "left", overflow="fold", no_wrap=at in numbers)
-        for row in self.rows:
+        widths = fitted(self.columns, rows, width, self.spare, numbers)
+        is_narrow = sum(widths.values()) + GAP * (len(widths) - 1) > width
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0 if is_narrow else 1))
+        for at, room in widths.items():
+            head = wrapped(self.columns[at], room, most=len(self.columns[at]))
+            made.add_column(head, justify="right" if at in numbers else "left", width=room, no_wrap=at in numbers)
+        for row in rows:
             # A plain text, since the brackets of a layout are not markup.
-            made.add_row(*(Text(_text(cell)) for cell in row))
+            made.add_row(*(Text(wrapped(row[at], room)) for at, room in widths.items()))
         return made
 
     def html(self, axes: tuple[str, ...] = ()) -> str:
@@ -117,7 +128,7 @@ def _grouped(parts: Sequence[Part]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    return Group(*(Text(part) if isinstance(part, str) else part.rich() for part in parts))
+    return Group(*(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 def _text(cell: Cell) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ....dialects.errors import Error
 from ...inputs.names import Patterns
+from ...inputs.reader import Question, question
 from ...plan.annotations import misfit, misnamed, of_program
 from ...plan.claims import Seed
 from ...plan.said import binds, place_said, seeds_of
@@ -63,6 +64,9 @@ class Annotated(Tactic):
 
     def nothing(self, plan: Plan) -> Error:
         """The error for a program that says nothing of these values that the mesh can follow."""
-        helps = ["`plan.annotations` lists what it says", 'write pt.constrain(x, "data, _"), or with_sharding_constraint']
+        helps = [
+            f"{question(Question.ANNOTATIONS)} lists what it says",
+            'write pt.constrain(x, "data, _"), or with_sharding_constraint',
+        ]
         of = "" if self.values == "**" else f" of {self.values!r}"
         return Error(f"the program has no annotations{of} that name an axis of {plan.mesh}", helps=helps)

@@ -19,6 +19,7 @@ from ....dialects.given import checked
 from ....rewrites.decide.table import same
 from ...inputs.checks import patterns_of, run_tactic, tactic_given
 from ...inputs.names import Patterns
+from ...inputs.reader import step
 from ..plan import Plan
 
 Step = Callable[[Plan], Plan]
@@ -161,7 +162,7 @@ class At(Composable):
         made = run_tactic(self.tactic, replace(plan, source=plan.source.within(self.values)))
         if made.source.program is not plan.source.program:
             title = f"`at` keeps the program, and {called(self.tactic)} rewrites it"
-            raise Error(title, helps=[f"say where to rewrite: plan.rewrite(rule, at={self.shown})"])
+            raise Error(title, helps=["say where to rewrite: " + step(f"rewrite(rule, at={self.shown})")])
         new = [
             replace(
                 action, text=f"at({self.shown}, {action.text})", redo=action.redo and At(self.values, cast(Step, action.redo))

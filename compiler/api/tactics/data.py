@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ....dialects.errors import Error
 from ...inputs.checks import Axes, axes_of
 from ...inputs.names import Patterns, as_patterns, trees
+from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...plan.range_names import BATCH
 from ...plan.undone import in_parts
@@ -79,7 +80,7 @@ def no_batch(plan: Plan) -> Error:
     shown = " and ".join(f"`{names[value]}` {list(source.program.shape(value))}" for value in sorted(first.values())[:2])
     helps = [
         f'name one input of each range that it tiles: inputs="{several[0]}", or inputs={several!r}',
-        f'or name the range that is the batch: plan.name("{several[0]}", 0, "batch")',
+        "or name the range that is the batch: " + step(f'name("{several[0]}", 0, "batch")'),
     ]
     return Error(f"{title}: {shown} do not lead with the same range", helps=helps)
 

@@ -9,6 +9,7 @@ from ....dialects.english import counted
 from ....dialects.errors import Error
 from ...inputs.checks import axis_of
 from ...inputs.names import Patterns, as_patterns
+from ...inputs.reader import step
 from ...plan.addresses import BORDERS
 from ...plan.claims import Seed
 from ...plan.keys import keys
@@ -45,7 +46,8 @@ class SequenceParallel(Strategy):
         named = {value: name for name, value in plan.source.addresses.chosen.items() if is_stream(plan, value)}
         found = dict.fromkeys(named, ()) or stream(plan, axis)
         if not found and plan.mesh[axis] > 1:
-            helps = [f'apply it after the tactic that places the weights: pt.Megatron("{axis}")', 'or name values: values="x"']
+            placed = step(f'Megatron("{axis}")')
+            helps = [f"apply it after the tactic that places the weights: {placed}", 'or name values: values="x"']
             raise Error(f"`SequenceParallel` finds no sums over `{axis}` of what weights make", helps=helps)
         roots = self.roots(plan, [*found], is_named=bool(named))
         for value, of in found.items():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ....dialects.errors import Error
 from ...inputs.checks import Axes, axes_of, dims_given, flag_of
 from ...inputs.names import Patterns
+from ...inputs.reader import step
 from ...plan.claims import Seed
 from ..plan import Plan
 from .base import Tactic, tiles
@@ -45,7 +46,7 @@ class Tile(Tactic):
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         if not self.values:
-            helps = [f'say which, and which dim of each: pt.Tile({{"x": 0}}, {self.axis!r})']
+            helps = ["say which, and which dim of each: " + step(f'Tile({{"x": 0}}, {self.axis!r})')]
             raise Error("`Tile` names no values", helps=helps)
         yield from tiles(plan, self.values, 0, self.axis, self.padded, self.block)
 

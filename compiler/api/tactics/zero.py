@@ -11,6 +11,7 @@ from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
 from ...inputs.checks import Axes, axes_of, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts
+from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...plan.conflicts import open_keys
 from ...plan.succession import mistaken
@@ -46,7 +47,7 @@ class ZeRO(Strategy):
         """Raises Error for what is no stage."""
         stage: object = self.stage
         if isinstance(stage, str):
-            helps = [f"write pt.ZeRO({shown(self.axis)}, {stage!r}, ...)"]
+            helps = ["write " + step(f"ZeRO({shown(self.axis)}, {stage!r}, ...)")]
             raise Error(
                 f"`ZeRO` takes the stage first, then the axis, got ZeRO({stage!r}, {shown(self.axis)}, ...)", helps=helps
             )
@@ -169,7 +170,7 @@ def without_a_batch(before: Plan, after: Plan, axis: str) -> Error | None:
         return None
     title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
     notes = ["what is stored in parts is gathered for its uses if these use the axis already, for the batch"]
-    helps = [f'apply DataParallel first: plan.apply(pt.DataParallel("{axis}"), pt.FSDP("{axis}"))']
+    helps = ["apply DataParallel first: " + step(f'DataParallel("{axis}")', f'FSDP("{axis}")')]
     return Error(title, notes=notes, helps=helps)
 
 

@@ -95,12 +95,12 @@ ANSWERS = {
     "show w*": "w1      f32[8, model*8]",
     "plan": "collectives: 1 all_reduce",
     "ranges": "w1.1   16",
-    "explain w1": "dim 1 on `model`: decided by 2: tile('w1', 1, 'model')",
+    "explain w1": "dim 1 on `model`: decided by 2: tile w1.1 @model",
     "explain collective 1": "all_reduce of `result`, made at models.py:165 in chain, over model",
-    "collectives": "result   all_reduce   model       1         2,048   made at models.py:165   2",
+    "collectives": "1    result  all_reduce  model      1        2,048  the result  made at models.py:165  2",
     "collectives all_gather": "no collectives",
-    "collectives over model": "result   all_reduce",
-    "collectives result": "result   all_reduce",
+    "collectives over model": "1    result  all_reduce",
+    "collectives result": "1    result  all_reduce",
     "conflicts": "no open conflicts",
     "memory": "bytes on a device at the peak",
     "blocked": "no stops",
@@ -235,7 +235,7 @@ def test_a_conflict_is_found_explained_and_resolved() -> None:
     assert "`conflicts 1` shows ways out" in answer(session, "tile x.0 @data")
     tiled = after(session, ["tile x.0 @data"])
     assert answer(tiled, "conflicts").startswith("1: conflict on `data` in `dot_general` at test_session.py")
-    assert "1: replicate('transpose#0', 'data'): a device then receives 3.00 KiB" in answer(tiled, "conflicts 1")
+    assert "1: replicate transpose#0 @data: a device then receives 3.00 KiB" in answer(tiled, "conflicts 1")
     assert "`data`" in answer(tiled, "explain conflict 1")
     assert "the conflict is resolved" in answer(tiled, "resolve 1")
     assert after(tiled, ["resolve 1"]).plan.conflicts == after(tiled, ["resolve all"]).plan.conflicts == []

@@ -1,0 +1,93 @@
+"""Who reads a text, and so in which language it says what to type: Python, or the commands of a session in the shell.
+
+No text about a plan writes a call itself. It asks for it here, and whoever shows the text has said who reads it.
+
+    step("tile('x', 0, 'data')")     -->     plan.tile('x', 0, 'data')     `tile x.0 @data`
+    question(Question.RANGES)        -->     plan.ranges()                 `ranges`
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Question(Enum):
+    """What can be asked about a plan, in Python's words."""
+
+    ARGUMENTS = "plan.arguments()"
+    ANNOTATIONS = "`plan.annotations`"
+    BLOCKED = "plan.blocked"
+    COLLECTIVES = "plan.collectives()"
+    CONFLICTS = "plan.conflicts"
+    RANGES = "plan.ranges()"
+    RESOLVE = "pt.Resolve()"
+    REWRITES = "plan.rewrites()"
+    SILENT = "plan.silent()"
+    TRACE = "print(plan.trace)"
+    TRY = "`.cure`"
+    """Tries what could be done where propagation stops."""
+    WAYS = "plan.conflicts[0].resolutions"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How a reader types a step of a plan, an option of it, a question, and the wish to see all of an answer that is cut."""
+
+    cited: Callable[[str], str]
+    """A line of a trace, as sentences cite it."""
+    step: Callable[[tuple[str, ...]], str]
+    """What to type for lines of a trace; `...` stands for what the reader has to say."""
+    option: Callable[[str], str]
+    question: Callable[[Question], str]
+    whole: Callable[[str], str]
+    """What shows all of an answer, which has it in this attribute."""
+
+
+def _steps(lines: tuple[str, ...]) -> str:
+    """Calls in Python: of methods one after another, or of tactics."""
+    if all(line[:1].islower() for line in lines):
+        return "plan." + ".".join(lines)
+    made = ", ".join(f"pt.{line}" for line in lines)
+    return made if len(lines) == 1 else f"plan.apply({made})"
+
+
+PYTHON = Language(str, _steps, "{}=True".format, lambda asked: asked.value, str)
+
+_READER = ContextVar("reader", default=PYTHON)
+
+
+@contextmanager
+def read_in(language: Language) -> Generator[None]:
+    """Texts that are made inside are for somebody who types this language."""
+    before = _READER.set(language)
+    try:
+        yield
+    finally:
+        _READER.reset(before)
+
+
+def cited(line: str) -> str:
+    """A line of a trace, as sentences cite it."""
+    return _READER.get().cited(line)
+
+
+def step(*lines: str) -> str:
+    """What to type for lines of a trace."""
+    return _READER.get().step(lines)
+
+
+def option(name: str) -> str:
+    """What to add to a step, so that it has an option: `padded=True`."""
+    return _READER.get().option(name)
+
+
+def question(asked: Question) -> str:
+    """What to type to ask that."""
+    return _READER.get().question(asked)
+
+
+def all_of(attribute: str) -> str:
+    """What shows all of an answer that is cut, which has all of it in this attribute."""
+    return _READER.get().whole(attribute)

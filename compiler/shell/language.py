@@ -1,0 +1,75 @@
+"""The language of a session: what a text tells its reader to type is a line of the shell.
+
+plan.tile('x', 0, 'data')     -->     `tile x.0 @data`
+plan.ranges()                 -->     `ranges`
+.all(), of `show params`      -->     `show params all`
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from ...dialects.errors import Error
+from ..inputs.calls import Call
+from ..inputs.reader import Language, Question
+from ..notation.statements import statement
+from .tactics import is_tactic
+from .typed import Typed
+
+QUESTIONS: Mapping[Question, str] = {
+    Question.ARGUMENTS: "show",
+    Question.ANNOTATIONS: "annotations",
+    Question.BLOCKED: "blocked",
+    Question.COLLECTIVES: "collectives",
+    Question.CONFLICTS: "conflicts",
+    Question.RANGES: "ranges",
+    Question.RESOLVE: "resolve all",
+    Question.REWRITES: "rewrites",
+    Question.SILENT: "silent",
+    Question.TRACE: "history",
+    Question.TRY: "blocked NUMBER",
+    Question.WAYS: "conflicts 1",
+}
+"""The line that asks each question."""
+
+
+def language(typed: Typed) -> Language:
+    """The language of somebody who has typed this line, which an answer that is cut repeats."""
+    return replace(SHELL, option=partial(_option, typed), whole=partial(_whole, typed))
+
+
+def _cited(line: str) -> str:
+    """A line of a trace as `history` shows it. What the program itself does has no line."""
+    try:
+        return statement(line)
+    except Error:
+        return line
+
+
+def _steps(lines: tuple[str, ...]) -> str:
+    return f"`{'; '.join(map(_line, lines))}`"
+
+
+def _line(line: str) -> str:
+    """The shortest line for a call. In a statement `AXIS` stands for an axis that the reader has to choose."""
+    try:
+        call = Call.read(line)
+    except Error:
+        return line
+    asked = str(replace(call, args=tuple("AXIS" if each is ... else each for each in call.args)))
+    made = _cited(asked)
+    return line if made == asked else made
+
+
+def _whole(typed: Typed, attribute: str) -> str:
+    del attribute
+    return f"`{typed.said} all`"
+
+
+def _option(typed: Typed, name: str) -> str:
+    is_call = bool(typed.words) and is_tactic(typed) and "(" in typed.said
+    return f"{name}=True" if is_call else f"`{name}`"
+
+
+SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format)
+"""The language of the shell where no line is typed: between two of them."""

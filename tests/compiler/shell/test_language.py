@@ -1,0 +1,87 @@
+"""What a text tells its reader to type is in the reader's language: Python's, or the shell's in a session."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from offenders import none
+from root import ROOT
+
+from partita.compiler.inputs import reader
+from partita.compiler.inputs.reader import Question
+from partita.compiler.shell.commands import TABLE
+from partita.compiler.shell.dialogue import COMMANDS
+from partita.compiler.shell.language import QUESTIONS, language
+from partita.compiler.shell.typed import Typed
+
+PYTHON = re.compile(r"\bplan\.[a-z_]+\b(?!\.partita)|\bpt\.[A-Z]\w*\(|\s\.all\(\)")
+# Errors of what only Python can do: to keep an object of one plan for another one, to pickle it, and to expect counts.
+ONLY_PYTHON = {
+    "another plan, and its stop": "take one of a stop of this plan: plan.blocked[0].cure",
+    "no conflict": "take one of plan.conflicts: plan.resolve(plan.conflicts[0])",
+    "all of them": "to resolve all: plan.apply(pt.Resolve())",
+    "another plan's conflict": "take one of plan.conflicts",
+    "a number": "take it from its list: plan.explain(plan.collectives()[",
+    "another plan's collective": "take one of plan.collectives()",
+    "another plan's stop": "take one of plan.blocked",
+    "expectations": "`plan.explain(value)` says which tactic decided",
+    "pickle": "keep its text, `plan.trace`: pt.replay(fn, mesh, text, *args) makes the plan again",
+    "a function as a tactic": "apply this one to a plan: plan.apply(tactic)",
+}
+
+
+def written(path: Path) -> Iterator[str]:
+    """The texts of a file, but for its docstrings."""
+    tree = ast.parse(path.read_text())
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def test_no_text_about_a_plan_writes_python_itself() -> None:
+    # They ask `inputs/reader.py` for it.
+    files = [path for folder in ("plan", "views", "api/tactics") for path in (ROOT / "compiler" / folder).rglob("*.py")]
+    found = [(path, text) for path in files for text in written(path) if PYTHON.search(text)]
+    none([f"{path.name}: {text!r}" for path, text in found if text not in ONLY_PYTHON.values()])
+    assert {text for _, text in found} == {*ONLY_PYTHON.values()}
+
+
+def test_each_question_is_a_line_of_the_shell() -> None:
+    assert COMMANDS and {*QUESTIONS} == {*Question}
+    assert [line for line in QUESTIONS.values() if line.split()[0] not in TABLE] == []
+
+
+STEPS: dict[tuple[str, ...], tuple[str, str]] = {
+    ("tile('x', 0, 'data')",): ("plan.tile('x', 0, 'data')", "`tile x.0 @data`"),
+    ('tile("x", 0, ...)',): ('plan.tile("x", 0, ...)', "`tile x.0 @AXIS`"),
+    ('Tile({"x": 0}, "data", block=4)',): ('pt.Tile({"x": 0}, "data", block=4)', '`Tile({"x": 0}, "data", block=4)`'),
+    ('rewrite("chunk", at=...)',): ('plan.rewrite("chunk", at=...)', '`rewrite("chunk", at=...)`'),
+    ("Annotated()",): ("pt.Annotated()", "`Annotated()`"),
+    ("tile('x', 0, 'data')", "tile('y', 1, 'data')"): (
+        "plan.tile('x', 0, 'data').tile('y', 1, 'data')",
+        "`tile x.0 @data; tile y.1 @data`",
+    ),
+    ('DataParallel("data")', 'FSDP("data")'): (
+        'plan.apply(pt.DataParallel("data"), pt.FSDP("data"))',
+        '`DataParallel("data"); FSDP("data")`',
+    ),
+}
+
+
+@pytest.mark.parametrize("lines", STEPS, ids=" ".join)
+def test_a_step_is_what_its_reader_types(lines: tuple[str, ...]) -> None:
+    python, shell = STEPS[lines]
+    assert reader.step(*lines) == python
+    with reader.read_in(language(Typed("blocked"))):
+        assert reader.step(*lines) == shell
+    assert reader.step(*lines) == python
+
+
+def test_an_option_is_that_of_a_statement_or_of_a_call() -> None:
+    for line, wanted in {"tile x.0 @data": "`padded`", 'FSDP("data")': "padded=True"}.items():
+        with reader.read_in(language(Typed(line))):
+            assert reader.option("padded") == wanted
+    assert reader.option("padded") == "padded=True"
