@@ -3,11 +3,12 @@
     partita demo
 
 The model is `examples/gpt.py`, the text is the source of Python's standard library, the mesh data=4 x model=2. After
-each tactic it shows the plan: the layouts of the first block, the collectives of a step, and the bytes that a device
-receives and stores.
+each tactic it shows the layouts of the first block that have changed. The last screen says whether the losses agree, what
+each tactic did to the memory and the communication of a device, and which tactic causes which collectives.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -47,32 +48,25 @@ SHOWN = ["params/embed", "params/blocks/0/**", "batch/*"]
 BOUND = 1e-4
 
 NEXT = """
-Next: a step of your own, by the same tactics.
+Next: a step of your own, by the same tactics. docs/tutorial.ipynb goes through it in ten minutes.
 
-    step = pt.jit(train_step, mesh=pt.Mesh(data=4, model=2), tactics=[pt.DataParallel("data", inputs="batch/*")])
-    print(step.plan(params, opt, batch))
-
-What a plan answers is in docs/plans.md, kinds of parallelism are in docs/parallelism.md.
-"""
+    step = pt.jit(train_step, mesh=pt.Mesh(data=8), tactics=[pt.DataParallel("data", inputs="batch")])
+    print(step.plan(params, opt, batch))"""
 
 Step = Callable[[Any, Any, Any], tuple[Any, Any, jax.Array]]
 
 
-def partitioned(params: Any, opt: Any, console: Console) -> pt.Plan:
-    """The plan of the training step after all tactics; each is shown as it is applied."""
+def partitioned(params: Any, opt: Any, console: Console) -> list[pt.Plan]:
+    """The plan of the training step without tactics, and after each of them, which is shown as it is applied."""
     console.print("tracing the training step ...", style="dim")
-    batch = next(_batches())
-    plan = pt.plan(gpt.train_step, MESH, params, opt, batch)
+    plan = pt.plan(gpt.train_step, MESH, params, opt, next(_batches()))
     console.print(f"train_step on a mesh of {MESH}\n", highlight=False)
-    console.print(f"on one device: {_megabytes(plan.memory().bytes)} stored at the peak of a step\n", highlight=False)
-    before = {pattern: plan.layout(pattern) for pattern in SHOWN}
+    plans = [plan]
     for name, tactic in TACTICS.items():
-        plan = plan.apply(tactic)
-        layouts = {pattern: plan.layout(pattern) for pattern in SHOWN}
-        console.print(_picture(name, plan, before, layouts))
+        plans.append(plans[-1].apply(tactic))
+        console.print(_changed(name, *plans[-2:]))
         console.print()
-        before = layouts
-    return plan
+    return plans
 
 
 def train(step: Step, params: Any, opt: Any, title: str, console: Console) -> list[float]:
@@ -100,33 +94,58 @@ def main() -> int:
     console = Console()
     params = gpt.init(CONFIG)
     opt = gpt.OPTIMIZER.init(params)
-    plan = partitioned(params, opt, console)
+    plans = partitioned(params, opt, console)
     alone = train(jax.jit(gpt.train_step), params, opt, "1 device, unpartitioned", console)
-    together = train(plan.compile(), params, opt, f"{MESH.size} devices, {MESH}", console)
+    together = train(plans[-1].compile(), params, opt, f"{MESH.size} devices, {MESH}", console)
     agree = _agree(alone, together, console)
-    console.print(NEXT, highlight=False, markup=False)
+    for table in (_costs(plans), _by_cause(plans[-1])):
+        console.print()
+        console.print(table)
+    console.print(NEXT, highlight=False, markup=False, soft_wrap=True)
     return 0 if agree else 1
 
 
-def _picture(name: str, plan: pt.Plan, before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]) -> Table:
-    """The layouts of the first block and the batch, with changed ones in colour, and below them the cost."""
-    counts = {kind: times for kind, times in plan.counts().items() if times}
-    collectives = ", ".join(f"{times} {kind}" for kind, times in counts.items()) or "no collectives"
-    received = f"{_megabytes(plan.bytes_per_device())} received by a device in a step"
-    stored = f"{_megabytes(plan.memory().bytes)} stored by a device at the peak"
-    table = Table(
-        title=f"after {name}", caption="\n".join([collectives, received, stored]), title_justify="left", caption_justify="left"
-    )
-    table.add_column("value")
-    table.add_column("layout")
+def _changed(name: str, before: pt.Plan, after: pt.Plan) -> Table:
+    """The layouts of the first block and the batch that a tactic has changed."""
+    table = Table("value", "before", "after", title=f"{name} changes the layouts", title_justify="left")
     for pattern in SHOWN:
-        for value, layout in after[pattern].items():
-            table.add_row(value, _escaped(layout), style="bold green" if before[pattern][value] != layout else "dim")
+        old = before.layout(pattern)
+        for value, layout in after.layout(pattern).items():
+            if layout != old[value]:
+                table.add_row(value, _escaped(old[value]), f"[green]{_escaped(layout)}[/]")
     return table
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.2f} MB"
+def _costs(plans: Sequence[pt.Plan]) -> Table:
+    """What a device stores at the peak of a step and receives in it, without tactics and after each."""
+    whole = plans[0].memory().bytes
+    table = Table(title="what a device stores and receives in a step", title_justify="left")
+    for column in ("after", "stored at the peak", "% of one device", "received"):
+        table.add_column(column, justify="left" if column == "after" else "right")
+    for name, plan in zip(["no tactic (one device)", *TACTICS], plans, strict=True):
+        stored = plan.memory().bytes
+        table.add_row(name, _mebibytes(stored), f"{stored / whole:.0%}", _mebibytes(plan.bytes_per_device()))
+    return table
+
+
+def _by_cause(plan: pt.Plan) -> Table:
+    """The collectives of a step by the tactics that cause them."""
+    counts: dict[tuple[str, ...], Counter[str]] = {}
+    received: Counter[tuple[str, ...]] = Counter()
+    for each in plan.collectives():
+        causes = tuple(list(TACTICS)[cause.number - 1] for cause in each.causes)
+        counts.setdefault(causes, Counter())[each.kind] += each.times
+        received[causes] += each.total_bytes
+    table = Table("because of", "collectives of a step", title="collectives by cause", title_justify="left")
+    table.add_column("received", justify="right")
+    for causes, size in received.most_common():
+        kinds = ", ".join(f"{times} {kind}" for kind, times in sorted(counts[causes].items()))
+        table.add_row(" and ".join(causes), kinds, _mebibytes(size))
+    return table
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.2f} MiB"
 
 
 def _escaped(layout: str) -> str:
@@ -135,17 +154,11 @@ def _escaped(layout: str) -> str:
 
 
 def _agree(alone: list[float], together: list[float], console: Console) -> bool:
-    table = Table("step", "1 device", f"{MESH.size} devices", "difference", title="loss", title_justify="left")
-    for index in [*range(0, STEPS, STEPS // 6), STEPS - 1]:
-        a, b = alone[index], together[index]
-        table.add_row(str(index + 1), f"{a:.5f}", f"{b:.5f}", f"{b - a:+.1e}")
-    console.print(table)
     a, b = np.array(alone), np.array(together)
     worst = float(np.max(np.abs(a - b) / np.abs(a)))
     verdict = "agree" if worst <= BOUND else "DO NOT agree"
-    console.print(
-        f"The losses {verdict}: over {STEPS} steps they differ by at most {worst:.1e} of the loss (bound {BOUND:.0e})."
-    )
+    said = f"The losses {verdict}: over {STEPS} steps they differ by at most {worst:.1e} of the loss (bound {BOUND:.0e})."
+    console.print(said, soft_wrap=True)
     return worst <= BOUND
 
 

@@ -223,7 +223,7 @@ def test_expect_is_the_plan_or_an_error(plan: Plan) -> None:
     assert tiled.expect(all_reduce=1, all_gather=0) is tiled
     with pytest.raises(pt.Error, match="all_reduce: 1, expected 0") as caught:
         tiled.expect(all_reduce=0)
-    assert "by 1: tile('x', 1, 'data')" in str(caught.value)
+    assert "because of 1: tile('x', 1, 'data')" in str(caught.value)
 
 
 def test_collectives_sum_to_the_bytes_and_the_counts(training: Plan) -> None:

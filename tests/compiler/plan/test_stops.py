@@ -21,6 +21,7 @@ import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.compiler.plan.open_stops import is_open
 from partita.compiler.plan.stops import Stop, received_for
+from partita.dialects.english import of_bytes
 
 MESH = pt.Mesh(data=8)
 X, W, V = np.ones((64, 16), np.float32), np.ones((16, 32), np.float32), np.ones(64, np.float32)
@@ -282,7 +283,7 @@ def test_stops_of_layers_are_one_row_with_one_cure_that_can_be_pasted() -> None:
     assert title.endswith(" x 3")
     assert help == "  help: tile another dim here: plan.tile('layer_*/mix/sort#0', 1, 'data')"
     pasted = eval(help.partition("here: ")[2], {"plan": plan})
-    assert not pasted.blocked and f"receives {pasted.bytes_per_device():,} bytes" in cost
+    assert not pasted.blocked and f"receives {of_bytes(pasted.bytes_per_device())}" in cost
     assert all(plan.apply(stop.cure).trace == pasted.trace for stop in plan.blocked if stop.cure is not None)
 
 
