@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -32,6 +32,7 @@ from ..plan import (
     conflicts,
     lowered,
     memory,
+    notebook,
     queries,
     rewriting,
     saved,
@@ -55,13 +56,15 @@ from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
 from ..plan.work import Flops, flops_per_device
-from ..report.page import write
+from ..report.page import Page, html, write
 from ..run.compare import check
 from ..run.compiled import Compiled
 from ..trace.trace import Traced, trace
 from ..views.listing import Listing, Table
+from ..views.view import View
 
 Tactic = Callable[["Plan"], "Plan"]
+Shown = TypeVar("Shown", bound=View)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,10 @@ class Plan(State):
         return summary.brief(self)
 
     def __str__(self) -> str:
-        return summary.summary(self)
+        return summary.summary(self).text()
+
+    def _repr_html_(self) -> str:
+        return notebook.of_plan(self)
 
     # --- tactics ---------------------------------------------------------------------------------------------------
 
@@ -203,7 +209,7 @@ class Plan(State):
 
         `bytes` are those of one execution, in a loop of one trip; `total_bytes`, which the table shows, are those of one call.
         """
-        return collectives.collectives(self)
+        return _of(self, collectives.collectives(self))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one call, summed over all collectives; of branches, the most expensive one."""
@@ -232,12 +238,12 @@ class Plan(State):
     @checked
     def layout(self, values: Patterns = "**") -> Table:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
-        return queries.layouts(self, values)
+        return _of(self, queries.layouts(self, values))
 
     @property
     def conflicts(self) -> Listing[Conflict]:
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
-        return conflicts.conflicts(self)
+        return _of(self, conflicts.conflicts(self))
 
     def resolve(self, conflict: Conflict, choice: int | str | Resolution = 0) -> Plan:
         """Take a way out of an open conflict: one of `conflict.resolutions`, its number, the fastest first, or its tactic.
@@ -256,12 +262,12 @@ class Plan(State):
         Each says which ops every device of the axis then runs in full, and the flops and the bytes of that. `.cure` is a tactic
         with which it is gone, `plan.apply(plan.blocked[0].cure)`, and what a device then receives and computes.
         """
-        return stops.stops(self)
+        return _of(self, stops.stops(self))
 
     @property
     def whole(self) -> Listing[WholeOp]:
         """Primitives without a definition: they run unpartitioned, on gathered operands."""
-        return stops.wholes(self)
+        return _of(self, stops.wholes(self))
 
     @property
     def annotations(self) -> list[Annotation]:
@@ -312,11 +318,11 @@ class Plan(State):
             explain("w1"):                   w1: f32[data*2, 16], decided by 2: tile('w1', 0, 'data'); gathered for dot_general
             explain(collectives()[0]):       what is sent; the op that sums it, or that reads it; by which tactics
         """
-        return explain(self, what)
+        return _of(self, explain(self, what))
 
     def diff(self, before: Plan) -> Diff:
         """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
-        return diff(before, self)
+        return _of(self, diff(before, self))
 
     def ranges(self) -> Listing[Range]:
         """The ranges of the program: dims that its ops identify, each with a name by which `tile` takes all of them.
@@ -327,7 +333,7 @@ class Plan(State):
             ranges():   batch: batch/x.0, batch/y.0 (512);  params/w1.1: params/w1.1, params/w2.0 (256)
             tile("*", "batch", "data"):   data parallelism
         """
-        return ranges(self)
+        return _of(self, ranges(self))
 
     def silent(self) -> InExcess:
         """What several devices store or compute although one would do, or what runs unpartitioned, the most expensive first.
@@ -336,7 +342,7 @@ class Plan(State):
 
             silent():   head: replicated along model, 6,432,896 bytes in excess;  dot_general: computed by all along model
         """
-        return silent.silent(self)
+        return _of(self, silent.silent(self))
 
     def rewrites(self) -> Listing[Rewriting]:
         """Where which law of programs applies, and what it would save a device: bytes, flops, memory, by trying it. Best first.
@@ -346,7 +352,7 @@ class Plan(State):
 
             rewrites():   reassociate at dot_general#3: 65,536 flops;   chunk at logits: 1.4 MB of memory
         """
-        return rewrites(self)
+        return _of(self, rewrites(self))
 
     def expect(self, **wanted: int | str) -> Plan:
         """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.
@@ -377,6 +383,14 @@ class Plan(State):
             html("plan.html")
         """
         write(self, path)
+
+    @checked
+    def show(self, height: int = 720) -> Page:
+        """The page of `plan.html` inside a notebook, so many pixels high: the value of a cell's last line.
+
+        show()   -->   the report below the cell
+        """
+        return Page(html(self), height)
 
     # --- lowering --------------------------------------------------------------------------------------------------
 
@@ -432,6 +446,11 @@ def warn_of_conflicts(plan: Plan) -> None:
 def start(traced: Traced, mesh: Mesh) -> Plan:
     """The plan on which nothing is placed, except for the program's own `shard_map`s and ops that one device runs."""
     return claims.place_own(Plan.start(traced, mesh))
+
+
+def _of(plan: State, view: Shown) -> Shown:
+    """An answer of a plan, which shows the axes of its mesh in their colours."""
+    return view.on(tuple(plan.mesh.whole()))
 
 
 def _plan_given(name: str, given: object) -> Plan:

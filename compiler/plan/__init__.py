@@ -20,6 +20,7 @@
     ranges         the ranges of a program: dims that belong together
       range_names  names for those that nobody has named
     summary        the text of a plan: its whole state on a screen
+    notebook       the same as HTML, with the axes in their colours
     silent         what is replicated, computed by several devices, or not partitioned
     stops          where propagation stopped and what runs unpartitioned, with bytes and flops
       open_stops   which of these are open

@@ -8,6 +8,7 @@ from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source, place_of
 from ..ops.shard_map import own_collectives
+from ..views.colours import paragraph
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .causes import Cause, causes, listed
@@ -39,6 +40,11 @@ class Collective(Exchange):
     """How it relates to lookups, scans, selections, sorts, gathered folds, or an op that runs along a stored dim, if at all."""
     move: int = field(kw_only=True, default=-1, repr=False, compare=False)
     """The number of the redistribution that it is a part of."""
+    mesh: tuple[str, ...] = field(kw_only=True, default=(), repr=False, compare=False)
+    """The axes of the plan's mesh, which have colours in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return paragraph(str(self), self.mesh)
 
     def __str__(self) -> str:
         made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", f" at {self.used}" if self.used else "")
@@ -168,6 +174,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         causes=causes(plan, move, step),
         why=because(plan, move, step),
         move=number,
+        mesh=tuple(plan.mesh.whole()),
     )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from ...rewrites.redistribute.steps import Bytes
 from ..jax_private import tree
+from ..views.view import Grid
 
 MOST = 4
 """The most loops of unknown trip count that a summary names."""
@@ -57,6 +58,9 @@ class Counts(dict[str, int]):
         """The `cond`s that have a branch which runs a kind: `while#0/cond#1`."""
         return list(dict.fromkeys(where.rpartition(":")[0] for where, row in self.branches.items() if kind in row))
 
+    def _repr_html_(self) -> str:
+        return _shown(self).html()
+
     def text(self) -> str:
         """A summary in one line: `5 all_reduce, and in branches at most: 1 all_reduce`, and the counts that loops repeat."""
         always, inside = _listed(self), _listed(self.in_branches)
@@ -69,6 +73,13 @@ class Counts(dict[str, int]):
         more = [f"and so in {len(loops) - MOST} more loops"] if len(loops) > MOST else []
         own = [f"and of the program's own shard_maps: {self.own.text()}"] if self._own else []
         return ", ".join([said, *again, *more, *own])
+
+
+def _shown(counts: Counts) -> Grid:
+    rows = {"in one call": counts, **counts.branches}
+    rows |= {f"in each further trip of {where}": row for where, row in counts.unknown.items()}
+    rows |= {"of the program's own shard_maps": counts.own} if any(counts.own.values()) else {}
+    return Grid(("collectives", *KINDS), [(name, *(row.get(kind, 0) for kind in KINDS)) for name, row in rows.items()])
 
 
 def _listed(row: Mapping[str, int]) -> str:

@@ -7,8 +7,9 @@ batch       512   batch/x.0, batch/y.0            data
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...dialects.regions import TRIPS
 from ..views.listing import Listing, Shape, merged
 from ..views.view import Cell
 from .state import State
@@ -31,6 +32,10 @@ class Range:
     dims: tuple[str, ...]
     count: int
     axes: tuple[str, ...]
+    is_stack: bool = False
+    """Whether a loop takes the range apart into its trips, as it does with the layers of stacked parameters."""
+    alike: str = ""
+    """Of such a range, the first of the same extent: the only one that has a row on a screen."""
 
     @property
     def dims_text(self) -> str:
@@ -58,15 +63,44 @@ def ranges(plan: State) -> Listing[Range]:
     for name, value in (source.addresses.arguments | source.addresses.results).items():
         for dim in range(len(source.program.shape(value))):
             members.get(source.classes.of(value, dim), []).append(f"{name}.{dim}")
-    extents, placed = _dims(plan), _axes(plan)
+    extents, placed, stacks = _dims(plan), _axes(plan), _stacks(plan)
     found = [
-        Range(name, tuple(extents[root]), tuple(members[root]), extents[root].total(), tuple(placed.get(root, ())))
+        Range(
+            name,
+            tuple(extents[root]),
+            tuple(members[root]),
+            extents[root].total(),
+            tuple(placed.get(root, ())),
+            root in stacks,
+        )
         for root, name in names.items()
     ]
     found.sort(key=lambda each: -each.count)
-    return Listing(
-        found, Shape("ranges", ("name", "extent", "dims of arguments and results", "dims of all", "placed on"), _row)
-    )
+    # Each stacked array has a range of its own, since no op has a trip as a dim.
+    first = {each.extents: each.name for each in reversed(found) if each.is_stack}
+    found = [replace(each, alike=first[each.extents]) if each.is_stack else each for each in found]
+    return Listing(found, Shape("ranges", _COLUMNS, _row, _notes, has_row=_has_row))
+
+
+def _has_row(each: Range) -> bool:
+    return each.alike in ("", each.name)
+
+
+def _notes(found: Sequence[Range]) -> Sequence[str]:
+    said = Counter((each.alike, each.extents) for each in found if each.is_stack)
+    return [
+        f"`{name}` stands for {of} ranges of {extents[0]}: the trips of loops" for (name, extents), of in said.items() if of > 1
+    ]
+
+
+_COLUMNS = ("name", "extent", "dims of arguments and results", "dims of all", "placed on")
+
+
+def _stacks(plan: State) -> set[int]:
+    """The classes of dims that loops take apart into trips, or stack up from them."""
+    nodes = [node for node in plan.source.program.nodes if node.kind in TRIPS]
+    stacked = (node.operands[0] if node.kind == "trip" else node.results[0] for node in nodes)
+    return {plan.source.classes.of(value, 0) for value in stacked}
 
 
 def _dims(plan: State) -> dict[int, Counter[int]]:

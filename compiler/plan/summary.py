@@ -9,6 +9,7 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ...dialects.english import counted, of_bytes, of_flops
 from ..gc_pause import without_collector
@@ -37,38 +38,46 @@ def brief(plan: State) -> str:
     return "\n".join(lines)
 
 
-def summary(plan: State) -> str:
-    """The text of a plan: its tactics, counts, bytes, flops, memory, and what is open."""
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What there is to say of a plan: its tactics and figures, then what is redundant or open, each under a title."""
+
+    tactics: list[str]
+    """The title, and a line for each tactic."""
+    figures: list[str]
+    sections: list[tuple[str, list[str]]]
+    notes: list[str]
+
+    def text(self) -> str:
+        """As lines, those of a section below its title."""
+        below = [line for title, lines in self.sections for line in (f"{title}:", *(f"  {each}" for each in lines))]
+        return "\n".join([*self.tactics, *self.figures, *below, *self.notes])
+
+
+def summary(plan: State) -> Summary:
+    """The tactics of a plan, its counts, bytes, flops, memory, and what is open."""
     with without_collector():
-        return "\n".join(_lines(plan))
+        return _summary(plan)
 
 
-def _lines(plan: State) -> list[str]:
+def _summary(plan: State) -> Summary:
     kinds, received, flops = counts(plan), bytes_per_device(plan), flops_per_device(plan)
     excessive, stored = silent(plan), memory(plan)
     parts = [f"{of_bytes(size)} over {_links(plan, axes)}" for axes, size in bytes_by_axes(plan).items() if size]
     # Branches with collectives over different axes do not all run.
     by_axes = ("at most " if kinds.branches else "") + ", ".join(parts)
     share = f", {excessive.share} of it redundantly" if excessive.share else ""
-    lines = [
-        *_tactics(plan),
+    figures = [
         f"collectives: {text}" if (text := kinds.text()) != "no collectives" else text,
         f"a device receives {of_bytes(received)} in a call" + (f": {by_axes}" if parts else ""),
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *_in_parts(plan),
-        *_section(
-            "silent",
-            [cut(str(each)) for each in excessive[:MOST_SHOWN]],
-            len(excessive),
-            "redundant",
-        ),
-        *_conflicts(plan),
-        *_stops(plan),
     ]
-    if (line := unapplied(plan)) is not None:
-        lines.append(line)
-    return lines
+    redundant = _section("silent", [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
+    note = unapplied(plan)
+    sections = [*redundant, *_conflicts(plan), *_stops(plan)]
+    return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
 
 
 def _in_parts(plan: State) -> Iterator[str]:
@@ -97,14 +106,13 @@ def _links(plan: State, axes: Sequence[str]) -> str:
     return ", ".join(axes) + (", by slow links" if plan.mesh.is_slow(axes) else "")
 
 
-def _section(name: str, shown: Sequence[str], count: int, title: str, call: str = "()") -> Iterator[str]:
+def _section(name: str, shown: Sequence[str], count: int, title: str, call: str = "()") -> Iterator[tuple[str, list[str]]]:
     if shown:
         more = f", of which plan.{name}{call} has all {count:,}" if count > len(shown) else ""
-        yield f"{title}{more}:"
-        yield from (f"  {line}" for each in shown for line in each.splitlines())
+        yield f"{title}{more}", [line for each in shown for line in each.splitlines()]
 
 
-def _conflicts(plan: State) -> Iterator[str]:
+def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
     keys = open_keys(plan)
     if not keys:
         return
@@ -115,7 +123,7 @@ def _conflicts(plan: State) -> Iterator[str]:
     yield from _section("conflicts", [f"{cut(repr(first))}\n  help: {way}"], len(keys), "open conflicts", "")
 
 
-def _stops(plan: State) -> Iterator[str]:
+def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
     found = [each for each in stops(plan) if each.bytes or each.flops.known]
     alike: dict[tuple[str, str, int, str], Stop] = {}
     for each in found:

@@ -7,6 +7,7 @@ a page of a few megabytes.
 import base64
 import gzip
 import json
+from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +17,22 @@ from ..gc_pause import without_collector
 from ..inputs.files import is_folder, path_of, write_text
 from ..plan.state import State
 from .data import data
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page in a notebook, in a frame so many pixels high."""
+
+    html: str = field(repr=False)
+    height: int
+
+    def __repr__(self) -> str:
+        return 'a page, which a notebook shows; plan.html("plan.html") writes it for a browser'
+
+    def _repr_html_(self) -> str:
+        style = f"width: 100%; height: {self.height}px; border: 1px solid #8888"
+        return f'<iframe srcdoc="{escape(self.html)}" style="{style}"></iframe>'
+
 
 DATA, TITLE = "%partita-data%", "%partita-title%"
 """What stands in the page where the data and the title go."""

@@ -4,10 +4,10 @@ f32[data*128, model*512]     `data` in cyan, `model` in magenta, as in `@data`, 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
 
 from ...dialects.mesh import Mesh
+from ..views.colours import axes_in
 
 PALETTE = ("cyan", "magenta", "yellow", "green", "blue", "red")
 """The colours of axes, in the order of the mesh; `ansicyan` is prompt_toolkit's name of the first."""
@@ -21,30 +21,14 @@ def axis_colours(mesh: Mesh) -> dict[str, str]:
     return {axis: PALETTE[number % len(PALETTE)] for number, axis in enumerate(mesh.whole())}
 
 
-@cache
-def _axes(axes: tuple[str, ...]) -> re.Pattern[str]:
-    names = "|".join(map(re.escape, axes)) or r"(?!)"
-    return re.compile(rf"(?<![\w/.])(?P<axis>{names})(?:\.\d+(?::\d+)?)?(?![\w/(])(?!\.\w)")
-
-
 _PART = re.compile(rf"^(?P<mark>{'|'.join(MARKS)}):|^\s*\|\s+(?P<caret>\^+)", re.MULTILINE)
 
 
 def styles(text: str, mesh: Mesh) -> Iterator[tuple[int, int, str]]:
     """The stretches of a text that have a colour, with that colour."""
     of = axis_colours(mesh)
-    for found in _axes(tuple(of)).finditer(text):
-        yield found.start(), found.end(), of[found["axis"]]
+    for start, end, which in axes_in(text, tuple(of)):
+        yield start, end, [*of.values()][which]
     for found in _PART.finditer(text):
         group = "mark" if found["mark"] else "caret"
         yield *found.span(group), MARKS[found["mark"]] if found["mark"] else "red"
-
-
-def pieces(text: str, coloured: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
-    """A text as pieces with their colours; the empty colour for the rest."""
-    at = 0
-    for start, end, style in sorted(coloured):
-        if start >= at:
-            yield from ((text[at:start], ""), (text[start:end], style))
-            at = end
-    yield text[at:], ""

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ...dialects.errors import Error
-from .colours import pieces, styles
+from ..views.colours import pieces
+from .colours import styles
 from .script import run
 from .session import Session
 

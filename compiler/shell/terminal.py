@@ -22,9 +22,10 @@ from rich.text import Text
 
 from ...dialects.errors import Error
 from ..notation.statements import statement
+from ..views.colours import pieces
 from . import completion
 from .answers import Answer, prompt, shown
-from .colours import pieces, styles
+from .colours import styles
 from .commands import TABLE
 from .dialogue import do
 from .session import Session

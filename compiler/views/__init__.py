@@ -1,6 +1,7 @@
 """How the objects of a plan show themselves: at a prompt, in a terminal, in a notebook.
 
     view          the base of all of them: parts, as text, for rich, and as HTML
+    colours       where a text names a mesh axis; its colour in a notebook
     listing       lists and mappings whose equal rows are one, and that end after a screen
 
 Knows nothing of plans.

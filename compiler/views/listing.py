@@ -59,6 +59,11 @@ def _text(item: object) -> Sequence[Cell]:
     return [str(item)]
 
 
+def _true(of: object) -> bool:
+    del of
+    return True
+
+
 def _nothing(of: object) -> Sequence[str]:
     del of
     return ()
@@ -76,6 +81,8 @@ class Shape(Generic[T]):
     """Lines below the rows."""
     below: Callable[[T], Sequence[str]] = _nothing
     """Lines below a text, which are asked for only if it is shown: of those that are alike, for the first one."""
+    has_row: Callable[[T], bool] = _true
+    """Whether an item is shown on a screen of them."""
     merges: bool = True
     """Whether rows that differ only in numbers are one."""
 
@@ -83,11 +90,12 @@ class Shape(Generic[T]):
         """A screen of the items, or all of them."""
         if not items:
             return [f"no {self.of}"]
-        every = list(map(self.row, items))
-        first = {id(row): item for row, item in reversed([*zip(every, items, strict=True)])}
+        chosen = items if whole else [item for item in items if self.has_row(item)]
+        every = list(map(self.row, chosen))
+        first = {id(row): item for row, item in reversed([*zip(every, chosen, strict=True)])}
         groups = _alike(every) if self.merges else [[row] for row in every]
         most = len(groups) if whole else MOST if self.columns else MOST_TEXTS
-        shown, left = groups[:most], len(groups) - most
+        shown, left = groups[:most], len(groups) - min(most, len(groups)) + len(items) - len(chosen)
         more = [f"and {counted(left, 'row')} more: .all() shows all {len(items):,} {self.of}"] if left > 0 else []
         if self.columns:
             return [Grid(self.columns, [*map(_sum, shown)]), *more, *self.notes(items)]
@@ -107,7 +115,7 @@ class Listing(View, list[T]):
 
     def all(self) -> Listing[T]:
         """The same list, which shows all of its rows."""
-        return Listing(self, self.shape, whole=True)
+        return Listing(self, self.shape, whole=True).on(self.axes)
 
 
 _NAMED = "value", "layout"
@@ -131,7 +139,7 @@ class Table(View, dict[str, str]):
 
     def all(self) -> Table:
         """The same mapping, which shows all of its rows."""
-        return Table(self, self.columns, whole=True)
+        return Table(self, self.columns, whole=True).on(self.axes)
 
 
 def _pair(item: tuple[str, str]) -> Sequence[Cell]:

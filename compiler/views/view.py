@@ -5,10 +5,13 @@ view parts: lines of text, and grids of rows   -->   repr and str: text;  rich.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from .colours import html, paragraph
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,15 +43,16 @@ class Grid:
             made.add_row(*(Text(_text(cell)) for cell in row))
         return made
 
-    def html(self) -> str:
+    def html(self, axes: tuple[str, ...] = ()) -> str:
+        """As a table of a notebook, with each of these axes in its colour."""
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
-        body = "".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in self.rows)
+        body = "".join(f"<tr>{''.join(_td(cell, axes) for cell in row)}</tr>" for row in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _td(cell: Cell) -> str:
-    right = ' style="text-align: right"' if isinstance(cell, int) else ""
-    return f"<td{right}>{escape(_text(cell))}</td>"
+def _td(cell: Cell, axes: tuple[str, ...]) -> str:
+    right = isinstance(cell, int)
+    return f'<td style="text-align: {"right" if right else "left"}">{html(_text(cell), axes)}</td>'
 
 
 Part: TypeAlias = str | Grid
@@ -56,6 +60,15 @@ Part: TypeAlias = str | Grid
 
 class View:
     """Something that shows itself. A subclass says in `parts` what there is to see, at most a screen of it."""
+
+    axes: tuple[str, ...] = ()
+    """The axes of its mesh, which have colours in a notebook."""
+
+    def on(self, axes: tuple[str, ...]) -> Self:
+        """The same view, which is known to be of a plan on a mesh with these axes."""
+        # A view may be a frozen dataclass. Its axes are no part of what it is.
+        object.__setattr__(self, "axes", axes)
+        return self
 
     def parts(self) -> Sequence[Part]:
         raise NotImplementedError
@@ -76,7 +89,18 @@ class View:
         return _grouped(self.parts())
 
     def _repr_html_(self) -> str:
-        return "".join(part.html() if isinstance(part, Grid) else f"<pre>{escape(part)}</pre>" for part in self.parts())
+        return "".join(_html(part, self.axes) for part in _joined(self.parts()))
+
+
+def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts, with lines that follow each other as one text."""
+    for is_text, group in groupby(parts, lambda part: isinstance(part, str)):
+        some = list(group)
+        yield from ["\n".join(map(str, some))] if is_text else some
+
+
+def _html(part: Part, axes: tuple[str, ...]) -> str:
+    return part.html(axes) if isinstance(part, Grid) else paragraph(part, axes)
 
 
 def rendered(what: RenderableType, width: int = WIDTH) -> str:

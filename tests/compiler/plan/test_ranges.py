@@ -97,3 +97,14 @@ def test_a_name_that_hides_a_suggestion_hides_no_range(plan: pt.Plan) -> None:
     found = plan.name("params/w1", 1, "batch").ranges()
     assert {each.dims[0] for each in found} == {each.dims[0] for each in plan.ranges()}
     assert next(each.dims[0] for each in found if each.name == "batch") == "params/w1.1"
+
+
+def test_the_dims_that_a_loop_takes_apart_into_trips_are_one_row() -> None:
+    def layers(a: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w[0]) @ w[1], None), x, (a, b))[0]
+
+    found = pt.plan(layers, pt.Mesh(d=2), jnp.ones((3, 8, 6)), jnp.ones((3, 6, 8)), jnp.ones((4, 8))).ranges()
+    assert [each.name for each in found if each.is_stack] == ["a.0", "b.0"]
+    rows = str(found).splitlines()
+    assert "`a.0` stands for 2 ranges of 3: the trips of loops" in rows and not any(row.startswith("b.0") for row in rows)
+    assert any(row.startswith("b.0") for row in str(found.all()).splitlines())

@@ -114,7 +114,7 @@ def test_answers_are_tables_in_a_terminal_and_html_in_a_notebook(plan: pt.Plan) 
         console.print(answer)
         assert "<" in answer._repr_html_()
     assert "params/layers/*/w1" in console.export_text()
-    assert "<td>params/layers/*/w1 x 32</td>" in plan.layout()._repr_html_()
+    assert '<td style="text-align: left">params/layers/*/w1 x 32</td>' in plan.layout()._repr_html_()
 
 
 def test_an_explanation_names_the_tactic_and_the_line_of_every_collective(plan: pt.Plan) -> None:

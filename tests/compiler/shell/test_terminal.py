@@ -18,12 +18,13 @@ from partita.compiler.plan import rewrites
 from partita.compiler.plan.candidates import Candidate
 from partita.compiler.plan.state import State
 from partita.compiler.shell import script
-from partita.compiler.shell.colours import pieces, styles
+from partita.compiler.shell.colours import styles
 from partita.compiler.shell.completion import completions
 from partita.compiler.shell.recording import picture
 from partita.compiler.shell.session import Session
 from partita.compiler.shell.terminal import GREETING, Terminal
 from partita.compiler.shell.typed import Typed
+from partita.compiler.views.colours import pieces
 from partita.rewrites.laws.law import Law
 
 MESH = pt.Mesh(data=4, model=2)
