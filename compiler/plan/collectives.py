@@ -167,7 +167,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         move.trips,
         program.where(move.region),
         value=addresses.names[value],
-        use=node.kind if node is not None else RESULT if move.uses else ARGUMENT,
+        use=node.kind if node is not None else end_of(move),
         made=line_of(plan, value, None),
         used=None if node is None or not move.uses else line_of_op(plan, node),
         resolves=bool(move.pending),
@@ -176,6 +176,11 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         move=number,
         mesh=tuple(plan.mesh.whole()),
     )
+
+
+def end_of(move: Move) -> str:
+    """What a move is for that no op needs: a result, or an argument as the program has it inside."""
+    return RESULT if move.uses else ARGUMENT
 
 
 def use_of(plan: State, move: Move) -> Node | None:

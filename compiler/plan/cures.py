@@ -31,7 +31,7 @@ from .open_stops import WANTED_WHOLE, is_open, open_stops
 from .refusals import kept_whole
 from .state import State
 from .trials import Change, Step, tried
-from .work import flops_per_device
+from .work import Flops, flops_per_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Cure:
     place: str
     """Where the line stands, if not after all others: `instead of 1: tile('x', 0, 'data')`."""
     bytes: int
-    flops: int
+    flops: Flops
     change: Change
     plan: State = field(repr=False, compare=False)
     """The plan for which it was tried."""
@@ -67,7 +67,7 @@ class Cure:
         return f"{self.why}: {self.text}"
 
     def __repr__(self) -> str:
-        return f"{self}: a device then receives {of_bytes(self.bytes)} and computes {of_flops(self.flops)}"
+        return f"{self}: a device then receives {of_bytes(self.bytes)} and computes {self.flops.text(number=of_flops)}"
 
 
 def cure(plan: State, stop: Blocked) -> Cure | None:
@@ -123,7 +123,7 @@ def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> 
     for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
-        costs = bytes_per_device(made), flops_per_device(made).known
+        costs = bytes_per_device(made), flops_per_device(made)
         yield Cure(change.why, made.actions[number].text, place, *costs, change, plan)
 
 

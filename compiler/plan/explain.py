@@ -23,7 +23,7 @@ from ..inputs.reader import all_of, step
 from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
-from .collectives import Collective, bytes_per_device, line_of, line_of_op, of_move, use_of
+from .collectives import Collective, bytes_per_device, end_of, line_of, line_of_op, of_move, use_of
 from .conflicts import Conflict, claims_of, its_own
 from .elsewhere import along, because, parameter
 from .lookups import is_own, lines, terms_of
@@ -275,7 +275,7 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
     """One move, and the earlier tactic that gave its use another layout."""
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
-    use = "the result" if node is None else f"`{node.kind}`"
+    use = end_of(move) if node is None else f"`{node.kind}`"
     place = line_of(plan, move.value, node)
     reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
     said = f" ({'; '.join(reasons)})" if reasons else ""

@@ -71,7 +71,9 @@ class Stop:
         found = None if is_large else self.cure
         if found is None:
             return [self.advice] if self.advice else [not_tried()] if is_large else []
-        return [f"{found}\n    a device then receives {of_bytes(found.bytes)} in a call and computes {of_flops(found.flops)}"]
+        computes = found.flops.text(number=of_flops)
+        return [f"{found}
+    a device then receives {of_bytes(found.bytes)} in a call and computes {computes}"]
 
     @property
     def title(self) -> str:

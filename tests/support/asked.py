@@ -217,7 +217,7 @@ class Asked:
                 assert stop.cure.tactic in made.trace.splitlines()
                 if not stop.cure.place:
                     assert same(eval(stop.cure.text, {"plan": plan}), made)
-                self.cured(made, stop.cure.bytes, stop.cure.flops)
+                self.cured(made, stop.cure.bytes, stop.cure.flops.known)
 
     def cured(self, made: Plan, bytes: int, flops: int) -> None:
         assert (made.bytes_per_device(), made.flops_per_device().known) == (bytes, flops)

@@ -56,7 +56,7 @@ def test_the_text_says_costs_and_a_cure() -> None:
         "  each device runs `sort`, and then `dot_general`, in full: 65.5 kFLOP instead of 8.19 kFLOP, and those of `sort`,"
         " which are unknown; it receives 3.50 KiB for that",
         "  help: tile another dim here: plan.tile('sort#0', 1, 'data')",
-        "    a device then receives 14.4 KiB in a call and computes 8.19 kFLOP",
+        "    a device then receives 14.4 KiB in a call and computes 8.19 kFLOP, and those of `sort`, which are unknown",
     ]
 
 
@@ -147,6 +147,7 @@ def test_an_op_that_does_not_take_blocks_in_turn_says_so() -> None:
     assert str(stop.cure) == "have one block on each device: tile('x', 0, 'data') instead of 1: tile('x', 0, 'data', block=2)"
     argument, *_ = plan.collectives()
     assert "for the argument" in str(argument) and argument.why == "the boundary needs one block on each device"
+    assert "for the argument: f32[" in str(plan.explain("x"))
 
 
 def test_a_stop_counts_permutes_that_another_move_counts() -> None:
@@ -235,7 +236,7 @@ def test_every_stop_costs_what_the_plan_sends_and_its_cure_works(call: Call, fig
                 cured += 1
                 after = plan.apply(cure)
                 assert not is_open(after, stop.first), stop
-                assert (after.bytes_per_device(), after.flops_per_device().known) == (cure.bytes, cure.flops)
+                assert (after.bytes_per_device(), after.flops_per_device()) == (cure.bytes, cure.flops)
     figures.add("stops of calls that a tactic cures", cured, of=stops)
 
 
