@@ -116,7 +116,7 @@ class Jitted(Generic[R]):
             self.calls.wanted[self.kind(args, kwargs, placed=False)] = compiled.in_shardings
             compiled.program.gathered = self.calls.gathered
             results = compiled.program(*leaves)
-            if self.reshard == "error":
+            if self.calls.gathered and self.reshard == "error":
                 self.say_what_is_gathered()
             return cast(R, traced.unflatten(results))
 
@@ -164,7 +164,8 @@ class Jitted(Generic[R]):
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
         if self.calls.is_idle:
             self.warn_of_no_tactics()
-        self.say_what_is_gathered()
+        if self.calls.gathered:
+            self.say_what_is_gathered()
         if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(args, kwargs)) is not None:
             warnings.warn(str(problem), PlacementWarning, stacklevel=2)
         return result
@@ -181,7 +182,7 @@ class Jitted(Generic[R]):
 
     def say_what_is_gathered(self) -> None:
         """Warns at the line that calls the function, once, that results are gathered beside the plan, or raises it."""
-        if not self.calls.gathered or self.calls.told or self.reshard == "allow":
+        if self.calls.told or self.reshard == "allow":
             return
         problem = gathered(self.function, self.calls.gathered)
         if self.reshard == "error":
