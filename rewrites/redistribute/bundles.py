@@ -41,7 +41,7 @@ class Bundles:
         self._whole, self._mesh = source, mesh
         local, shape = source.local_shape(mesh), source.global_shape(mesh)
 
-        def looks(dim: int) -> object:
+        def looks(dim: int) -> tuple[int, list[list[tuple[int, int]]]]:
             """What a dim is like, whatever its axes are called."""
             return shape[dim], [[(each.stride, each.size) for each in layout.at(dim, mesh)] for layout in (source, target)]
 

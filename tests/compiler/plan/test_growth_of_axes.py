@@ -40,7 +40,11 @@ def crossed(count: int) -> pt.Plan:
     return pt.plan(function, pt.Mesh(a=4), arrays).apply(pt.Tile({"arrays/*": 0}, "a"))
 
 
-@pytest.mark.parametrize("question", [lambda plan: str(plan.conflicts), str], ids=["plan.conflicts", "print"])
+def listed(plan: pt.Plan) -> str:
+    return str(plan.conflicts)
+
+
+@pytest.mark.parametrize("question", [listed, str], ids=["plan.conflicts", "print"])
 def test_conflicts_are_listed_in_time_that_grows_with_their_number(question: Callable[[pt.Plan], str]) -> None:
     def work(count: int) -> int:
         plan = crossed(count)
@@ -78,12 +82,12 @@ def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> Non
     mesh = Mesh(dict.fromkeys("abcdefgh", 2))
 
     def bundled(before: str, after: str) -> tuple[object, ...]:
-        """Of `a b` and `_ a`, each axis on the dim of its place."""
-        layouts = [
+        """Of `a b _` and `_ a b`, each axis on the dim of its place."""
+        source, target = (
             Layout.of((4,) * 6, [(dim, Factor.of(axis, 2, mesh)) for dim, axis in enumerate(text.split()) if axis != "_"])
             for text in (before, after)
-        ]
-        bundles = Bundles(*layouts, 4, mesh)
+        )
+        bundles = Bundles(source, target, 4, mesh)
         return bundles.source, bundles.target, bundles.itemsize
 
     assert bundled("a b c d e _", "a b c d _ e") == bundled("h f a b _ g", "h f a b g _")
