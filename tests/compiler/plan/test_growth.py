@@ -1,7 +1,6 @@
 """An answer of a plan takes no more work than n log n: in devices, axes or leaves. Work is counted in calls of functions."""
 
 from collections.abc import Callable, Mapping
-from cProfile import Profile
 from math import log
 from pathlib import Path
 from statistics import linear_regression
@@ -10,6 +9,7 @@ import growing
 import jax
 import numpy as np
 import pytest
+from growing import calls
 from jax import Array
 
 import partita as pt
@@ -24,15 +24,6 @@ SIZES: dict[str, Callable[[int], int]] = {
     "roll, one dim": lambda axes: 2**axes,  # the pairs of devices that exchange a row
 }
 """What the work over some axes of size 2 is to grow with; where nothing is said, with their number."""
-
-
-def calls(question: Callable[[], object]) -> int:
-    """How many calls of functions an answer takes."""
-    profile = Profile()
-    profile.enable()
-    question()
-    profile.disable()
-    return sum(each.callcount for each in profile.getstats())
 
 
 def check(programs: Programs, name: str, given: tuple[int, ...], folder: Path, size: Callable[[int], int] = int) -> None:
@@ -63,6 +54,11 @@ def test_work_grows_with_axes_of_two_devices(name: str, tmp_path: Path) -> None:
 
 def test_work_grows_with_leaves(tmp_path: Path) -> None:
     check(growing.leaves, "Adam", LEAVES, tmp_path)
+
+
+@pytest.mark.parametrize("name", growing.many(1))
+def test_work_grows_with_what_a_program_has_many_of(name: str, tmp_path: Path) -> None:
+    check(growing.many, name, LEAVES, tmp_path)
 
 
 def doubled(tree: dict[str, Array]) -> dict[str, Array]:
