@@ -10,6 +10,7 @@ patterns.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ _ONE = r"(?:\\u[0-9a-f]{4}|\\.|[^\\/])"
 _STAR = rf"{_ONE}*"
 _PARTS = r"(?:(?:\\.|[^\\/])+/)*"
 _GLOB = re.compile(r"\\.|([*?\[])", re.DOTALL)
-_NUMBERED = re.compile(r"#\d+\Z")
+_NUMBER = re.compile(r"#\d+")
 _TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|\*+|\?|\[!?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
 
 
@@ -137,18 +138,20 @@ class Names:
     def matched(self, glob: str) -> Sequence[str]:
         """The names that a pattern matches."""
         if name := plain(glob):
-            return self._by_key.get(name, ())
+            # Of sorted names, those that go on with a sign are together: they come before those with the next sign.
+            first, end = (bisect_left(self._sorted, name + sign) for sign in ("/0" if self.under else "#$"))
+            more = [each for each in self._sorted[first:end] if self.under or _NUMBER.fullmatch(each, len(name))]
+            return sorted([name, *more] if name in self._at else more, key=self._at.__getitem__)
         accepts = pattern(glob, self.under).fullmatch
         return [name for name in self.every if accepts(name)]
 
     @cached_property
-    def _by_key(self) -> dict[str, list[str]]:
-        """The names by each name that matches them."""
-        found: dict[str, list[str]] = {}
-        for name in self.every:
-            for key in beginnings(parts(name)) if self.under else dict.fromkeys((name, _NUMBERED.sub("", name))):
-                found.setdefault(key, []).append(name)
-        return found
+    def _at(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.every)}
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self.every)
 
 
 def accepting(globs: Iterable[str]) -> Callable[[str], bool]:

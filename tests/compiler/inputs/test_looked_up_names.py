@@ -1,7 +1,6 @@
 """Patterns that spell out a name are looked up, and match what their regular expressions match."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from partita.compiler.inputs.names import Names, accepting, escape, pattern
 
