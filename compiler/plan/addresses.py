@@ -100,10 +100,10 @@ class Addresses:
 
     def one(self, glob: str) -> dict[str, int]:
         paths = self._paths
-        taken = {name: paths[name] for name in self._known[0].matched(glob)}
+        taken = {name: paths[name] for name in self._outer.matched(glob)}
         if taken:
             return taken
-        for name in self._known[1].matched(glob):
+        for name in self._inner.matched(glob):
             values = self.inside[name]
             marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
             taken.update(zip(marks, values, strict=True))
@@ -120,9 +120,12 @@ class Addresses:
         return self.arguments | self.results
 
     @cached_property
-    def _known(self) -> tuple[Names, Names]:
-        """The names of arguments and results, and those of tags and scopes."""
-        return Names([*self._paths]), Names([*self.inside], under=False)
+    def _outer(self) -> Names:
+        return Names([*self._paths])
+
+    @cached_property
+    def _inner(self) -> Names:
+        return Names([*self.inside], under=False)
 
     @cached_property
     def _inputs(self) -> Names:
