@@ -1,4 +1,5 @@
-"""How long a plan takes to answer on thousands of devices, over twelve axes of size 2, and with ten thousand leaves.
+"""How long a plan takes to answer on thousands of devices, over twelve axes of size 2, and with ten thousand leaves; and with a
+thousand constraints, conflicts or stops.
 
     python -m benchmarks.growth                                     # the table
     python -m benchmarks.growth devices 4096 roll                   # one program, as JSON
@@ -21,7 +22,7 @@ from partita.tests.support import growing
 from . import fresh
 from .report import Table, machine
 
-KINDS = {"devices": 4096, "two axes": 4096, "axes": 12, "leaves": 10_000}
+KINDS = {"devices": 4096, "two axes": 4096, "axes": 12, "leaves": 10_000, "many": 1_000}
 SLOWEST = 3
 """How many of the slowest questions a row names."""
 
@@ -29,7 +30,8 @@ SLOWEST = 3
 def programs(kind: str, count: int) -> Mapping[str, Callable[[], growing.Made]]:
     if kind == "two axes":
         return growing.devices(count, two=True)
-    return {"devices": growing.devices, "axes": growing.axes, "leaves": growing.leaves}[kind](count)
+    kinds = {"devices": growing.devices, "axes": growing.axes, "leaves": growing.leaves, "many": growing.many}
+    return kinds[kind](count)
 
 
 def measured(kind: str, count: int, name: str) -> dict[str, float]:

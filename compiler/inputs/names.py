@@ -10,10 +10,11 @@ patterns.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -35,6 +36,8 @@ _PART = re.compile(r"(?:\\.|[^\\/])+", re.DOTALL)
 _ONE = r"(?:\\u[0-9a-f]{4}|\\.|[^\\/])"
 _STAR = rf"{_ONE}*"
 _PARTS = r"(?:(?:\\.|[^\\/])+/)*"
+_GLOB = re.compile(r"\\.|([*?\[])", re.DOTALL)
+_NUMBER = re.compile(r"#\d+")
 _TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|\*+|\?|\[!?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
 
 
@@ -119,17 +122,60 @@ def as_patterns(given: Patterns) -> tuple[str, ...]:
     return () if isinstance(given, tuple) and not given else patterns_of(given)
 
 
-def match(given: Patterns, names: Iterable[str], *, what: str = "value") -> list[str]:
+def plain(glob: str) -> str:
+    """The one name that a pattern spells out; empty for a pattern with `*`, `?` or `[abc]`."""
+    return "" if any(found[1] for found in _GLOB.finditer(glob)) else "/".join(parts(glob))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names in order, in which patterns are found. Those that spell out a name are looked up: n of them take no n scans."""
+
+    every: Sequence[str]
+    under: bool = True
+    """As in `pattern`."""
+
+    def matched(self, glob: str) -> Sequence[str]:
+        """The names that a pattern matches."""
+        if name := plain(glob):
+            # Of sorted names, those that go on with a sign are together: they come before those with the next sign.
+            first, end = (bisect_left(self._sorted, name + sign) for sign in ("/0" if self.under else "#$"))
+            more = [each for each in self._sorted[first:end] if self.under or _NUMBER.fullmatch(each, len(name))]
+            return sorted([name, *more] if name in self._at else more, key=self._at.__getitem__)
+        accepts = pattern(glob, self.under).fullmatch
+        return [name for name in self.every if accepts(name)]
+
+    @cached_property
+    def _at(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.every)}
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self.every)
+
+
+def accepting(globs: Iterable[str]) -> Callable[[str], bool]:
+    """Whether one of the patterns matches a name."""
+    names = {name for glob in globs if (name := plain(glob))}
+    others = [pattern(glob).fullmatch for glob in globs if not plain(glob)]
+
+    def accepts(name: str) -> bool:
+        is_named = bool(names) and not names.isdisjoint(beginnings(parts(name)))
+        return is_named or any(accept(name) for accept in others)
+
+    return accepts
+
+
+def match(given: Patterns, names: Iterable[str] | Names, *, what: str = "value") -> list[str]:
     """The names that one of the patterns matches, in the order of `names`. Raises Error for a pattern that matches nothing."""
-    every = list(names)
+    known = names if isinstance(names, Names) else Names(list(names))
     taken: set[str] = set()
     for glob in as_patterns(given):
-        accepts = pattern(glob).fullmatch
-        found = [name for name in every if accepts(name)]
+        found = known.matched(glob)
         if not found:
-            raise unknown(glob, every, what)
+            raise unknown(glob, known.every, what)
         taken.update(found)
-    return [name for name in every if name in taken]
+    return [name for name in known.every if name in taken]
 
 
 def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:

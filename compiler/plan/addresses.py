@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ...rewrites.program.program import Node, Program
 from ..inputs.checks import no_list, patterns_of
-from ..inputs.names import Patterns, match, pattern, unknown
+from ..inputs.names import Names, Patterns, match, unknown
 from ..trace.trace import Traced
 
 BORDERS = "enter", "trip", "optimization_barrier"
@@ -99,16 +99,14 @@ class Addresses:
         return found
 
     def one(self, glob: str) -> dict[str, int]:
-        paths = self.arguments | self.results
-        accepts = pattern(glob).fullmatch
-        taken = {name: value for name, value in paths.items() if accepts(name)}
+        paths = self._paths
+        taken = {name: paths[name] for name in self._outer.matched(glob)}
         if taken:
             return taken
-        inner = pattern(glob, under=False).fullmatch
-        for name, values in self.inside.items():
-            if inner(name):
-                marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
-                taken.update(zip(marks, values, strict=True))
+        for name in self._inner.matched(glob):
+            values = self.inside[name]
+            marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
+            taken.update(zip(marks, values, strict=True))
         if not taken and "#" in glob and glob in self.by_op:
             taken[glob] = self.by_op[glob]
         # `**` matches nothing in a program without values.
@@ -117,12 +115,28 @@ class Addresses:
             raise unknown(glob, [*paths, *self.inside])
         return taken
 
+    @cached_property
+    def _paths(self) -> dict[str, int]:
+        return self.arguments | self.results
+
+    @cached_property
+    def _outer(self) -> Names:
+        return Names([*self._paths])
+
+    @cached_property
+    def _inner(self) -> Names:
+        return Names([*self.inside], under=False)
+
+    @cached_property
+    def _inputs(self) -> Names:
+        return Names([*self.arguments])
+
     def inputs(self, given: Patterns) -> dict[str, int]:
         """Like `find`, but only among the arguments."""
         for glob in (globs := patterns_of(given)):
-            if not any(map(pattern(glob).fullmatch, self.arguments)):
+            if not self._inputs.matched(glob):
                 no_list(glob)
-        names = match(globs, self.arguments, what="argument")
+        names = match(globs, self._inputs, what="argument")
         return {name: self.arguments[name] for name in names}
 
     @cached_property

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import cast
 
 from ...dialects.definitions.registry import definitions
@@ -32,6 +33,9 @@ from .refusals import kept_whole
 from .state import State
 from .trials import Change, Step, tried
 from .work import Flops, flops_per_device
+
+MOST = 12
+"""The most changes that are tried for a stop: each takes as long as all tactics of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def _alike(plan: State, stop: Blocked) -> object:
 
 def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
     """The changes after which none of the stops is open."""
-    for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
+    for change, made in tried(plan, islice(changes, MOST), lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
         costs = bytes_per_device(made), flops_per_device(made)
@@ -167,7 +171,7 @@ def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     step = partial(replicate, values=said, axis=stop.axis)
     if all(plan.table.axes[stop.axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
-    if stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
+    if stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == frozenset(values)):
         why = "if all of it is needed anyway, keep it replicated"
         yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
 

@@ -23,7 +23,7 @@ from ...rewrites.laws.recompute import Recompute
 from ...rewrites.program.program import Node, Program
 from ...rewrites.rules.parse import parse
 from ..inputs.checks import patterns_of, shown
-from ..inputs.names import Patterns, beginnings, listed, near, pattern
+from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
 from ..inputs.reader import step
 from .state import State
 
@@ -188,9 +188,9 @@ def check_names(plan: State, at: Patterns) -> None:
     """Raises Error if one of the patterns names no value and no scope, with the scopes that are nearest, or all of them."""
     addresses = plan.source.addresses
     unknown = [glob for glob in patterns_of(at) if addresses.by_name(glob) is None]
-    scopes = _scopes(plan) if unknown else []
+    known = Names(scopes := _scopes(plan) if unknown else [])
     for glob in unknown:
-        if any(map(pattern(glob).fullmatch, scopes)):
+        if known.matched(glob):
             continue
         try:
             addresses.one(glob)

@@ -16,7 +16,7 @@ from ...rewrites.laws.recompute import Recompute
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import Sources
-from ..inputs.names import Patterns, pattern
+from ..inputs.names import Patterns, accepting
 from ..inputs.reader import Question, question
 from .claims import Some, place_own
 from .kin import Kin, placed_as
@@ -61,7 +61,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
 
 def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
     """Whether the patterns match a place: the value, or the scope that its op is in."""
-    globs = [pattern(glob).fullmatch for glob in patterns_of(at)]
+    in_scope = accepting(patterns_of(at))
     try:
         found = plan.source.addresses.find(at).values()
         values = {*found, *(untagged(plan.source.program, value) for value in found)}
@@ -70,7 +70,7 @@ def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
         values = set[int]()
 
     def accepts(site: Site) -> bool:
-        return site.value in values or any(accept(scope_of(plan, made_by(plan, site.value))) for accept in globs)
+        return site.value in values or in_scope(scope_of(plan, made_by(plan, site.value)))
 
     return accepts
 

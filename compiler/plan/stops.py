@@ -72,8 +72,7 @@ class Stop:
         if found is None:
             return [self.advice] if self.advice else [not_tried()] if is_large else []
         computes = found.flops.text(number=of_flops)
-        return [f"{found}
-    a device then receives {of_bytes(found.bytes)} in a call and computes {computes}"]
+        return [f"{found}\n    a device then receives {of_bytes(found.bytes)} in a call and computes {computes}"]
 
     @property
     def title(self) -> str:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 import partita as pt
+from partita.compiler.plan.prefixes import prefixes
 
 Function = Callable[..., Any]
 Made = tuple[pt.Plan, pt.Plan, Function, tuple[Any, ...]]
@@ -85,6 +86,24 @@ def step(weights: list[jax.Array], x: jax.Array, y: jax.Array) -> list[jax.Array
 Tree = dict[str, jax.Array]
 
 
+def descend(params: Tree, x: jax.Array) -> Tree:
+    """A training step of many weights, each used once."""
+
+    def loss(params: Tree) -> jax.Array:
+        return sum(((x @ w).mean() for w in params.values()), x[0, 0])
+
+    gradients = cast("Tree", jax.grad(loss)(params))  # pyright: ignore[reportUnknownMemberType]
+    return {key: params[key] - 0.1 * gradients[key] for key in params}
+
+
+def crossed(tree: Tree) -> Tree:
+    return {key: leaf + leaf.T for key, leaf in tree.items()}
+
+
+def transformed(tree: Tree) -> Tree:
+    return {key: jnp.fft.fft(leaf, axis=0) for key, leaf in tree.items()}
+
+
 def update(params: Tree, mean: Tree, square: Tree, gradient: Tree) -> tuple[Tree, Tree, Tree]:
     """Adam's update."""
     mean = {key: 0.9 * mean[key] + 0.1 * gradient[key] for key in mean}
@@ -149,6 +168,25 @@ def leaves(count: int) -> dict[str, Callable[[], Made]]:
     return {"Adam": partial(planned, update, pt.Mesh(data=4, model=2), args, *tactics)}
 
 
+def many(count: int) -> dict[str, Callable[[], Made]]:
+    """Programs with so many parameters, constraints, conflicts or stops; and with names for so many values in one tactic."""
+
+    def constrained(x: jax.Array, y: jax.Array) -> list[jax.Array]:
+        return [pt.constrain(x * at, "data, _") + pt.constrain(y * at, "_, data") for at in range(count)]
+
+    mesh, names = pt.Mesh(data=8), [f"w{at}" for at in range(count)]
+    tree, tiled = dict.fromkeys(names, f32(8, 8)), pt.Tile({"tree/*": 0}, "data")
+    unlike = {name: f32(8, 8 + at) for at, name in enumerate(names)}
+    return {
+        "FSDP": partial(planned, descend, mesh, (tree, f32(16, 8)), pt.DataParallel("data", inputs="x"), pt.FSDP("data")),
+        "constraints": partial(planned, constrained, mesh, (f32(16, 16), f32(16, 16)), pt.Annotated()),
+        "conflicts": partial(planned, crossed, mesh, (tree,), tiled),
+        "stops that are alike": partial(planned, transformed, mesh, (tree,), tiled),
+        "stops": partial(planned, transformed, mesh, (unlike,), tiled),
+        "names": partial(planned, crossed, mesh, (tree,), pt.Tile({f"tree/{name}": 0 for name in names}, "data")),
+    }
+
+
 def calls(question: Callable[[], object]) -> int:
     """How many calls of functions an answer takes."""
     profile = Profile()
@@ -161,7 +199,9 @@ def calls(question: Callable[[], object]) -> int:
 def questions(made: Made, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """All that a plan can be asked; those that several others need come first."""
     start, plan, function, args = made
-    file = folder / "plan.partita"
+    file, page = folder / "plan.partita", folder / "plan.html"
+    yield "tactics", lambda: prefixes(plan)
+    yield "another tactic", lambda: plan.propagate(next(iter(plan.mesh))).counts()
     yield "counts", plan.counts
     yield "collectives", lambda: str(plan.collectives())
     yield "bytes_per_device", plan.bytes_per_device
@@ -169,7 +209,10 @@ def questions(made: Made, folder: Path) -> Iterator[tuple[str, Callable[[], obje
     yield "layout", lambda: str(plan.layout())
     yield "conflicts", lambda: str(plan.conflicts)
     yield "blocked", lambda: str(plan.blocked)
+    yield "cures", lambda: [str(each.cure) for each in plan.blocked[:1]]
+    yield "resolutions", lambda: [str(each.resolutions) for each in plan.conflicts[:1]]
     yield "whole", lambda: str(plan.whole)
+    yield "annotations", lambda: str(plan.annotations)
     yield "explain a value", lambda: str(plan.explain(plan.arguments()[0]))
     yield "explain a collective", lambda: _explained(plan)
     yield "memory", lambda: str(plan.memory())
@@ -182,6 +225,8 @@ def questions(made: Made, folder: Path) -> Iterator[tuple[str, Callable[[], obje
     yield "replay", lambda: pt.replay(function, file, *args)
     yield "spmd", lambda: str(plan.spmd())
     yield "lower", lambda: plan.lower("collective").text()
+    yield "html", lambda: plan.html(page)
+    yield "rewrites", lambda: str(plan.rewrites())
 
 
 def _explained(plan: pt.Plan) -> Sequence[str]:

@@ -18,7 +18,7 @@ from partita.rewrites.redistribute.kinds.halo import pieces
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
 
-DEVICES, AXES, LEAVES = (64, 128, 256), (3, 6, 12), (100, 200, 400)
+DEVICES, AXES, LEAVES, MANY = (64, 128, 256), (3, 6, 12), (100, 200, 400), (25, 50, 100)
 SIZES: dict[str, Callable[[int], int]] = {
     "product of many dims": lambda axes: axes**2,  # of each dim and each axis
     "roll, one dim": lambda axes: 2**axes,  # the pairs of devices that exchange a row
@@ -54,6 +54,11 @@ def test_work_grows_with_axes_of_two_devices(name: str, tmp_path: Path) -> None:
 
 def test_work_grows_with_leaves(tmp_path: Path) -> None:
     check(growing.leaves, "Adam", LEAVES, tmp_path)
+
+
+@pytest.mark.parametrize("name", growing.many(1))
+def test_work_grows_with_what_a_program_has_many_of(name: str, tmp_path: Path) -> None:
+    check(growing.many, name, MANY, tmp_path)
 
 
 def doubled(tree: dict[str, Array]) -> dict[str, Array]:
