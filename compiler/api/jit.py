@@ -13,7 +13,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from jax import Array
 from jax.sharding import NamedSharding
@@ -33,7 +33,10 @@ from ..run.program_mesh import Gathered
 from ..run.resharded import PlacementWarning, gathered, moved
 from .plan import Plan, Tactic, plan as make_plan, warn_of_what_is_open
 
+P = ParamSpec("P")
 R = TypeVar("R")
+Owner = TypeVar("Owner")
+Left = ParamSpec("Left")
 
 # For arguments that are committed to other devices.
 _CURES = (
@@ -42,7 +45,7 @@ _CURES = (
 )
 
 
-class Jitted(Generic[R]):
+class Jitted(Generic[P, R]):
     """A partitioned function with the signature of the original; made by `pt.jit`.
 
     Like a `jax.jit` function, it accepts NumPy arrays and numbers where the original takes `jax.Array`.
@@ -52,7 +55,7 @@ class Jitted(Generic[R]):
 
     def __init__(
         self,
-        fn: Callable[..., R],
+        fn: Callable[P, R],
         mesh: Mesh,
         tactics: Sequence[Tactic],
         options: Options,
@@ -71,7 +74,7 @@ class Jitted(Generic[R]):
         self.donated = donated(function, _named(fn, options, "donate"))
         self.reshard = _reshard(options.get("reshard", "warn"))
         self.made: dict[int, JitWrapped] = {}
-        self.plans: dict[Hashable, Plan] = {}
+        self.plans: dict[Hashable, Plan[R]] = {}
         self.calls = Calls()
 
     def __repr__(self) -> str:
@@ -79,7 +82,12 @@ class Jitted(Generic[R]):
         of = f" of {shown(self.bound[0])}" if self.bound else ""
         return f"<{name}{of}, partitioned for {self.mesh} by {counted(len(self.tactics), 'tactic')}>"
 
-    def __get__(self, instance: object, owner: type | None = None) -> Jitted[R]:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
+    @overload
+    def __get__(self: Jitted[Concatenate[Owner, Left], R], instance: Owner, owner: type | None = None) -> Jitted[Left, R]: ...
+    # Any: the parameters of a method are those of the function but one.
+    def __get__(self, instance: object, owner: type | None = None) -> Jitted[Any, R]:
         """As a method: `self` is the first argument, like any other."""
         if instance is None:
             return self
@@ -122,7 +130,7 @@ class Jitted(Generic[R]):
 
         return call
 
-    def planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan:
+    def planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan[R]:
         """The plan for these arguments, the object of a method among them. Made once for each kind of arguments."""
         key = self.kind(args, kwargs)
         found = self.plans.get(key)
@@ -145,20 +153,20 @@ class Jitted(Generic[R]):
         said = tuple(leaf.sharding if placed and _is_placed(leaf) else None for leaf in cast("list[Array]", leaves))
         return structure, tuple(bound.arguments), types, said, tuple(static.items()), definitions.replaced, trace_context()
 
-    def plan(self, *args: object, **kwargs: object) -> Plan:
+    def plan(self, *args: object, **kwargs: object) -> Plan[R]:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
         return self.planned((*self.bound, *args), kwargs)
 
-    def __call__(self, *args: object, **kwargs: object) -> R:
-        args = (*self.bound, *args)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        given = (*self.bound, *args)
         jitted = self.jitted
         if self.reshard == "error":
-            self.refuse_moved(args, kwargs)
+            self.refuse_moved(given, kwargs)
         try:
-            result = cast(R, jitted(*args, **kwargs))
+            result = cast(R, jitted(*given, **kwargs))
         except (ValueError, TypeError) as error:
             there = device_mesh(self.mesh, self.devices)
-            problem = misplaced(self.planned(args, kwargs), args, kwargs, there, _CURES)
+            problem = misplaced(self.planned(given, kwargs), given, kwargs, there, _CURES)
             raise (problem or error) from None
         except AttributeError as error:
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
@@ -166,7 +174,7 @@ class Jitted(Generic[R]):
             self.warn_of_no_tactics()
         if self.calls.gathered:
             self.say_what_is_gathered()
-        if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(args, kwargs)) is not None:
+        if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(given, kwargs)) is not None:
             warnings.warn(str(problem), PlacementWarning, stacklevel=2)
         return result
 
@@ -337,20 +345,22 @@ def _is_placed(leaf: object) -> bool:
 
 
 @overload
-def jit(fn: Callable[..., R], *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]) -> Jitted[R]: ...
+def jit(fn: Callable[P, R], *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]) -> Jitted[P, R]: ...
 @overload
 def jit(
     fn: None = None, *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]
-) -> Callable[[Callable[..., R]], Jitted[R]]: ...
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
-    fn: Callable[..., R] | None = None, *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]
-) -> Jitted[R] | Callable[[Callable[..., R]], Jitted[R]]:
+    fn: Callable[P, R] | None = None, *, mesh: Mesh, tactics: Sequence[Tactic] = (), **options: Unpack[Options]
+) -> Jitted[P, R] | Callable[[Callable[P, R]], Jitted[P, R]]:
     """Partition `fn` by the tactics and compile it for the mesh, at the first call with each kind of arguments.
 
     Also a decorator: `@pt.jit(mesh=..., tactics=[...])`. `vmap`, an outer `jit` and all derivatives of the result are those
     of `fn`, partitioned by the same tactics. Beside `devices` it takes the options of `jax.jit`: `static_argnames`,
     `static_argnums`, `donate_argnames`, `donate_argnums`, `keep_unused`, `inline` and `compiler_options`. Raises Error for its
     others, which the plan decides. A call raises Error if a tactic does not fit or the mesh needs more devices than there are.
+
+    To a type checker it is a function with the parameters and the result of `fn`.
 
     An argument that is placed otherwise than the plan wants is moved in each call. `reshard="warn"` says so, once for each kind
     of arguments; `"error"` raises Error before the call, and `"allow"` says nothing. `"error"` looks at all
@@ -360,7 +370,7 @@ def jit(
     """
     chosen = _checked(options)
 
-    def partitioned(fn: Callable[..., R]) -> Jitted[R]:
+    def partitioned(fn: Callable[P, R]) -> Jitted[P, R]:
         return Jitted(fn, mesh, tactics, chosen)
 
     return partitioned if fn is None else partitioned(fn)

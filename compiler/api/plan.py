@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, Generic, Self, cast
 
+from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.given import CHECKS, checked, refused
@@ -66,10 +67,12 @@ from ..views.view import View
 
 Tactic = Callable[["Plan"], "Plan"]
 Shown = TypeVar("Shown", bound=View)
+R = TypeVar("R", default=Any)
+"""What the function returns."""
 
 
 @dataclass(frozen=True)
-class Plan(State):
+class Plan(State, Generic[R]):
     """A traced program, the placement of its ranges, and the tactics that placed them. Immutable; made by `pt.plan`."""
 
     def __repr__(self) -> str:
@@ -94,7 +97,7 @@ class Plan(State):
         held: bool = False,
         padded: bool = False,
         block: int | None = None,
-    ) -> Plan:
+    ) -> Self:
         """Factor a dim's range of these values and place a factor on a mesh axis, or several, major to minor; then propagate.
 
         With `held`, the claims propagate only through ops in which every array has the dim, and no later tactic propagates them
@@ -116,7 +119,7 @@ class Plan(State):
         return advised(self, partial(claims.tile, values=values, dim=dim, axis=axis, **said))
 
     @checked
-    def replicate(self, values: Patterns, axis: Axes, *, propagate: bool = True) -> Plan:
+    def replicate(self, values: Patterns, axis: Axes, *, propagate: bool = True) -> Self:
         """Keep these values replicated along an axis, or along several; propagation does not cross them.
 
         replicate("w", "data"):   w stays f32[8, 16], whatever layout its uses want
@@ -124,7 +127,7 @@ class Plan(State):
         return advised(self, partial(claims.replicate, values=values, axis=axis, propagate=propagate))
 
     @checked
-    def widen(self, values: Patterns) -> Plan:
+    def widen(self, values: Patterns) -> Self:
         """Compute these values in the windows in which their uses read them, rim and all, instead of exchanging the rim.
 
         Apply it before the tactics that tile them. Two convolutions in a row then exchange once, and compute the rim twice:
@@ -134,7 +137,7 @@ class Plan(State):
         return claims.widen(self, values)
 
     @checked
-    def each_trip(self, values: Patterns) -> Plan:
+    def each_trip(self, values: Patterns) -> Self:
         """Gather these arguments in every trip of the loops that read them, instead of once before the first trip.
 
         That receives more, but no device has all of them at one time.
@@ -144,7 +147,7 @@ class Plan(State):
         return claims.each_trip(self, values)
 
     @checked
-    def name(self, values: Patterns, dim: int, label: str) -> Plan:
+    def name(self, values: Patterns, dim: int, label: str) -> Self:
         """Name the range of a dim, so that you can `tile` it by name. A name is a label, never a constraint.
 
         name("batch/x", 0, "B").tile("*", "B", "data")
@@ -152,7 +155,7 @@ class Plan(State):
         return claims.name(self, values, dim, label)
 
     @checked
-    def rewrite(self, rule: str | Law, at: Patterns = "**", **given: int | str) -> Plan:
+    def rewrite(self, rule: str | Law, at: Patterns = "**", **given: int | str) -> Self:
         """Write parts of the program otherwise, by a law of the library or by your own (`pt.rule`); its placements stay.
 
         The law is applied wherever the patterns match the value that it makes, or the `jax.named_scope` around it. The earlier
@@ -169,7 +172,7 @@ class Plan(State):
         return rewriting.rewrite(self, rule, at, given)
 
     @checked
-    def propagate(self, axis: str, *, split: bool = False) -> Plan:
+    def propagate(self, axis: str, *, split: bool = False) -> Self:
         """Propagate the claims along an axis that were made with `propagate=False`.
 
         With `split`, the axis is split into sub-axes if that carries its claims across a reshape.
@@ -178,15 +181,15 @@ class Plan(State):
         """
         return claims.propagate(self, axis, split=split)
 
-    def apply(self, *tactics: Tactic) -> Plan:
+    def apply(self, *tactics: Tactic) -> Self:
         """Apply tactics, one after another. A tactic is a function from plan to plan: one of Partita's, or your own."""
         plan = self
         for tactic in tactics:
-            plan = run_tactic(tactic, plan)
+            plan = cast(Self, run_tactic(tactic, plan))
         return plan
 
     @checked
-    def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Plan:
+    def place(self, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Self:
         """Make these claims, all at once, and propagate: the step that every tactic ends in. On an Error nothing changes.
 
         With `held`, the claims propagate only through ops whose operands and results all have the tiled range, and no later
@@ -246,7 +249,7 @@ class Plan(State):
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return _of(self, conflicts.conflicts(self))
 
-    def resolve(self, conflict: Conflict, choice: int | str | Resolution = 0) -> Plan:
+    def resolve(self, conflict: Conflict, choice: int | str | Resolution = 0) -> Self:
         """Take a way out of an open conflict: one of `conflict.resolutions`, its number, the fastest first, or its tactic.
 
         Raises Error if the conflict is not an open one of this plan, and for a choice that it does not have.
@@ -355,7 +358,7 @@ class Plan(State):
         """
         return _of(self, rewrites(self))
 
-    def expect(self, **wanted: int | str) -> Plan:
+    def expect(self, **wanted: int | str) -> Self:
         """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.
 
         Give counts of collectives, and `bytes_per_device`, `memory` (without donation), `flops_per_device`, or
@@ -409,22 +412,20 @@ class Plan(State):
         """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
         return lower(self, granularity)
 
-    def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled:
+    def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled[R]:
         """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`.
 
         Warns if conflicts are open, since each device then runs the ops at which they are in full.
         """
         warn_of_what_is_open(self)
-        return Compiled(self, devices, donate)
+        return Compiled[R](self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
         """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result."""
         return check(self, args, kwargs)
 
 
-def plan(
-    fn: Callable[..., object], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
-) -> Plan:
+def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object) -> Plan[R]:
     """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
     mesh = mesh_given(mesh)
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
@@ -455,7 +456,7 @@ def _of(plan: State, view: Shown) -> Shown:
 def _plan_given(name: str, given: object) -> Plan:
     if not isinstance(given, Plan):
         raise refused(name, "a plan", given, "make one by pt.plan(fn, mesh, *args)")
-    return given
+    return cast("Plan", given)
 
 
 def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:

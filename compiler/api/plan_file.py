@@ -20,7 +20,7 @@ from ..plan.program_changes import MOST, Types, layouts_changed, types
 from ..plan.saved import layout_rows, records
 from .notation import Notation, load
 from .notation_plans import Block, Line
-from .plan import Plan, plan
+from .plan import Plan, R, plan
 from .replay import tactics_of
 
 
@@ -30,30 +30,30 @@ class ReplayWarning(UserWarning):
 
 @overload
 def replay(
-    fn: Callable[..., object], file: str | Path, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
-) -> Plan: ...
+    fn: Callable[..., R], file: str | Path, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object
+) -> Plan[R]: ...
 
 
 @overload
 def replay(
-    fn: Callable[..., object],
+    fn: Callable[..., R],
     mesh: Mesh,
     text: str | Path,
     /,
     *args: object,
     static_argnames: Sequence[str] = (),
     **kwargs: object,
-) -> Plan: ...
+) -> Plan[R]: ...
 
 
 def replay(
-    fn: Callable[..., object],
+    fn: Callable[..., R],
     mesh: Mesh | str | Path,
     /,
     *args: object,
     static_argnames: Sequence[str] = (),
     **kwargs: object,
-) -> Plan:
+) -> Plan[R]:
     """Plan `fn` with the tactics of a plan file, on its mesh; or, on a mesh that you give, with those of a file or a trace.
 
     A trace is the text of `plan.trace`; blank lines and lines that begin with `#` are skipped. A file ends in `.partita`.

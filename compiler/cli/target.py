@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
+from typing import cast
 
 import jax
 
@@ -71,7 +72,7 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
     if not isinstance(made, Plan):
         title = f"`{target}` returned {type(made).__name__}, expected a plan"
         raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
-    return made.apply(*tactics_of(tactics))
+    return cast("Plan", made).apply(*tactics_of(tactics))
 
 
 def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:

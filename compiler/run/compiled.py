@@ -7,13 +7,14 @@ import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Generic, Self, cast
 
 import numpy as np
 from jax import Array, ShapeDtypeStruct
 from jax.extend.core import ClosedJaxpr
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding
 from jax.stages import Lowered, Wrapped
+from typing_extensions import TypeVar
 
 from ...dialects.english import counted, there_are
 from ...dialects.errors import Error
@@ -27,8 +28,11 @@ from .partitioned import Partitioned
 from .program_mesh import is_inside
 from .resharded import PlacementWarning, gathered
 
+R = TypeVar("R", default=Any)
+"""What the function returns; anything, for a plan that does not know it."""
 
-class Compiled:
+
+class Compiled(Generic[R]):
     """A compiled plan: call it like the original function.
 
     `jit`, `vmap` and all derivatives of it are those of the function, partitioned by the same tactics.
@@ -83,13 +87,12 @@ class Compiled:
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
-    # Any: the results have the tree structure of the traced function, which a plan does not know.
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> R:
         """The results, as arrays with the plan's `NamedSharding`s."""
         try:
             # A `shard_map` around runs the plan on its own devices, to which these arrays are not committed.
             consts = self.traced.consts if self.traced.consts and is_inside() else self.consts
-            results = cast(Any, self.jitted(consts, *args, **kwargs))
+            results = cast(R, self.jitted(consts, *args, **kwargs))
         except (ValueError, TypeError, AttributeError) as error:
             if (problem := misplaced(self.plan, args, kwargs, self.mesh)) is not None:
                 raise problem from error

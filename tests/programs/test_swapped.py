@@ -1,6 +1,6 @@
 """A product that only its transpose reads becomes one product, with its operands the other way round."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 from collections.abc import Callable
 from typing import Any

@@ -209,9 +209,9 @@ def test_errors_come_at_the_call_and_are_ours() -> None:
     with pytest.raises(pt.Error, match="6 elements, which do not divide over `data`"):
         layer(X[:6], W)
     with pytest.raises(pt.Error, match="argument `w` of `model` must be an array"):
-        layer(X, "w")
+        layer(X, "w")  # pyright: ignore[reportArgumentType]
     with pytest.raises(pt.Error, match="missing a required argument: 'w'"):
-        layer(X)
+        layer(X)  # pyright: ignore[reportCallIssue]
     elsewhere = jax.device_put((X, W), jax.devices()[5])
     with pytest.raises(pt.Error, match="argument `x` is committed to cpu:5") as caught:
         layer(*elsewhere)

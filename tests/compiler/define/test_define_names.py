@@ -1,7 +1,7 @@
 """User-defined ops are named by function and module, so two libraries may use one name."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 import sys
 from types import ModuleType

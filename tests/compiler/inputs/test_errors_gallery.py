@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from root import ROOT
@@ -25,7 +26,7 @@ def without_folders(text: str) -> str:
 
 def readings(names: dict[str, object]) -> dict[str, object]:
     """The reports of each plan, computed on a copy without memos."""
-    plans = {name: replace(plan) for name, plan in names.items() if isinstance(plan, pt.Plan)}
+    plans = {name: replace(cast(pt.Plan, plan)) for name, plan in names.items() if isinstance(plan, pt.Plan)}
     return {name: (plan.trace, plan.layout(), plan.counts()) for name, plan in plans.items()}
 
 

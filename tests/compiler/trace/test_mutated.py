@@ -59,7 +59,7 @@ def test_modules_that_a_step_changes_and_returns_are_as_nnx_jit_leaves_them():
     ours, theirs = made(), made()
     step = pt.jit(returned, mesh=MESH, tactics=TACTICS)
     for _ in range(3):
-        *ours, loss = step(*ours, X, Y)
+        *ours, loss = step(ours[0], ours[1], X, Y)
         expected = nnx.jit(in_place)(*theirs, X, Y)
         np.testing.assert_allclose(loss, expected, rtol=2e-4)
     for a, b in zip(arrays(ours[0]), arrays(theirs[0]), strict=True):
