@@ -50,7 +50,7 @@ export function Canvas({ width, height, of, label, least = 0.8, start = "middle"
     const scale = Math.min(MOST_ENLARGED, (wide - 24) / width, (frame.height - 24) / height);
     const readable = Math.max(scale, least);
     const x = readable * width > wide && start === "left" ? 12 : (wide - readable * width) / 2;
-    const y = readable * height > frame.height ? 12 : (frame.height - readable * height) / 2;
+    const y = readable * height > frame.height || start === "left" ? 12 : (frame.height - readable * height) / 2;
     behaviour.current.transform(select(svg.current!), zoomIdentity.translate(x, y).scale(readable));
   };
 

@@ -62,7 +62,7 @@ function shape(box: Box): Shape {
   const chips = said(box.inside);
   const shown = shorten(title, 30);
   const marked = conflicts.value.boxes.has(box.id) ? 22 : 0;
-  const width = Math.max(96, shown.length * 7.3 + (fold ? 46 : 24) + marked, Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
+  const width = Math.max(96, shown.length * (kind === "direction" ? 8.2 : 7.3) + (fold ? 46 : 24) + marked, Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
   return {
     id: box.id,
     width,

@@ -254,3 +254,17 @@ export function tacticNames(tactic: string): string[] {
 /** The words of a search, and whether a text has all of them. */
 export const wordsOf = (search: string) => search.toLowerCase().split(/\s+/).filter(Boolean);
 export const hasAll = (said: string, words: string[]) => words.every((word) => said.includes(word));
+
+/** The op that makes a value, or takes it as a result; of the values of equal layers, that of the first one; -1 if there is none. */
+const makers = computed(() => {
+  const { program, firstResult } = model.value;
+  const found = new Map<string, number>();
+  const add = (name: string, op: number) => {
+    for (const each of [name, starred(name)]) if (op >= 0 && !found.has(each)) found.set(each, op);
+  };
+  program.name.forEach((name, value) => add(name, program.maker[value]));
+  program.results.forEach((name, number) => add(name, firstResult + number));
+  return found;
+});
+
+export const makerOf = (name: string) => makers.value.get(name) ?? -1;
