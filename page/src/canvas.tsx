@@ -57,7 +57,10 @@ export function Canvas({ width, height, of, label, least = 0.8, start = "middle"
   useEffect(() => {
     const made = zoom<SVGSVGElement, unknown>()
       .scaleExtent([0.1, 3])
-      .on("zoom", (event) => inner.current?.setAttribute("transform", event.transform.toString()));
+      // While it moves it is a layer of its own, which is not painted anew in each frame.
+      .on("start", () => svg.current?.classList.add("moving"))
+      .on("zoom", (event) => inner.current?.setAttribute("transform", event.transform.toString()))
+      .on("end", () => svg.current?.classList.remove("moving"));
     behaviour.current = made;
     select(svg.current!).call(made).on("dblclick.zoom", null);
     // The panel that opens beside the drawing takes a part of its frame, and leaves it where it is.
