@@ -50,14 +50,17 @@ export function Canvas({ width, height, of, label, least = 0.8, start = "middle"
     const scale = Math.min(MOST_ENLARGED, (wide - 24) / width, (frame.height - 24) / height);
     const readable = Math.max(scale, least);
     const x = readable * width > wide && start === "left" ? 12 : (wide - readable * width) / 2;
-    const y = readable * height > frame.height ? 12 : (frame.height - readable * height) / 2;
+    const y = readable * height > frame.height || start === "left" ? 12 : (frame.height - readable * height) / 2;
     behaviour.current.transform(select(svg.current!), zoomIdentity.translate(x, y).scale(readable));
   };
 
   useEffect(() => {
     const made = zoom<SVGSVGElement, unknown>()
       .scaleExtent([0.1, 3])
-      .on("zoom", (event) => inner.current?.setAttribute("transform", event.transform.toString()));
+      // While it moves it is a layer of its own, which is not painted anew in each frame.
+      .on("start", () => svg.current?.classList.add("moving"))
+      .on("zoom", (event) => inner.current?.setAttribute("transform", event.transform.toString()))
+      .on("end", () => svg.current?.classList.remove("moving"));
     behaviour.current = made;
     select(svg.current!).call(made).on("dblclick.zoom", null);
     // The panel that opens beside the drawing takes a part of its frame, and leaves it where it is.

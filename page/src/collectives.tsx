@@ -81,7 +81,7 @@ export function Collectives() {
         <p class="empty">{step.value.sent.length ? "No collective matches." : "No collective runs here: each device has what it computes with."}</p>
       ) : (
         <div class="scroll">
-          <table class="list sent">
+          <table class="list stacked">
             <thead>
               <tr>
                 <Head by="program">value</Head>
@@ -143,7 +143,7 @@ function Line({ hit: { row, index, by }, most }: { hit: Hit; most: number }) {
       <td class="faint">
         <Marked said={its.when} />
       </td>
-      <td class="right">{its.times}</td>
+      <td class="right twice">{its.times}</td>
       <td class="right nowrap" title={`${exact(row.bytes)} bytes by a device in a call`}>
         <Marked said={its.received} />
         <i class="bar" style={{ width: `${(100 * row.bytes) / most}%` }} />

@@ -3,9 +3,26 @@ import { computed } from "@preact/signals";
 import { colours } from "./axes";
 import { arrange, HEAD, smooth, type Item, type Link, type Placed } from "./arrange";
 import { Canvas } from "./canvas";
-import { conflicts, drawing, foldLabel, folds, inFold, layoutNow, makes, opLabel, opsOf, sizeOf, type Box, type Chips, type Flow } from "./model";
+import {
+  chipsAt,
+  conflicts,
+  cut,
+  drawing,
+  foldLabel,
+  folds,
+  inFold,
+  layoutAt,
+  makes,
+  opLabel,
+  opsOf,
+  sizeOf,
+  stepsOfProgram,
+  type Box,
+  type Chips,
+  type Flow,
+} from "./model";
 import { toggle } from "./moves";
-import { expanded, selection, tab } from "./state";
+import { at, data, expanded, selection, tab } from "./state";
 import { bytes, count } from "./units";
 
 const MOST_EDGES = 260;
@@ -48,7 +65,8 @@ interface Shape extends Item {
   chips: ChipText[];
 }
 
-function shape(box: Box): Shape {
+/** How a box is drawn in a step, with these collectives in it. */
+function shape(box: Box, number: number, inside: Chips): Shape {
   const fold = box.id[0] === "f";
   const more = box.id[0] === "m";
   const kind = folds().kind[box.fold];
@@ -56,13 +74,13 @@ function shape(box: Box): Shape {
   const single = fold && sizeOf(box.fold) === 1;
   const title = more ? `${count(box.hidden)} more ops` : fold ? code || foldLabel(box.fold) : opLabel(box.op);
   const value = box.op >= 0 ? makes(box.op)[0] : single ? makes(opsOf(box.fold)[0] ?? -1)?.[0] : undefined;
-  const layout = value === undefined ? "" : layoutNow(value).text;
+  const layout = value === undefined ? "" : layoutAt(value, number).text;
   const ops = `${count(box.hidden)} ${kind === "argument" || (kind === "path" && makes(opsOf(box.fold)[0] ?? 0)?.length) ? "array" : "op"}${box.hidden > 1 ? "s" : ""}`;
   const subtitle = more ? "of the same fold" : layout || (place ? `${place} · ${ops}` : kind === "result" ? ops.replace("op", "array") : ops);
-  const chips = said(box.inside);
+  const chips = said(inside);
   const shown = shorten(title, 30);
-  const marked = conflicts.value.boxes.has(box.id) ? 22 : 0;
-  const width = Math.max(96, shown.length * 7.3 + (fold ? 46 : 24) + marked, Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
+  const letter = kind === "direction" ? 8.2 : 7.3;
+  const width = Math.max(96, shown.length * letter + (fold ? 46 : 24) + MARKED, Math.min(subtitle.length, 40) * WIDTH + 24, widthOf(chips) + 16);
   return {
     id: box.id,
     width,
@@ -76,22 +94,48 @@ function shape(box: Box): Shape {
   };
 }
 
+/** The room for the mark of a conflict, in a plan that has any. */
+const MARKED = data.steps.some((each) => each.open.conflicts.length) ? 22 : 0;
+
+/** The arrangement has room for the collectives of every step, so that the slider moves nothing but what changes. */
 const arranged = computed(() => {
-  const { boxes, flows } = drawing.value;
-  const shapes = [...boxes.values()].sort((a, b) => a.place - b.place).map(shape);
-  const last = new Set(shapes.filter(({ box }) => isResult(box)).map(({ id }) => id));
+  const { boxes, flows } = cut.value;
+  const steps = stepsOfProgram.value.map((number) => ({ number, chips: chipsAt(number) }));
+  const ordered = [...boxes.values()].sort((a, b) => a.place - b.place);
+  const items = ordered.map((box): Item => {
+    const every = steps.map(({ number, chips }) => shape(box, number, chips.boxes.get(box.id) ?? new Map()));
+    return { ...every[0], width: Math.max(...every.map(({ width }) => width)), height: Math.max(...every.map(({ height }) => height)) };
+  });
+  const last = new Set(ordered.filter(isResult).map(({ id }) => id));
   const parents = new Map<string, string>();
   for (const fold of [...expanded.value].sort((a, b) => a - b)) {
-    if (fold && shapes.some((each) => isIn(each.box, fold))) parents.set(`f${fold}`, folds().parent[fold] ? `f${folds().parent[fold]}` : "");
+    if (fold && ordered.some((box) => isIn(box, fold))) parents.set(`f${fold}`, folds().parent[fold] ? `f${folds().parent[fold]}` : "");
   }
   const titles = new Map([...parents.keys()].map((frame) => [frame, 40 + 7.3 * foldLabel(Number(frame.slice(1))).length]));
   // Edges with collectives come first; of the others, those with most values.
-  const ranked = [...flows.values()].sort((a, b) => b.chips.size - a.chips.size || b.values - a.values);
-  const links: (Link & { flow: Flow; chips: ChipText[] })[] = ranked.slice(0, MOST_EDGES).map((flow) => {
-    const chips = said(flow.chips);
-    return { from: flow.from, to: flow.to, width: widthOf(chips), height: chips.length * CHIP, flow, chips };
+  const labels = [...flows].map(([key, { from, to, values }]) => {
+    const every = steps.map(({ chips }) => said(chips.flows.get(key) ?? new Map()));
+    const width = Math.max(...every.map(widthOf));
+    return { key, values, link: { from, to, width, height: Math.max(...every.map(({ length }) => length)) * CHIP } };
   });
-  return { shapes, links, left: ranked.length - links.length, ...arrange({ items: shapes, links, parents, titles, last }) };
+  const ranked = labels.sort((a, b) => Number(b.link.width > 0) - Number(a.link.width > 0) || b.values - a.values).slice(0, MOST_EDGES);
+  const links = ranked.map(({ link }) => link);
+  return { items, links, left: labels.length - links.length, ...arrange({ items, links, parents, titles, last }) };
+});
+
+/** What is drawn there in this step. */
+const drawn = computed(() => {
+  const { boxes, flows } = drawing.value;
+  const shapes = arranged.value.items.map((item): Shape => {
+    const box = boxes.get(item.id)!;
+    return { ...shape(box, at.value, box.inside), width: item.width, height: item.height };
+  });
+  const links = arranged.value.links.map(({ from, to }): Link & { flow: Flow; chips: ChipText[] } => {
+    const flow = flows.get(`${from} ${to}`)!;
+    const chips = said(flow.chips);
+    return { from, to, width: widthOf(chips), height: chips.length * CHIP, flow, chips };
+  });
+  return { shapes, links };
 });
 
 function isResult(box: Box) {
@@ -112,7 +156,8 @@ function isLit(flow: { chips: Chips }, from: string, to: string) {
 }
 
 export function Graph() {
-  const { shapes, links, boxes, frames, paths, width, height, left } = arranged.value;
+  const { boxes, frames, paths, width, height, left } = arranged.value;
+  const { shapes, links } = drawn.value;
   const chosen = selection.value;
   return (
     <div class="graph">

@@ -1,8 +1,8 @@
 // What is known of the chosen thing: for a collective its cause, step by step.
 import { Axes, Dot, LayoutText } from "./axes";
 import type { Row } from "./data";
-import { alike, drawing, foldLabel, folds, layoutBefore, layoutNow, line, makes, opLabel, program, reads, received, sizeOf, starred, starredIn, type Box } from "./model";
-import { reveal } from "./moves";
+import { alike, drawing, foldLabel, folds, layoutBefore, layoutNow, line, makerOf, makes, opLabel, program, reads, received, sizeOf, starred, starredIn, type Box } from "./model";
+import { reveal, showOp } from "./moves";
 import { data, selection, step, tab, text } from "./state";
 import { bytes, count, exact } from "./units";
 
@@ -182,6 +182,17 @@ function short(said: string) {
     if (each.tactic) found = found.split(`${each.number}: ${each.tactic}`).join(`tactic ${each.number}`);
   }
   return found;
+}
+
+/** The name of a value, or of those of equal layers, as a table has it: a click leads to what makes it in the program. */
+export function Leads({ name: said }: { name: string }) {
+  const op = makerOf(said);
+  if (op < 0) return <>{said}</>;
+  return (
+    <button type="button" class="leads mono" title="Show in the program" onClick={() => showOp(op)}>
+      {said}
+    </button>
+  );
 }
 
 /** What stands between backquotes is code. */

@@ -1,8 +1,8 @@
 // What one device stores over time, and the largest arrays of it, each from its first step to its last.
 import * as Plot from "@observablehq/plot";
 import { useEffect, useRef } from "preact/hooks";
-import { Line } from "./inspector";
-import { step, text, theme } from "./state";
+import { Leads, Line } from "./inspector";
+import { high, step, text, theme } from "./state";
 import { bytes, count, exact } from "./units";
 
 const KINDS: Record<string, string> = {
@@ -18,6 +18,8 @@ const FILLS = ORDER.map((kind) => `var(--mem-${kind})`);
 
 export function Memory() {
   const { memory } = step.value;
+  const tall = Math.max(190, Math.round(high.value * 0.26));
+  const thick = high.value > 1000 ? 9 : 6;
   return (
     <div class="split memory">
       <div class="scroll pad">
@@ -32,9 +34,9 @@ export function Memory() {
             </span>
           ))}
         </p>
-        <Chart make={course} height={210} label="Bytes stored over the steps of the program" />
+        <Chart make={course} height={tall} label="Bytes stored over the steps of the program" />
         <h4>The largest arrays, from when to when</h4>
-        <Chart make={bars} height={Math.max(60, memory.bars.length * 6 + 30)} label="Live ranges of the largest arrays" />
+        <Chart make={bars} height={Math.max(60, memory.bars.length * thick + 30)} label="Live ranges of the largest arrays" />
         <p class="faint">
           To the right, the steps of the program in the order in which XLA runs them. A loop is as long as one of its trips: each trip stores
           the same. An estimate of what XLA allocates on CPU, made without compiling.
@@ -47,7 +49,7 @@ export function Memory() {
             {memory.rows.map((row, index) => (
               <tr key={index}>
                 <td class="mono">
-                  {text(row.value)}
+                  <Leads name={text(row.value)} />
                   {row.count > 1 && <span class="times"> × {count(row.count)}</span>}
                   <Line number={row.line} />
                 </td>

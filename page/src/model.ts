@@ -54,7 +54,8 @@ data.steps.forEach((each, index) => {
   layoutsOf.push(now);
 });
 
-export const layoutNow = (value: number): Layout => data.layouts[layoutsOf[at.value][value]];
+export const layoutAt = (value: number, number: number): Layout => data.layouts[layoutsOf[number][value]];
+export const layoutNow = (value: number): Layout => layoutAt(value, at.value);
 
 /** The layout after the step before; in another program, of the value of this name, or the same one if there is none. */
 export function layoutBefore(value: number): Layout {
@@ -206,22 +207,33 @@ export const conflicts = computed(() => {
   return { boxes, inside };
 });
 
-/** The same, with the collectives of the step on the edges and in the boxes. */
-export const drawing = computed(() => {
-  const { of, boxes, flows } = cut.value;
-  for (const box of boxes.values()) box.inside = new Map();
-  for (const flow of flows.values()) flow.chips = new Map();
-  step.value.sent.forEach((row, at) => {
+/** The collectives of a step, on the edges and in the boxes. */
+export function chipsAt(number: number): { flows: Map<string, Chips>; boxes: Map<string, Chips> } {
+  const { of, flows: every } = cut.value;
+  const flows = new Map<string, Chips>();
+  const boxes = new Map<string, Chips>();
+  const into = (found: Map<string, Chips>, key: string) => found.get(key) ?? found.set(key, new Map()).get(key)!;
+  data.steps[number].sent.forEach((row, index) => {
     for (const [, maker, uses, bytes] of row.members) {
-      const use = uses.find((each) => maker >= 0 && flows.has(`${of[maker]} ${of[each]}`));
-      const flow = use === undefined ? undefined : flows.get(`${of[maker]} ${of[use]}`);
-      const box = boxes.get(of[maker >= 0 ? maker : (uses[0] ?? 0)]);
-      if (flow) addTo(flow.chips, at, row, bytes);
-      else if (box) addTo(box.inside, at, row, bytes);
+      const use = uses.find((each) => maker >= 0 && every.has(`${of[maker]} ${of[each]}`));
+      if (use !== undefined) addTo(into(flows, `${of[maker]} ${of[use]}`), index, row, bytes);
+      else addTo(into(boxes, of[maker >= 0 ? maker : (uses[0] ?? 0)]), index, row, bytes);
     }
   });
+  return { flows, boxes };
+}
+
+/** The boxes and the edges, with the collectives of this step. */
+export const drawing = computed(() => {
+  const chips = chipsAt(at.value);
+  const boxes = [...cut.value.boxes].map(([id, box]): [string, Box] => [id, { ...box, inside: chips.boxes.get(id) ?? new Map() }]);
+  const flows = [...cut.value.flows].map(([key, flow]): [string, Flow] => [key, { ...flow, chips: chips.flows.get(key) ?? new Map() }]);
   return { boxes: new Map(boxes), flows: new Map(flows) };
 });
+
+/** The steps that have the program of this one. */
+const programNumber = computed(() => step.value.program);
+export const stepsOfProgram = computed(() => data.steps.flatMap((each, number) => (each.program === programNumber.value ? [number] : [])));
 
 // The numbers that tell layers apart, as compiler/views/listing.py takes them.
 const NUMBER = /(?<=\/)(?<!^result\/)\d+(?=\/)|(?<=#)\d+|(?<=[A-Za-z]_)\d+(?=\/)/g;
@@ -254,3 +266,17 @@ export function tacticNames(tactic: string): string[] {
 /** The words of a search, and whether a text has all of them. */
 export const wordsOf = (search: string) => search.toLowerCase().split(/\s+/).filter(Boolean);
 export const hasAll = (said: string, words: string[]) => words.every((word) => said.includes(word));
+
+/** The op that makes a value, or takes it as a result; of the values of equal layers, that of the first one; -1 if there is none. */
+const makers = computed(() => {
+  const { program, firstResult } = model.value;
+  const found = new Map<string, number>();
+  const add = (name: string, op: number) => {
+    for (const each of [name, starred(name)]) if (op >= 0 && !found.has(each)) found.set(each, op);
+  };
+  program.name.forEach((name, value) => add(name, program.maker[value]));
+  program.results.forEach((name, number) => add(name, firstResult + number));
+  return found;
+});
+
+export const makerOf = (name: string) => makers.value.get(name) ?? -1;

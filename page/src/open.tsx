@@ -1,7 +1,7 @@
 // What is left open, or done in full on several devices: conflicts with their ways out, stops, what is in excess.
 import { Axes, Dot } from "./axes";
 import type { Conflict, Way } from "./data";
-import { Line, Said } from "./inspector";
+import { Leads, Line, Said } from "./inspector";
 import { alike, starredIn } from "./model";
 import { showOp } from "./moves";
 import { step, text } from "./state";
@@ -149,7 +149,7 @@ function ExcessTable() {
     <section id="excess">
       <h3>On several devices, although one would do</h3>
       <p class="faint">What more than one device stores or computes. Nothing of it is wrong, and much of it is small.</p>
-      <table class="list">
+      <table class="list stacked">
         <thead>
           <tr>
             <th>value</th>
@@ -164,7 +164,7 @@ function ExcessTable() {
           {excess.map((each, index) => (
             <tr key={index}>
               <td class="mono">
-                {text(each.value)}
+                <Leads name={text(each.value)} />
                 {each.count > 1 && <span class="times"> × {exact(each.count)}</span>}
               </td>
               <td class="mono">{text(each.op)}</td>
@@ -172,11 +172,11 @@ function ExcessTable() {
               <td>
                 <Axes axes={each.axes} />
               </td>
-              <td class="right">
+              <td class="right" data-label={each.bytes ? "stored" : undefined}>
                 {each.bytes ? bytes(each.bytes) : ""}
                 {each.bytes ? <i class="bar" style={{ width: `${(100 * each.bytes) / stored}%` }} /> : null}
               </td>
-              <td class="right">
+              <td class="right" data-label={each.flops ? "computed" : undefined}>
                 {each.flops ? flops(each.flops) : ""}
                 {each.flops ? <i class="bar" style={{ width: `${(100 * each.flops) / most}%` }} /> : null}
               </td>

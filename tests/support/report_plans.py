@@ -71,7 +71,15 @@ def stacked(x: jax.Array, w: jax.Array) -> jax.Array:
     return x
 
 
+def long(w: jax.Array, x: jax.Array) -> jax.Array:
+    """About 20,000 ops."""
+    for _ in range(5_000):
+        x = jnp.tanh(x @ w) + x * 2
+    return jnp.sum(x)
+
+
 LOOPED = [pt.DataParallel("data", inputs="x"), pt.Tile({"ws": 2}, "model"), pt.Tile({"ws": 1}, "data")]
+LONG_TACTICS = [pt.DataParallel("data", inputs="x"), pt.Tile({"w": 1}, "model")]
 CUBE = pt.Mesh(a=2, b=2, c=2)
 PLANS: Mapping[str, Callable[[], Plan]] = {
     "a training step": lambda: pt.plan(train_step, MESH, *Transformer(3).shapes()).apply(*strategy("BP+MP+Z3")),
@@ -91,9 +99,13 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
 }
 
 
+LONG = "20,000 ops"
+"""A plan that takes seconds to write, and that only the tests of large programs ask for."""
+
+
 @cache
 def planned(name: str) -> Plan:
-    return PLANS[name]()
+    return PLANS[name]() if name != LONG else pt.plan(long, MESH, array(8, 8), array(64, 8)).apply(*LONG_TACTICS)
 
 
 def written(folder: Path, name: str) -> Path:

@@ -1,6 +1,7 @@
 """What the page takes of a window: from narrow to wide, light and dark, nothing is cut off, hidden, or too faint to read."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from browser import Opened
@@ -54,3 +55,62 @@ def test_the_text_of_a_tactic_that_is_longer_than_the_window_is_whole_when_it_is
     expect(text).to_contain_text(planned("a training step").actions[-1].text)
     assert text.evaluate("(each) => each.scrollWidth <= each.clientWidth && each.getBoundingClientRect().right <= innerWidth")
     found.page.close()
+
+
+@pytest.mark.parametrize("name", ["a training step", "loops", "names"])
+@pytest.mark.parametrize("width", [420, 600, 760, 960, 1280, 2560])
+def test_in_no_view_is_a_text_cut_off_or_outside_of_the_window(name: str, width: int, chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, name), width=width)
+    for tab in TABS:
+        found.tab(tab)
+        assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
+        assert found.page.evaluate("document.documentElement.scrollHeight <= innerHeight"), tab
+        assert found.page.evaluate(CUT) == [], tab
+    assert found.wrong == []
+    found.page.close()
+
+
+FAINT = """(least) => {
+    const element = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+    const canvas = element.getContext("2d", { willReadFrequently: true });
+    const painted = (colours) => {
+        for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+        return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((each) => each / 255);
+    };
+    const linear = (each) => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4;
+    const light = (colours) => { const [r, g, b] = painted(colours).map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const behind = (each) => each ? [...behind(each.parentElement), getComputedStyle(each).backgroundColor] : ["white"];
+    const faint = [];
+    for (const text of document.querySelectorAll("#app *:not(svg *)")) {
+        const says = [...text.childNodes].some((each) => each.nodeType === 3 && each.data.trim());
+        if (!says || !text.getClientRects().length) continue;
+        const below = behind(text);
+        const [a, b] = [light(below), light([...below, getComputedStyle(text).color])].sort();
+        if ((b + 0.05) / (a + 0.05) < least) faint.push(`${text.textContent}: ${((b + 0.05) / (a + 0.05)).toFixed(2)}`);
+    }
+    return faint;
+}"""
+"""The texts whose contrast to what is behind them is less than asked for, as WCAG counts it."""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_has_the_contrast_that_wcag_asks_for(
+    theme: Literal["light", "dark"], chromium: Browser, folder: Path
+) -> None:
+    for name in ("a training step", "a conflict"):
+        found = Opened(chromium, written(folder, name), theme)
+        for tab in TABS:
+            found.tab(tab)
+            assert found.page.evaluate(FAINT, 4.5) == [], tab
+        found.page.locator(".node").first.click()
+        assert found.page.evaluate(FAINT, 4.5) == []
+        found.page.close()
+
+
+@pytest.mark.parametrize("value", ["params/embed", "params/blocks/*/w1"])
+def test_the_name_of_a_row_of_memory_leads_to_the_program(value: str, opened: Opened) -> None:
+    opened.tab("Memory")
+    opened.page.get_by_role("button", name=value, exact=True).first.click()
+    expect(opened.page.get_by_role("tab", name="Program")).to_have_attribute("aria-selected", "true")
+    expect(opened.page.get_by_label("Details").locator(".big")).to_have_text(value.replace("*", "0"))
+    expect(opened.page.locator(".node.lit")).to_have_count(1)
