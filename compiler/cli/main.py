@@ -189,6 +189,10 @@ def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
     NAME and SHAPES are as for `show`. In a terminal, lines are completed and coloured; otherwise each line of the input is
     answered, up to the first that fails: `partita shell mlp.py:plan < tactics.txt`.
     """
+    is_talk = record is None and sys.stdin.isatty()
+    if is_talk:
+        # JAX is loaded and the program traced before the first answer: some seconds.
+        click.echo(f"tracing {what['target']} ...", err=True)
     from ..run.trial import host_devices
     from .conversation import recorded, scripted, talked
 
@@ -196,7 +200,7 @@ def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
     plan = made(**what)
     if record is not None:
         recorded(plan, record, what["target"])
-    elif sys.stdin.isatty():
+    elif is_talk:
         talked(plan)
     else:
         scripted(plan)

@@ -45,7 +45,7 @@ def tile(
     if isinstance(dim, str) and dim not in plan.range_roots:
         no_axis(plan.mesh, values, dim, axis)
     if axis == "":
-        helps = [f"write {step(f'tile({shown(values)}, {dim!r}, axis)')}; the mesh is {plan.mesh}"]
+        helps = [f"write {step(f'tile({shown(values)}, {dim!r}, ...)')}; the mesh is {plan.mesh}"]
         raise Error("`tile` needs the mesh axis that tiles the dim", helps=helps)
     padded, block = flag_of("padded", padded), block_of(block, padded)
     axes = axes_of(axis)

@@ -15,6 +15,7 @@
     completion   what can follow what is typed
       names      the names of a program as a tree
     script       the lines of a file, with their answers
+    screen       what a session in a terminal begins with, and long lines
     terminal     the same by prompt_toolkit, with colours and completion
       colours    a colour for each axis of the mesh
     recording    a script as a picture

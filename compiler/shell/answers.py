@@ -12,13 +12,12 @@ from ..views.columns import shortened
 from ..views.view import View, rendered
 from .session import Session
 
-TYPED = 40
+TYPED = 32
 """The columns that a prompt leaves for what is typed."""
 LEAST = 20
 """The columns that a prompt may take on any screen."""
 SIGN = " > "
 """What ends a prompt."""
-
 Text = Callable[[int], str]
 """A text of so many columns."""
 

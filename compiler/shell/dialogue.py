@@ -22,11 +22,17 @@ COMMANDS = (looking, moving, running, helping)
 """The files of commands, which add themselves to the table in this order."""
 
 
+ALSO = {"exit": "quit", "?": "help"}
+"""What other shells call some commands."""
+
+
 def find(typed: Typed) -> Command | None:
     """The command of a line; None for a tactic. Raises Error for an unknown one."""
     first = typed.words[0]
     if tactics.is_tactic(typed):
         return None
+    if first.text in ALSO:
+        return TABLE[ALSO[first.text]]
     if first.text not in TABLE:
         names = (*known(), *tactics.calls())
         example = "reassociate" if first.text == "rewrite" else "data"

@@ -1,8 +1,9 @@
 """`help`: the commands and tactics on a screen, and one of them with its picture. And the end of a session."""
 
 import inspect
+import re
 from collections.abc import Sequence
-from textwrap import wrap
+from textwrap import fill, wrap
 
 from ...dialects.errors import did_you_mean
 from ..api.plan import Plan
@@ -15,19 +16,19 @@ from .tactics import calls, summary
 from .typed import Typed, Word
 
 STATEMENTS = {
-    "tile params/w1.1 @model": "a dim, by number or range; several, `a.0, b.0`; then `padded`, `held`, `block 16`",
-    "tile range batch over data": "all dims of a range in the arguments; `ranges` lists them",
-    "replicate params/w2 @model": "keep values whole along an axis",
-    "name batch/x.0 as B": "a name for a range",
-    "propagate data": "carry on claims along an axis",
-    'ZeRO(3, "data", params="params")': "any tactic, as a plan's trace prints it",
+    "tile params/w1.1 @model": "A dim of a value, or of several.",
+    "tile range batch over data": "All dims of a range.",
+    "replicate params/w2 @model": "Keeps values whole along an axis.",
+    "name batch/x.0 as B": "Names a range.",
+    "propagate data": "Carries on claims along an axis.",
+    'ZeRO(3, "data", params="params")': "A tactic; the others are:",
 }
 """The statements of a plan, as `help` shows them."""
 
 
 @command("other", "help [NAME]", "help tile", "help")
 def help(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
-    """The commands and tactics; of one of them, what it does, with a picture."""
+    """The commands and tactics, or one with a picture."""
     if not words:
         return Answer(session, "\n".join(_overview(session.width)))
     name = words[0].text
@@ -40,7 +41,12 @@ def help(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
         typed.fail(words[0], f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
     said = inspect.cleandoc(documented.__doc__ or "")
     usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")
-    return Answer(session, "\n\n".join(filter(None, [usage, said])))
+    return Answer(session, "\n\n".join(filter(None, [usage, _filled(said, session.width)])))
+
+
+def _filled(text: str, width: int) -> str:
+    """A docstring whose paragraphs are as wide as the screen. Lines with blanks before them, and those after an arrow, stay."""
+    return "\n\n".join(each if re.search(r"^\s|-->", each, re.MULTILINE) else fill(each, width) for each in text.split("\n\n"))
 
 
 def _documented(name: str) -> object | None:
@@ -52,7 +58,7 @@ def _documented(name: str) -> object | None:
 def _overview(width: int) -> list[str]:
     lines = ["Tactics change the plan; they are what a `plan` block holds:"]
     lines += [row for example, what in STATEMENTS.items() for row in _row(example, what, 34, width)]
-    lines += _row("also", ", ".join(name for name in calls() if name != "ZeRO"), 4, width)
+    lines += _row("", ", ".join(name for name in calls() if name != "ZeRO"), 0, width)
     for group, title in GROUPS.items():
         lines += ["", f"{title}:"]
         for each in (each for each in TABLE.values() if each.group == group):
@@ -68,11 +74,11 @@ def _row(left: str, right: str, room: int, width: int) -> list[str]:
 
 @command("other", "clear", "clear")
 def clear(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
-    """Clears the screen, as Ctrl-L does. The plan stays as it is."""
+    """Clears the screen, as Ctrl-L does."""
     return Answer(session, clears=True)
 
 
 @command("other", "quit", "quit")
 def quit(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
-    """Ends the session. So does the end of the input."""
+    """Ends the session, as Ctrl-D does."""
     return Answer(session, ends=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from ...dialects.errors import Error
+from ..api.tactics import Tactic
 from ..inputs.calls import Call
 from ..inputs.reader import Language, Question
 from ..notation.statements import statement
@@ -54,9 +55,12 @@ def _line(line: str) -> str:
     """The shortest line for a call. In a statement `AXIS` stands for an axis that the reader has to choose."""
     try:
         call = Call.read(line)
+        asked = str(replace(call, args=tuple("AXIS" if each is ... else each for each in call.args)))
+        if call.name in Tactic.known:
+            # A trace has all arguments by their names.
+            asked = repr(Tactic.known[call.name](*call.args, **call.kwargs))
     except Error:
         return line
-    asked = str(replace(call, args=tuple("AXIS" if each is ... else each for each in call.args)))
     made = _cited(asked)
     return line if made == asked else made
 

@@ -1,15 +1,15 @@
 """Commands that look at the plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from ...dialects.english import of_bytes
+from ...dialects.english import of_bytes, there_are
 from ..api.plan import Plan
 from ..inputs.names import pattern
 from ..notation.statements import statement
-from ..plan.collectives import bytes_by_axes
+from ..plan.collectives import Collective, bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
 from ..plan.counts import KINDS
 from ..plan.prefixes import start_mesh
@@ -20,6 +20,7 @@ from ..views.view import View
 from .answers import Answer, shown
 from .changes import changes
 from .commands import command, number
+from .program import described
 from .session import Session
 from .typed import Typed, Word
 
@@ -59,7 +60,9 @@ def _numbered(listed: Listing[Some]) -> Shape[Some]:
 
 @command("look", "show [VALUES] [all]", "show params/**", "value", "all")
 def show(session: Session, typed: Typed, words: Words) -> Answer:
-    """The layouts of values: of arguments and results, or of those that a pattern matches. `all` shows every row.
+    """The layouts of arguments and results, or of others.
+
+    The values are those that a pattern matches. `all` shows every row.
 
     show w*     -->     w1  f32[256, model*512]
                         w2  f32[model*512, 256]
@@ -70,13 +73,25 @@ def show(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "plan", "plan", slow="asking the plan everything")
 def plan(session: Session, typed: Typed, words: Words) -> Answer:
-    """The whole plan on one screen: tactics, collectives, bytes, flops, memory, conflicts, stops, what is in excess."""
+    """The whole plan on one screen.
+
+    Its tactics, collectives, bytes, flops, memory, conflicts and stops, and what is redundant.
+    """
     return Answer(session, str(session.plan))
+
+
+@command("look", "program", "program")
+def program(session: Session, typed: Typed, words: Words) -> Answer:
+    """What the program is.
+
+    Its name, file and line, its ops, the mesh, and its arguments with their shapes.
+    """
+    return Answer(session, "\n".join(described(session.plan)))
 
 
 @command("look", "history", "history")
 def history(session: Session, typed: Typed, words: Words) -> Answer:
-    """The tactics so far, with the numbers by which answers cite them, as `save` writes them."""
+    """The tactics so far, numbered as answers cite them."""
     lines = [f"mesh {start_mesh(session.plan)}"]
     lines += [f"{number}: {statement(action.text)}" for number, action in enumerate(session.plan.actions, 1)]
     return Answer(session, "\n".join(lines if len(lines) > 1 else [*lines, "no tactics so far"]))
@@ -84,16 +99,21 @@ def history(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "ranges [all]", "ranges", "all")
 def ranges(session: Session, typed: Typed, words: Words) -> Answer:
-    """The ranges of the program, by whose names `tile range NAME over AXIS` tiles all of their dims."""
+    """The ranges of the program: what can be tiled.
+
+    `tile range NAME over AXIS` tiles all dims of a range.
+    """
     return _shown(session, session.plan.ranges(), words)
 
 
 @command("look", "explain VALUE [NUMBER] [all]", "explain params/w1", "reason", "number", "all")
 def explain(session: Session, typed: Typed, words: Words) -> Answer:
-    """Why values have their layouts; why a collective runs, `explain collective 3`; what a conflict or a stop is about.
+    """Why a value has its layout, or why a collective runs.
+
+    A collective, a conflict or a stop is given by its number: `explain collective 3`, `explain conflict 1`, `explain stop 1`.
 
     explain w1     -->     w1: f32[data*2, 16]
-                             dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
+                             dim 0 on `data`: decided by 2: tile w1.0 @data
     """
     plan, first, asked = session.plan, words[0].text, words[: -1 if _is_all(words[1:]) else None]
     lists: dict[str, Callable[[], Sequence[object]]] = {
@@ -102,10 +122,8 @@ def explain(session: Session, typed: Typed, words: Words) -> Answer:
         "stop": lambda: plan.blocked,
     }
     if len(asked) < 2:
-        if first.isdecimal() and plan.source.addresses.by_name(first) is None:
-            fits = [name for name, found in lists.items() if 0 < int(first) <= len(found())]
-            ways = " or ".join(f"`explain {name} {first}`" for name in fits or lists)
-            typed.fail(words[0], f"a number alone names nothing to explain, got `{first}`", f"write {ways}")
+        if plan.source.addresses.by_name(first) is None:
+            _no_value(typed, words[0], lists)
         return _shown(session, plan.explain(first), words[1:])
     if first not in lists:
         ways = "write `explain VALUE`, `explain collective 3`, `explain conflict 1` or `explain stop 1`"
@@ -115,14 +133,37 @@ def explain(session: Session, typed: Typed, words: Words) -> Answer:
     return _shown(session, plan.explain(chosen), words[2:])  # pyright: ignore[reportArgumentType]
 
 
+def _asked(notes: Callable[[Sequence[Collective]], Sequence[str]], found: Sequence[Collective]) -> Sequence[str]:
+    """What stands below a table of collectives: the tactics, and how to ask why one runs."""
+    return [*notes(found), "`explain collective NUMBER` says why one runs"]
+
+
+def _no_value(typed: Typed, word: Word, lists: Mapping[str, Callable[[], Sequence[object]]]) -> None:
+    """Raises Error for a number, a kind or a list, where the name of a value is expected."""
+    said = word.text
+    if said.isdecimal():
+        fits = [name for name, found in lists.items() if 0 < int(said) <= len(found())]
+        ways = " or ".join(f"`explain {name} {said}`" for name in fits or lists)
+        typed.fail(word, f"a number alone names nothing to explain, got `{said}`", f"write {ways}")
+    if said in lists:
+        count = len(lists[said]())
+        there = f"{there_are(count)}, as `explain {said} 1`" if count else "there are none"
+        typed.fail(word, f"`explain {said}` needs a number", there)
+    if said in KINDS:
+        typed.fail(word, f"`{said}` is a kind of collective", f"`collectives {said}` lists them, with their numbers")
+
+
 @command("look", "collectives [KIND | VALUES] [all]", "collectives all_reduce", "kind", "all", "all")
 def collectives(session: Session, typed: Typed, words: Words) -> Answer:
-    """The collectives of a call, with value, bytes, source line and tactic: all, of a kind, of values, or `over AXIS`.
+    """The collectives of a call, with their numbers.
+
+    All of them, those of a kind, of values, or `over AXIS`: each with its value, bytes, source line and tactic.
 
     collectives over model     -->     h  all_reduce  model  1  131,072  dot_general  mlp.py:13  2
     """
     every = session.plan.collectives()
     shape = _numbered(every)
+    shape = replace(shape, notes=partial(_asked, shape.notes))
     asked = [word for word in words if word.text != ALL]
     if not asked:
         return _shown(session, Listing(every, shape), words)
@@ -132,6 +173,10 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
         kept = [each for each in every if set(axes) & set(each.axes)]
     elif first in KINDS:
         kept = [each for each in every if each.kind == first]
+    elif first.isdecimal() and session.plan.source.addresses.by_name(first) is None:
+        typed.fail(
+            asked[0], f"expected a kind, values or `over AXIS`, got the number `{first}`", f"write `explain collective {first}`"
+        )
     else:
         accepts = pattern(first).fullmatch
         kept = [each for each in every if accepts(each.value)]
@@ -142,7 +187,9 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "conflicts [NUMBER]", "conflicts 1", "number", slow="trying the ways out")
 def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
-    """The open conflicts; of one, the claims and the ways out, each with what it costs: they are tried.
+    """The open conflicts, or one of them with its ways out.
+
+    Each way out is tried, and shown with what it costs.
 
     conflicts 1     -->     1: tile('add#0', 0, 'data'): 192 bytes received ...
     """
@@ -159,9 +206,10 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "rewrites [all]", "rewrites", "all", slow="trying the rules")
 def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
-    """Where which law applies to the program, and what that would save, best first. `rewrite("LAW", at="...")` applies one.
+    """Where which law applies, and what that would save.
 
-    A terminal shows the places at once, and what each saves as it is tried. Ctrl-C stops that and keeps what is known.
+    The best come first. `rewrite("LAW", at="...")` applies one. A terminal shows the places at once, and what each saves as
+    it is tried. Ctrl-C stops that and keeps what is known.
 
     rewrites     -->     reassociate  dot_general#3  1  1,024  65,536  4,096
     """
@@ -171,19 +219,21 @@ def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "annotations", "annotations")
 def annotations(session: Session, typed: Typed, words: Words) -> Answer:
-    """What the program itself says about layouts, and what became of it."""
+    """What the program says of layouts, and what came of it."""
     return Answer(session, "\n".join(map(str, session.plan.annotations)) or "the program has no annotations")
 
 
 @command("look", "memory [all]", "memory", "all", slow="laying out the memory of a device")
 def memory(session: Session, typed: Typed, words: Words) -> Answer:
-    """The most bytes that one device stores at one time, by value and source line."""
+    """The most bytes that one device stores at one time."""
     return _shown(session, session.plan.memory(), words)
 
 
 @command("look", "blocked [NUMBER | all]", "blocked", "all", slow="trying what could be done")
 def blocked(session: Session, typed: Typed, words: Words) -> Answer:
-    """Where propagation stopped, why, what that costs and what to do; in a large program, for the stop of a number.
+    """Where propagation stopped, why, and what to do.
+
+    In a large program what to do is tried only for one stop, given by its number.
 
     blocked 1     -->     help: tile another dim here: `tile sort#0.1 @data`
     """
@@ -203,15 +253,16 @@ def _cured(stop: Stop) -> str:
 
 @command("look", "silent [all]", "silent", "all", slow="adding up what is in excess")
 def silent(session: Session, typed: Typed, words: Words) -> Answer:
-    """What several devices store or compute although one would do, the most expensive first."""
+    """What is stored or computed redundantly, most first."""
     return _shown(session, session.plan.silent(), words)
 
 
 @command("look", "diff [BRANCH | NUMBER] [full | all]", "diff 1", "before", "full", slow="comparing")
 def diff(session: Session, typed: Typed, words: Words) -> Answer:
-    """What has changed since the step before, since the tactic of a number, or from another branch to this one.
+    """What has changed since a step, or from another branch.
 
-    `full` adds memory and flops, for which a large program takes seconds; a small one always has them. `all` adds every layout.
+    Without a number or a branch, since the step before. `full` adds memory and flops, for which a large program takes seconds;
+    a small one always has them. `all` adds every layout.
     """
     asked = [word for word in words if word.text not in ("full", ALL)]
     before, plan = _before(session, typed, asked), session.plan
@@ -231,6 +282,6 @@ def _before(session: Session, typed: Typed, words: Words) -> Plan:
 
 @command("look", "bytes", "bytes")
 def received(session: Session, typed: Typed, words: Words) -> Answer:
-    """The bytes that a device receives in one call, by the axes over which they come."""
+    """The bytes that a device receives in a call, by axes."""
     rows = [f"{of_bytes(count)} over {', '.join(axes)}" for axes, count in bytes_by_axes(session.plan).items()]
     return Answer(session, "\n".join([f"{of_bytes(session.plan.bytes_per_device())} in a call", *rows]))

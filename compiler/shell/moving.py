@@ -38,7 +38,7 @@ def _steps(typed: Typed, words: Words) -> int:
 
 @command("move", "undo [STEPS]", "undo", "number")
 def undo(session: Session, typed: Typed, words: Words) -> Answer:
-    """Goes back one step of this branch, or several. `redo` goes on again."""
+    """Goes back one step of this branch, or several."""
     return _moved(session, -_steps(typed, words), "without")
 
 
@@ -50,7 +50,7 @@ def redo(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("move", "branch [NAME]", "branch wide", "branch")
 def branch(session: Session, typed: Typed, words: Words) -> Answer:
-    """Goes to a branch, which begins here if there is none of this name; without a name, lists the branches.
+    """Goes to a branch, or begins one; alone, lists them.
 
     branch wide     -->     another plan from here on; `branch main` goes back, `diff main` compares the two
     """
@@ -65,12 +65,16 @@ def branch(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("change", "resolve NUMBER [WAY]", "resolve 1", "number", "number", slow="trying the ways out")
 def resolve(session: Session, typed: Typed, words: Words) -> Answer:
-    """Takes a way out of an open conflict, by default the fastest one; `resolve all` takes that of each.
+    """Takes the fastest way out of a conflict, or another.
+
+    `resolve all` takes the fastest one of each conflict.
 
     resolve 1 2     -->     the second way of `conflicts 1`
     """
     plan = session.plan
     if words[0].text == "all" and len(words) == 1:
+        if not open_keys(plan):
+            return Answer(session, "no open conflicts")
         return _said(session, session.then(plan.apply(Resolve())))
     keys = open_keys(plan)
     chosen = conflict(plan, keys[number(typed, words[0], "an open conflict", len(keys)) - 1])
@@ -83,16 +87,21 @@ def resolve(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("change", "save FILE", "save plan.partita", "file")
 def save(session: Session, typed: Typed, words: Words) -> Answer:
-    """Writes the plan as a file: mesh, tactics, what each does, layouts. `pt.replay(fn, "plan.partita", *args)` reads it."""
-    session.plan.save(words[0].text)
-    return Answer(session, f"{counted(len(session.plan.actions), 'tactic')} in {words[0].text}")
+    """Writes the plan as a file.
+
+    It has the mesh, the tactics, what each of them does, and the layouts. `pt.replay(fn, "plan.partita", *args)` reads it.
+    """
+    plan, file = session.plan, words[0].text
+    plan.save(file)
+    count = counted(len(plan.actions), "tactic")
+    return Answer(session, f'{count} in {file}; in Python: pt.replay({plan.source.traced.name}, "{file}", *args)')
 
 
 @command("change", "load FILE", "load plan.partita", "file")
 def load(session: Session, typed: Typed, words: Words) -> Answer:
-    """Begins again with the tactics of a plan file, and says which of them do something else than when it was saved.
+    """Begins again with the tactics of a plan file.
 
-    It is one step: `undo` goes back to what was before.
+    It says which of them do something else than when the file was saved. It is one step: `undo` goes back to what was before.
     """
     saved = load_file(words[0].text)
     origin = session.origin

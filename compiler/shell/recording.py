@@ -10,6 +10,7 @@ from rich.text import Text
 from ...dialects.errors import Error
 from ..views.colours import pieces
 from .colours import styles
+from .screen import folded, greeting
 from .script import run
 from .session import Session
 
@@ -19,12 +20,13 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tu
     console = Console(record=True, width=session.width, file=StringIO(), force_terminal=True, color_system="truecolor")
 
     def write(text: str) -> None:
-        made = Text()
+        made, text = Text(), folded(text, session.width)
         for piece, style in pieces(text, styles(text, session.origin.mesh)):
             made.append(piece, style)
         console.print(made)
 
     failed = None
+    write(greeting(session))
     try:
         run(session, lines, file, write)
     except Error as error:

@@ -39,9 +39,10 @@ FORMS: Mapping[str, Callable[[Plan], object]] = {
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
 def lower(session: Session, typed: Typed, words: Words) -> Answer:
-    """The lowered plan: `spmd`, the program of each device; `ir`, `graph`, `json`, `dot`. A file takes all of it.
+    """The lowered plan, as the program of each device.
 
-    Without a file, you see the first lines. Of `spmd`, no more is lowered than these.
+    Other forms than `spmd` are `ir`, `unfused`, `graph`, `json` and `dot`. A file takes all of it. Without a file, you see the
+    first lines. Of `spmd`, no more is lowered than these.
     """
     form = words[0].text if words else "spmd"
     if form not in FORMS:
@@ -82,7 +83,10 @@ def _compared(plan: Plan) -> Mapping[str, float]:
 
 @command("try", "check", "check", slow="compiling and running both")
 def check(session: Session, typed: Typed, words: Words) -> Answer:
-    """Runs the original and the partitioned program on random arrays. An error if they differ."""
+    """Compares with the unpartitioned run, on random arrays.
+
+    It is an error if they differ.
+    """
     found = _compared(session.plan)
     worst = max(found, key=lambda name: found[name], default="")
     if found.get(worst, 0.0) > TOLERANCE:
@@ -94,7 +98,10 @@ def check(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("try", "run", "run", slow="compiling and running both")
 def run(session: Session, typed: Typed, words: Words) -> Answer:
-    """Runs the plan on random arrays: each result with its layout, and how far it is from the unpartitioned one."""
+    """Runs the plan on random arrays.
+
+    Each result is shown with its layout, and how far it is from the unpartitioned one.
+    """
     found, layouts = _compared(session.plan), session.plan.layout("result")
     rows = [(name, layouts[name], f"{error:.0e}") for name, error in found.items()]
     grid = Grid(("result", "layout", "largest error"), rows)

@@ -1,5 +1,7 @@
 """Typed tactics: the statements of `plan` blocks, several to a line if `;` separates them, each a step of the session."""
 
+import re
+
 from ...dialects.grammar import phrases
 from ..api.notation_plans import steps_of
 from ..api.replay import ACTIONS
@@ -34,9 +36,18 @@ def summary(documented: object) -> str:
     return (documented.__doc__ or "").strip().partition("\n")[0]
 
 
+# What Python has before the name of a tactic.
+_BEFORE = re.compile(r"(^\s*|;\s*)(pt\.|plan\.)(?=\w+\()")
+
+
+def _of_plan_file(text: str) -> str:
+    """Tactics as a plan file has them; of those that are pasted from Python, `pt.` and `plan.` are left out."""
+    return _BEFORE.sub(lambda found: found[1] + " " * len(found[2]), text)
+
+
 def apply(session: Session, typed: Typed) -> Answer:
     """The session after the tactics of a line. Raises Error for one that is refused, and then none of them is applied."""
-    text = Text(typed.file, "\n" * (typed.number - 1) + typed.alone)
+    text = Text(typed.file, "\n" * (typed.number - 1) + _of_plan_file(typed.alone))
     program = Program(text, session.origin.mesh, {}, {}, {})
     before = session.plan
     for node in phrases(tree(text, "line")):

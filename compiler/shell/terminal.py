@@ -28,10 +28,9 @@ from .answers import Answer, prompt
 from .colours import styles
 from .commands import TABLE
 from .dialogue import do
+from .screen import folded, greeting
 from .session import Session
 from .typed import Typed
-
-GREETING = "Tactics as in a plan file; `help` lists the commands, Tab completes, Ctrl-D ends."
 
 SIGN = 3
 """The columns that the sign of work takes."""
@@ -57,7 +56,7 @@ class Terminal(Completer, Lexer):
 
         A defect of Partita, or what the user's own code raises, ends it; the tactics are then shown, so that they are not lost.
         """
-        self.show(GREETING)
+        self.show(greeting(self.session))
         with ExitStack() as if_it_raises:
             if_it_raises.callback(self.rescue)
             while not self.ends():
@@ -100,7 +99,7 @@ class Terminal(Completer, Lexer):
 
     def show(self, text: str) -> None:
         """Writes a text in its colours."""
-        self.console.print(self._text(text), soft_wrap=True)
+        self.console.print(self._text(folded(text, self.session.width)), soft_wrap=True)
 
     def _text(self, text: str) -> Text:
         made = Text()

@@ -51,7 +51,7 @@ def test_a_script_is_answered_line_by_line(target: tuple[str, ...]) -> None:
         "  result: f32[256, 8] --> f32[data*64, 8]\n"
         "a device receives 0 bytes in a call; it holds 3.00 KiB of arguments, before 9.00 KiB\n"
         "data=4 model=2 · no collectives > save plan.partita\n"
-        "1 tactic in plan.partita\n"
+        '1 tactic in plan.partita; in Python: pt.replay(chain, "plan.partita", *args)\n'
     )
     assert "tile x.0 @data" in Path("plan.partita").read_text()
 

@@ -3,12 +3,13 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
-from models import chain
+from models import Transformer, chain, train_step
 
 import partita as pt
 from partita.compiler.plan.saved import written
@@ -94,14 +95,19 @@ def test_a_line_of_tactics_is_a_plan(session: Session, line: str, plan: Callable
 ANSWERS = {
     "show w*": "w1      f32[8, model*8]",
     "plan": "collectives: 1 all_reduce",
+    "program": "chain at models.py:163: 2 ops, for 8 devices, data=4 model=2\n  x    f32[data*64, 8]\n  w1   f32[8, model*8]",
+    "annotations": "the program has no annotations",
     "ranges": "w1.1   16",
     "explain w1": "dim 1 on `model`: decided by 2: tile w1.1 @model",
+    "explain w1 all": "dim 1 on `model`",
     "explain collective 1": "all_reduce of `result`, made at models.py:165 in chain, over model",
     "collectives": "1    result  all_reduce  model      1        2,048  the result  made at models.py:165  2",
     "collectives all_gather": "no collectives",
     "collectives over model": "1    result  all_reduce",
     "collectives result": "1    result  all_reduce",
+    "collectives all": "`explain collective NUMBER` says why one runs",
     "conflicts": "no open conflicts",
+    "memory all": "temporary",
     "memory": "bytes on a device at the peak",
     "blocked": "no stops",
     "silent": "replicated",
@@ -162,6 +168,13 @@ WRONG = {
     "undo 9": ("nothing to undo", 1, "`history` lists the tactics"),
     "explain w7": ("no value is named `w7`", 9, "did you mean"),
     "explain": ("`explain` needs more words", 8, "as `explain params/w1`"),
+    "explain collective": ("`explain collective` needs a number", 9, "there are none"),
+    "explain all_reduce": ("is a kind of collective", 9, "`collectives all_reduce` lists them"),
+    "collectives 3": ("got the number `3`", 13, "write `explain collective 3`"),
+    "blocked 1": ("expected the number of a stop, got `1`", 9, "there are none"),
+    "undo; tile w9.0 @data": ("nothing to undo", 1, ""),
+    "show; tile w9.0 @data": ("no value is named `w9`", 12, "did you mean"),
+    "history ; explain  w7": ("no value is named `w7`", 20, "did you mean"),
     "explain collective 3": ("expected the number of a collective, got `3`", 20, "there are none"),
     "undo": ("nothing to undo", 1, "`history`"),
     "undo 1 2": ("expected the end here", 8, "write `undo [STEPS]`"),
@@ -201,6 +214,96 @@ def test_what_cannot_be_undone_says_nothing_of_branches(session: Session) -> Non
     with pytest.raises(pt.Error) as caught:
         do(after(session, ["tile x.0 @data"]), Typed("undo 9"))
     assert (caught.value.title, caught.value.helps) == ("there is 1 step to undo, not 9", ("`history` lists the tactics",))
+
+
+LINES = {
+    "tile x.0 @data; history; undo": "mesh data=4, model=2\n1: tile x.0 @data\nwithout tile x.0 @data",
+    "history; # tile x.0 @data; undo": "no tactics so far",
+    'branch "a;b"; history': "`a;b` begins here\nmesh data=4, model=2\nno tactics so far",
+    ";; history ;": "mesh data=4, model=2\nno tactics so far",
+    "history; quit; undo": "mesh data=4, model=2\nno tactics so far",
+    "history; clear; program": "chain at",
+    "exit; undo": "",
+    "?": "Tactics change the plan",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_may_have_several_commands(session: Session, line: str) -> None:
+    assert LINES[line] in answer(session, line)
+
+
+def test_tactics_beside_each_other_say_once_what_they_change(session: Session) -> None:
+    said = answer(session, "tile x.0 @data; tile w1.1 @model; history; tile w1.0 @data")
+    assert [said.count(word) for word in ("layouts: ", "collectives: ", "mesh")] == [2, 2, 1]
+
+
+def test_of_a_line_that_fails_nothing_is_done(session: Session) -> None:
+    with pytest.raises(pt.Error):
+        do(session, Typed("tile x.0 @data; history; tile x.9 @data"))
+    assert session.plan.trace == ""
+
+
+def test_tactics_can_be_pasted_from_python(session: Session) -> None:
+    pasted = 'plan.tile("x", 0, "data"); pt.Megatron("model", column="w1")'
+    assert after(session, [pasted]).plan.trace == after(session, [pasted.replace("plan.", "").replace("pt.", "")]).plan.trace
+
+
+def test_collectives_have_the_numbers_by_which_they_are_explained(session: Session) -> None:
+    placed = after(session, ["tile w1.1 @model; tile x.0 @data; tile w1.0 @data"])
+    every = placed.plan.collectives()
+    assert len(every) > 1
+    for number, each in enumerate(every, 1):
+        rows = answer(placed, f"collectives {each.kind}").splitlines()
+        assert any(row.split()[:2] == [str(number), each.value] for row in rows)
+        assert answer(placed, f"explain collective {number}") == answer(placed, f"explain collective {number} all")
+        assert answer(placed, f"explain collective {number}").startswith(f"{each.kind} of `{each.value}`")
+
+
+def test_rows_that_are_one_have_all_of_their_numbers() -> None:
+    def layers(x: jax.Array, ws: list[dict[str, jax.Array]]) -> jax.Array:
+        for w in ws:
+            x = jnp.tanh(x @ w["w"])
+        return x
+
+    float32 = jax.ShapeDtypeStruct((16, 16), jnp.float32)
+    session = Session.start(pt.plan(layers, MESH, float32, [{"w": float32}] * 3).tile("x", 0, "data").tile("ws/*/w", 0, "data"))
+    assert "\n1-3  ws/*/w x 3 " in answer(session, "collectives all_gather")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_a_prompt_leaves_room_to_type(width: int) -> None:
+    mesh = pt.Mesh(replicas=2, data=2, model=2)
+    plan = pt.plan(chain, mesh, *SHAPES).tile("x", 0, ("replicas", "data")).tile("w1", 1, "model").tile("w1", 0, "data")
+    session = Session.start(plan, width).on("a-branch-whose-name-is-long")
+    assert len(prompt(session)) <= max(width - 32, 20)
+    assert prompt(session).startswith("a-")
+
+
+def test_a_prompt_is_said_shorter_on_a_narrow_screen(session: Session) -> None:
+    placed = after(session, ["tile x.0 @data; tile w1.1 @model; tile w2.1 @data"])
+    assert [prompt(replace(placed, width=width)) for width in (100, 80, 66, 50)] == [
+        "data=4 model=2 · 1 all_gather 1 all_reduce · 2.19 KiB > ",
+        "data=4 model=2 · 2 collectives · 2.19 KiB > ",
+        "4x2 · 2 collectives · 2.19 KiB > ",
+        "4x2 · 2.19 KiB > ",
+    ]
+
+
+def test_many_arguments_are_told_by_their_trees() -> None:
+    session = Session.start(pt.plan(train_step, MESH, *Transformer(2).shapes()), width=80)
+    first, *trees = answer(session, "program").splitlines()
+    assert first.startswith("train_step at models.py:") and first.endswith(" ops, for 8 devices, data=4 model=2")
+    assert [line.split()[0] for line in trees] == ["params", "opt", "batch"]
+    assert "arrays" in trees[0] and "the largest is params/" in trees[0]
+
+
+def test_help_is_a_line_for_each_command_on_80_columns() -> None:
+    session = Session.start(pt.plan(chain, MESH, *SHAPES), width=80)
+    lines = answer(session, "help").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [each.example for each in TABLE.values() if not any(line.startswith(f"  {each.example} ") for line in lines)] == []
+    assert sum(line.startswith(" " * 24) for line in lines) == 0
 
 
 def test_branches_are_plans_of_their_own(session: Session) -> None:

@@ -21,8 +21,9 @@ from partita.compiler.shell import script
 from partita.compiler.shell.colours import styles
 from partita.compiler.shell.completion import completions
 from partita.compiler.shell.recording import picture
+from partita.compiler.shell.screen import folded, greeting
 from partita.compiler.shell.session import Session
-from partita.compiler.shell.terminal import GREETING, Terminal
+from partita.compiler.shell.terminal import Terminal
 from partita.compiler.shell.typed import Typed
 from partita.compiler.views.colours import pieces
 from partita.rewrites.laws.law import Law
@@ -52,7 +53,7 @@ def test_a_terminal_answers_as_a_script_does() -> None:
     said: list[str] = []
     script.run(small(), LINES, "shell", lambda text: said.append(text) if " > " not in text else None)
     shown, _ = typed("\r".join([*LINES, "quit", ""]), small())
-    assert shown == "\n".join([GREETING, *said, ""])
+    assert shown == "\n".join([greeting(small()), *(folded(text, 100) for text in said), ""])
 
 
 def test_an_error_is_shown_and_the_session_goes_on() -> None:
@@ -184,6 +185,12 @@ def test_a_terminal_colours_what_is_typed() -> None:
         terminal = Terminal(small(), Console(file=io.StringIO()), keyboard, DummyOutput())
         line = terminal.lex_document(Document("tile x.0 @data"))(0)
     assert line == [("", "tile x.0 @"), ("fg:ansicyan", "data"), ("", "")]
+
+
+def test_clear_is_for_the_screen_alone() -> None:
+    shown, last = typed("clear; tile x.0 @data\rhistory; clear; undo\r\x04", small())
+    assert "1: tile x.0 @data" not in shown and "without tile x.0 @data" in shown
+    assert last.plan.trace == ""
 
 
 def test_a_session_is_recorded_as_a_picture() -> None:
