@@ -9,6 +9,7 @@ Nothing here knows JAX or devices, and everything here preserves meaning. Each f
     program         the program as flat tables
     rules           the laws, one a line, and their compiler
     emit            small local ops: numbers, casts, selects
+    rewire          other operands for ops, all of an op at once
 
       beta:      slice(L, build(L, x))                     => x
       exchange:  slice(a, j, t, all_gather(a, i, s, x))    => all_to_all(a, i, s, j, t, x)    where ...

@@ -36,7 +36,7 @@ ROOMS = {
         redistribute
         laws
         program
-        rules emit
+        rules emit rewire
         """,
     "dialects": """
         .
