@@ -16,11 +16,11 @@ from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.given import CHECKS, checked, refused
+from ...dialects.given import CHECKS, LARGEST, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
-from ..inputs.checks import Axes, mesh_given, run_tactic
+from ..inputs.checks import Axes, mesh_given, run_tactic, said_patterns, tactic_given
 from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
@@ -43,7 +43,7 @@ from ..plan.advice import advised
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
-from ..plan.conflicts import Conflict, Resolution
+from ..plan.conflicts import Conflict, Resolution, conflict_given
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
@@ -171,6 +171,7 @@ class Plan(State):
         """
         return claims.propagate(self, axis, split=split)
 
+    @checked
     def apply(self, *tactics: Tactic) -> Plan:
         """Apply tactics, one after another. A tactic is a function from plan to plan: one of Partita's, or your own."""
         plan = self
@@ -239,6 +240,7 @@ class Plan(State):
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return conflicts.conflicts(self)
 
+    @checked
     def resolve(self, conflict: Conflict, choice: int | str | Resolution = 0) -> Plan:
         """Take a way out of an open conflict: one of `conflict.resolutions`, its number, the fastest first, or its tactic.
 
@@ -303,6 +305,7 @@ class Plan(State):
         """The names of the results' leaves."""
         return list(self.source.program.result_names)
 
+    @checked
     def explain(self, what: Patterns | Collective | Conflict | Stop) -> Explanation:
         """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict or a stop is.
 
@@ -314,6 +317,7 @@ class Plan(State):
         """
         return explain(self, what)
 
+    @checked
     def diff(self, before: Plan) -> Diff:
         """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
         return diff(before, self)
@@ -394,12 +398,13 @@ class Plan(State):
         """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
         return lower(self, granularity)
 
+    @checked
     def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled:
         """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`.
 
         Warns if conflicts are open, since each device then runs the ops at which they are in full.
         """
-        warn_of_conflicts(self)
+        warn_of_conflicts(self, stacklevel=4)
         return Compiled(self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
@@ -423,10 +428,10 @@ class PlacementWarning(UserWarning):
     """A function of `pt.jit` has no tactics, or a call of it moves arguments or gathers results beside the plan."""
 
 
-def warn_of_conflicts(plan: Plan) -> None:
+def warn_of_conflicts(plan: Plan, stacklevel: int = 3) -> None:
     """Warns if conflicts of the plan are open."""
     if (text := conflicts.warning(plan)) is not None:
-        warnings.warn(text, ConflictWarning, stacklevel=3)
+        warnings.warn(text, ConflictWarning, stacklevel=stacklevel)
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:
@@ -447,4 +452,24 @@ def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:
     return cast("tuple[Seed, ...]", seeds)
 
 
-CHECKS.update({"Plan": _plan_given, "Some": _plan_given, "Sequence[Seed]": _seeds_given})
+def _asked(name: str, given: object) -> object:
+    """What `explain` is asked about."""
+    if isinstance(given, Collective | Conflict | Stop):
+        return given
+    if (number := integer(given)) is not None:
+        at = number if abs(number) < LARGEST else 0
+        helps = [f"take it from its list: plan.explain(plan.collectives()[{at}])", "or name a value by its path"]
+        raise refused(name, "a value's name, a collective, a conflict or a stop", given, *helps)
+    return said_patterns(name, given)
+
+
+CHECKS.update(
+    {
+        "Plan": _plan_given,
+        "Some": _plan_given,
+        "Sequence[Seed]": _seeds_given,
+        "Tactic": lambda _, given: tactic_given(given),
+        "Conflict": lambda _, given: conflict_given(given),
+        "Patterns | Collective | Conflict | Stop": _asked,
+    }
+)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import cast
 
 from ...dialects.definitions.registry import definitions
@@ -30,6 +31,9 @@ from .refusals import kept_whole
 from .state import State
 from .trials import Change, Step, tried
 from .work import flops_per_device
+
+MOST_TRIED = 6
+"""The most changes that are tried for a stop: each makes a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +73,22 @@ class Cure:
 
 
 def cure(plan: State, stop: Blocked) -> Cure | None:
-    """The first cure with which a stop, and those that are alike, are gone; None if none is found.
+    """The cheapest cure with which a stop, and those that are alike, are gone: by bytes, then by flops. None if none is found.
 
-    Those with which all devices of the axis share the work come first. Alike stops, as of layers, are cured together.
+    Only where nothing else cures it is the tactic undone that tiles the value. Alike stops, as of layers, are cured together.
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
         alike = plan.once(_groups)[key]
-        known[key] = next(_tried(plan, alike, _changes(plan, alike)), None)
+        found = [*_tried(plan, alike, islice(_changes(plan, alike), MOST_TRIED))]
+        found = found or [*_tried(plan, alike, _undoing(plan, alike))]
+        known[key] = min(found, key=lambda each: (each.bytes, each.flops), default=None)
     return known[key]
 
 
 def instead(plan: State, stop: Blocked) -> Cure | None:
     """The first cure that changes the last tactic, or comes before it."""
-    changes = (each for each in _changes(plan, [stop]) if each.number == len(plan.actions) - 1)
+    changes = (each for each in (*_changes(plan, [stop]), *_undoing(plan, [stop])) if each.number == len(plan.actions) - 1)
     return next(_tried(plan, [stop], changes), None)
 
 
@@ -129,8 +135,6 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """What may be tried for alike stops, by the indices of the op."""
     stop, nodes = alike[0], plan.source.program.nodes
     node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], stop.axis
-    if stop.reason == WANTED_WHOLE:
-        yield from _kept_whole(plan, alike)
     if _splits(plan, stop):
         yield Change(partial(propagate, axis=axis, split=True), why="split the axis")
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
@@ -142,8 +146,8 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
     if tactic.values and (size := _fewer(plan, stop, node)) is not None:
         yield from _otherwise("use fewer devices", plan, stop, "axis", axis, f"{axis}.0:{size}")
-    if not advice(node):
-        yield from _kept_whole(plan, alike)
+    if stop.reason == WANTED_WHOLE or not advice(node):
+        yield from _gathered_once(plan, alike)
 
 
 def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:
@@ -157,17 +161,28 @@ def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new
         yield Change(cast(Step, replace(redo, **{name: new})), stop.tactic, why=why)
 
 
-def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """Keep the values whole: from here on; or before the tactic that tiles them; or in its place, if it tiles nothing else."""
-    stop, nodes = alike[0], plan.source.program.nodes
-    values = [nodes[each.node].end(each.operand) for each in alike]
-    said, claimed = _said(plan, values), set(plan.actions[stop.tactic].values)
-    step = partial(replicate, values=said, axis=stop.axis)
-    if all(plan.table.axes[stop.axis].values[value] is None for value in values):
+def _gathered_once(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Keep the values whole from here on."""
+    values, step = _whole(plan, alike)
+    if all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
-    if stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
+
+
+def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Keep the values whole: before the tactic that tiles them, or in its place, if it tiles nothing else."""
+    stop, nodes = alike[0], plan.source.program.nodes
+    values, step = _whole(plan, alike)
+    claimed = set(plan.actions[stop.tactic].values)
+    is_wanted = stop.reason == WANTED_WHOLE or not advice(nodes[stop.node])
+    if is_wanted and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
         why = "if all of it is needed anyway, keep it replicated"
         yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
+
+
+def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
+    """The values at which the axis stops, and the step that keeps them whole."""
+    values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
+    return values, partial(replicate, values=_said(plan, values), axis=alike[0].axis)
 
 
 def _said(plan: State, values: Sequence[int]) -> Patterns:

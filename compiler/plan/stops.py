@@ -71,7 +71,15 @@ class Stop:
         found = None if is_large else self.cure
         if found is None:
             return [self.advice] if self.advice else [NOT_TRIED] if is_large else []
-        return [f"{found}\n    a device then receives {found.bytes:,} bytes in a call and computes {found.flops:,} flops"]
+        # What changes an earlier tactic cannot be written behind the others.
+        write = f"plan.apply(plan.blocked[{self.number}].cure): " if found.place else ""
+        costs = f"a device then receives {found.bytes:,} bytes in a call and computes {found.flops:,} flops"
+        return [f"{found}\n    {write}{costs}"]
+
+    @property
+    def number(self) -> int:
+        """Its number in `plan.blocked`."""
+        return next(number for number, each in enumerate(stops(self.plan)) if each.first is self.first)
 
     @property
     def title(self) -> str:

@@ -1,6 +1,6 @@
 """Compares a plan with the original function on the same arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -27,15 +27,33 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     traced = plan.source.traced
     if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
         raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
-    ours = tree.tree_leaves(Compiled(plan)(*args, **kwargs))
+    ours = _run("the plan", plan, Compiled(plan), args, kwargs)
     original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
-    theirs = tree.tree_leaves(original(*args, **kwargs))
+    theirs = _run("the original function", plan, original, args, kwargs)
     return {
         name: difference(name, *map(fetched, pair))
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
         if not is_void(pair[0])
     }
+
+
+def _run(
+    what: str, plan: State, call: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> list[Array]:
+    """The results of a call. Raises Error if XLA cannot compile or run it."""
+    function = plan.source.traced.function
+    try:
+        return cast("list[Array]", tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs))))
+    except jax.errors.JaxRuntimeError as error:
+        alone = "plan.compile()(...)" if isinstance(call, Compiled) else f"jax.jit({function.name})(...)"
+        first = next(iter(str(error).splitlines()), "")
+        raise Error(
+            f"`check` cannot compare: {what} of `{function.name}` fails on these arrays",
+            location=function.location(),
+            notes=[f"XLA says: {first}"],
+            helps=[f"see the whole error by {alone}"],
+        ) from error
 
 
 def unsharded(leaf: T) -> T:

@@ -79,6 +79,6 @@ def known() -> dict[str, str]:
 def number(typed: Typed, word: Word, what: str, most: int) -> int:
     """A number from 1 on. Raises Error for any other word."""
     if not word.text.isdecimal() or not 1 <= int(word.text) <= most:
-        there = f"there are {most}" if most > 1 else "there is one" if most else "there are none"
-        typed.fail(word, f"expected the number of {what}, got `{word.text}`", f"{there}, counted from 1")
+        there = f"there are {most}, counted from 1" if most > 1 else "there is one, number 1" if most else "there are none"
+        typed.fail(word, f"expected the number of {what}, got `{word.text}`", there)
     return int(word.text)

@@ -4,10 +4,13 @@ tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
 explain w1                         -->   the answer of the plan
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from ...dialects.errors import did_you_mean
+from ...dialects.errors import Error, did_you_mean
+from ..api.replay import ACTIONS
 from ..gc_pause import without_collector
 from ..views.view import View
 from . import helping, looking, moving, running, tactics
@@ -18,6 +21,9 @@ from .typed import Typed
 
 COMMANDS = (looking, moving, running, helping)
 """The files of commands, which add themselves to the table in this order."""
+
+# A tactic in a Python text: `plan.rewrite(`, of which a session wants `rewrite(`.
+_OF_PLAN = re.compile(rf"\bplan\.(?=(?:{'|'.join(ACTIONS)})\()")
 
 
 def find(typed: Typed) -> Command | None:
@@ -41,9 +47,19 @@ def do(session: Session, typed: Typed) -> Answer:
     if not typed.words:
         return Answer(session)
     # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
-    with typed.located(), without_collector():
+    with typed.located(), _without_the_plan(), without_collector():
         answer = _done(session, typed)
     return answer if answer.later is None else replace(answer, later=_later(answer.later, typed))
+
+
+@contextmanager
+def _without_the_plan() -> Generator[None]:
+    """Says in helps what a line takes: a tactic is called by its name. plan.rewrite("chunk", ...) --> rewrite("chunk", ...)"""
+    try:
+        yield
+    except Error as error:
+        helps = [_OF_PLAN.sub("", each) for each in error.helps]
+        raise Error(error.title, location=error.location, label=error.label, notes=error.notes, helps=helps) from error
 
 
 def _later(later: Iterator[View], typed: Typed) -> Iterator[View]:
