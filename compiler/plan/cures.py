@@ -75,20 +75,23 @@ class Cure:
 def cure(plan: State, stop: Blocked) -> Cure | None:
     """The cheapest cure with which a stop, and those that are alike, are gone: by bytes, then by flops. None if none is found.
 
-    Only where nothing else cures it is the tactic undone that tiles the value. Alike stops, as of layers, are cured together.
+    Only where nothing else cures it are fewer devices used, and only then is the tactic undone that tiles the value. Stops that
+    are alike, as of layers, are cured together.
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
         alike = plan.once(_groups)[key]
-        found = [*_tried(plan, alike, islice(_changes(plan, alike), MOST_TRIED))]
-        found = found or [*_tried(plan, alike, _undoing(plan, alike))]
+        tries = ([*_tried(plan, alike, islice(way(plan, alike), MOST_TRIED))] for way in _WAYS)
+        found: Sequence[Cure] = next(filter(None, tries), ())
         known[key] = min(found, key=lambda each: (each.bytes, each.flops), default=None)
     return known[key]
 
 
 def instead(plan: State, stop: Blocked) -> Cure | None:
     """The first cure that changes the last tactic, or comes before it."""
-    changes = (each for each in (*_changes(plan, [stop]), *_undoing(plan, [stop])) if each.number == len(plan.actions) - 1)
+    changes = (
+        each for each in (change for way in _WAYS for change in way(plan, [stop])) if each.number == len(plan.actions) - 1
+    )
     return next(_tried(plan, [stop], changes), None)
 
 
@@ -144,8 +147,6 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     for position, dim in _other_dims(plan, stop, node):
         values = _said(plan, [nodes[each.node].end(position) for each in alike])
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
-    if tactic.values and (size := _fewer(plan, stop, node)) is not None:
-        yield from _otherwise("use fewer devices", plan, stop, "axis", axis, f"{axis}.0:{size}")
     if stop.reason == WANTED_WHOLE or not advice(node):
         yield from _gathered_once(plan, alike)
 
@@ -168,6 +169,14 @@ def _gathered_once(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
         yield Change(step, why="if all of it is needed anyway, gather it once")
 
 
+def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Use a part of the axis."""
+    stop = alike[0]
+    size = _fewer(plan, stop, plan.source.program.nodes[stop.node])
+    if plan.actions[stop.tactic].values and size is not None:
+        yield from _otherwise("use fewer devices", plan, stop, "axis", stop.axis, f"{stop.axis}.0:{size}")
+
+
 def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """Keep the values whole: before the tactic that tiles them, or in its place, if it tiles nothing else."""
     stop, nodes = alike[0], plan.source.program.nodes
@@ -177,6 +186,10 @@ def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     if is_wanted and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
         why = "if all of it is needed anyway, keep it replicated"
         yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
+
+
+_WAYS = _changes, _on_fewer, _undoing
+"""What may be tried: the next one only where nothing of those before it works."""
 
 
 def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
