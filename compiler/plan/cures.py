@@ -75,8 +75,8 @@ class Cure:
 def cure(plan: State, stop: Blocked) -> Cure | None:
     """The cheapest cure with which a stop, and those that are alike, are gone: by bytes, then by flops. None if none is found.
 
-    Only where nothing else cures it are fewer devices used, and only then is the tactic undone that tiles the value. Stops that
-    are alike, as of layers, are cured together.
+    Those with which all devices of the axis share the work come first. Only where none of them works are fewer devices used;
+    then the value is gathered once; then the tactic is undone that tiles it. Alike stops, as of layers, are cured together.
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
@@ -147,8 +147,6 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     for position, dim in _other_dims(plan, stop, node):
         values = _said(plan, [nodes[each.node].end(position) for each in alike])
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
-    if stop.reason == WANTED_WHOLE or not advice(node):
-        yield from _gathered_once(plan, alike)
 
 
 def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:
@@ -165,7 +163,7 @@ def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new
 def _gathered_once(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """Keep the values whole from here on."""
     values, step = _whole(plan, alike)
-    if all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
+    if _is_wanted(plan, alike) and all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
 
 
@@ -179,17 +177,21 @@ def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
 
 def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """Keep the values whole: before the tactic that tiles them, or in its place, if it tiles nothing else."""
-    stop, nodes = alike[0], plan.source.program.nodes
+    stop = alike[0]
     values, step = _whole(plan, alike)
     claimed = set(plan.actions[stop.tactic].values)
-    is_wanted = stop.reason == WANTED_WHOLE or not advice(nodes[stop.node])
-    if is_wanted and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
+    if _is_wanted(plan, alike) and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
         why = "if all of it is needed anyway, keep it replicated"
         yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
 
 
-_WAYS = _changes, _on_fewer, _undoing
+_WAYS = _changes, _on_fewer, _gathered_once, _undoing
 """What may be tried: the next one only where nothing of those before it works."""
+
+
+def _is_wanted(plan: State, alike: Sequence[Blocked]) -> bool:
+    """Whether the op needs all of the values, as a sort of one dim does; no change of the program would help."""
+    return alike[0].reason == WANTED_WHOLE or not advice(plan.source.program.nodes[alike[0].node])
 
 
 def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
