@@ -108,10 +108,8 @@ def _spread(glob: str) -> str:
 
 def patterns_of(given: object) -> tuple[str, ...]:
     """One pattern or a list of them, as a tuple. Raises Error for a value that is not a pattern, and for an empty list."""
-    if isinstance(given, str):
-        return (str.__str__(given),)
     globs: tuple[object, ...] = (given,)
-    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview | range):
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview | range):
         globs = tuple(cast("Sequence[object]", given))
     for glob in globs:
         if not isinstance(glob, str):
