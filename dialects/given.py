@@ -14,6 +14,7 @@ kept or written reads back as it was given.
 
 import inspect
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from numbers import Integral
@@ -23,7 +24,11 @@ from .errors import Error
 
 Check = Callable[[str, object], object]
 """From a parameter's name and a value to the value in its plainest form. Raises Error for a value that it does not take."""
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Where an object is in memory says nothing, and is another place in each run.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 
 LONGEST = 60
 """The most characters of a value that an error shows."""
@@ -40,7 +45,9 @@ def shown(given: object) -> str:
         return shortened(str.__repr__(str.__getitem__(given, slice(MOST))))
     try:
         several = cast("Collection[object]", given if isinstance(given, Collection) else ())
-        return f"a {kind} of {len(several):,} elements" if len(several) > MOST else shortened(repr(cast(object, given)))
+        if len(several) > MOST:
+            return f"a {kind} of {len(several):,} elements"
+        return shortened(_ADDRESS.sub("", repr(cast(object, given))))
     except Exception:
         # The caller's own `__repr__` raised, and its error would hide the one that is about to be told.
         return f"an object of type {kind}"
@@ -105,8 +112,18 @@ CHECKS: dict[str, Check] = {"str": text_of, "int": integer_of, "bool": flag_of, 
 """The check of each annotation; `axis: str` is before `str`. Who has a kind of values of his own adds it here."""
 
 
-def check_of(name: str, annotation: str) -> Check | None:
+def or_nothing(check: Check) -> Check:
+    """The check of a parameter that is an empty tuple where nothing is given."""
+    return lambda name, given: (
+        () if isinstance(given, tuple) and not len(cast("tuple[object, ...]", given)) else check(name, cast(object, given))
+    )
+
+
+def check_of(name: str, annotation: str, default: object = None) -> Check | None:
     """The check of a parameter; None if it takes anything, or says so itself."""
+    if default == ():
+        inner = check_of(name, annotation)
+        return None if inner is None else or_nothing(inner)
     found = CHECKS.get(f"{name}: {annotation}") or CHECKS.get(annotation)
     if found is None and annotation.endswith(" | None"):
         inner = check_of(name, annotation.removesuffix(" | None"))
@@ -114,7 +131,7 @@ def check_of(name: str, annotation: str) -> Check | None:
     return found
 
 
-def taken(name: str, check: Check, given: object) -> object:
+def taken(name: str, check: Callable[[str, Any], T], given: object) -> T:
     """The value, checked; an error names the parameter."""
     try:
         return check(name, given)
@@ -135,7 +152,7 @@ def checked(function: F) -> F:
     @cache
     def checks() -> dict[str, Check]:
         # Later than here: a kind may be added by a file that needs this one.
-        named = {name: check_of(name, _said(each.annotation)) for name, each in signature.parameters.items()}
+        named = {name: check_of(name, _said(each.annotation), each.default) for name, each in signature.parameters.items()}
         return {name: check for name, check in named.items() if check is not None}
 
     names = tuple(signature.parameters)

@@ -59,7 +59,8 @@ class Mesh(Interned, Mapping[str, int]):
         cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: int | str | Sequence[str] = (), **more: int
     ) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Error("a mesh needs named axes", helps=["write pt.Mesh(data=4, model=2)"])
+            given = (axes, *rest) if rest else axes
+            raise refused("axes", "a size for each axis, by name", given, "write pt.Mesh(data=4, model=2)")
         given = [*(axes or {}).items(), *more.items()]
         if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
@@ -109,7 +110,7 @@ class Mesh(Interned, Mapping[str, int]):
         for name in parts:
             whole, helps = self[name], [f"write the sizes of its sub-axes, major to minor: their product is {self[name]}"]
             is_list = isinstance(parts[name], tuple | list)  # pyright: ignore[reportUnnecessaryIsInstance]
-            if not is_list or not all(type(size) is int and size > 0 for size in parts[name]):
+            if not is_list or not parts[name] or not all(type(size) is int and size > 0 for size in parts[name]):
                 raise Error(f"`{name}` splits into sub-axes of 1 device or more each, got {shown(parts[name])}", helps=helps)
             if math.prod(parts[name]) != whole:
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)

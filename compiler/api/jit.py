@@ -106,40 +106,40 @@ class Jitted(Generic[P, R]):
         if definitions.replaced not in self.made:
             self.made.clear()
             how = {"static_argnames": self.static, "donate_argnames": self.donated, **self.passed_on}
-            made = jax.jit(self.partitioned(), **how)
+            made = jax.jit(self._partitioned(), **how)
             self.made[definitions.replaced] = made
         return self.made[definitions.replaced]
 
-    def partitioned(self) -> Callable[..., R]:
+    def _partitioned(self) -> Callable[..., R]:
         """The function that JAX traces: it plans for its arguments and runs the plan."""
 
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
-            plan = self.planned(args, kwargs)
+            plan = self._planned(args, kwargs)
             warn_of_what_is_open(plan)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
             compiled = Compiled(plan, self.devices)
             self.calls.is_idle |= not (plan.trace or plan.table.axes or plan.mesh.size == 1)
-            self.calls.wanted[self.kind(args, kwargs, placed=False)] = compiled.in_shardings
+            self.calls.wanted[self._kind(args, kwargs, placed=False)] = compiled.in_shardings
             compiled.program.gathered = self.calls.gathered
             results = compiled.program(*leaves)
             if self.calls.gathered and self.reshard == "error":
-                self.say_what_is_gathered()
+                self._say_what_is_gathered()
             return cast(R, traced.unflatten(results))
 
         return call
 
-    def planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan[R]:
+    def _planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan[R]:
         """The plan for these arguments, the object of a method among them. Made once for each kind of arguments."""
-        key = self.kind(args, kwargs)
+        key = self._kind(args, kwargs)
         found = self.plans.get(key)
         if found is None:
             plan = make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs)
             found = self.plans[key] = plan.apply(*self.tactics)
         return found
 
-    def kind(self, args: Sequence[object], kwargs: Mapping[str, object], placed: bool = True) -> Hashable:
+    def _kind(self, args: Sequence[object], kwargs: Mapping[str, object], placed: bool = True) -> Hashable:
         """What a plan depends on: the tree of the arguments, their types and shardings, static values, and JAX's settings.
 
         Without the shardings where it is not `placed`, as in a call: a plan that is made there does not know them.
@@ -155,40 +155,41 @@ class Jitted(Generic[P, R]):
 
     def plan(self, *args: object, **kwargs: object) -> Plan[R]:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
-        return self.planned((*self.bound, *args), kwargs)
+        return self._planned((*self.bound, *args), kwargs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         given = (*self.bound, *args)
         jitted = self.jitted
         if self.reshard == "error":
-            self.refuse_moved(given, kwargs)
+            self._refuse_moved(given, kwargs)
         try:
             result = cast(R, jitted(*given, **kwargs))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, SystemError, RecursionError) as error:
+            # JAX has the last two for trees that are nested too deeply.
             there = device_mesh(self.mesh, self.devices)
-            problem = misplaced(self.planned(given, kwargs), given, kwargs, there, _CURES)
+            problem = misplaced(self._planned(given, kwargs), given, kwargs, there, _CURES)
             raise (problem or error) from None
         except AttributeError as error:
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
         if self.calls.is_idle:
-            self.warn_of_no_tactics()
+            self._warn_of_no_tactics()
         if self.calls.gathered:
-            self.say_what_is_gathered()
-        if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self.moved(given, kwargs)) is not None:
+            self._say_what_is_gathered()
+        if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self._moved(given, kwargs)) is not None:
             warnings.warn(str(problem), PlacementWarning, stacklevel=2)
         return result
 
-    def moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Error | None:
+    def _moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Error | None:
         """The error for arguments that a call moves; None if they all lie as the plan of the call wants."""
         bound, _ = self.function.bind(args, kwargs)
         leaves = tree.tree_leaves(tuple(bound.arguments.values()))
-        key = self.kind(args, kwargs, placed=False)
+        key = self._kind(args, kwargs, placed=False)
         wanted = self.calls.wanted.get(key)
         if wanted is None:
-            wanted = self.calls.wanted[key] = Compiled(self.planned(args, kwargs), self.devices).in_shardings
+            wanted = self.calls.wanted[key] = Compiled(self._planned(args, kwargs), self.devices).in_shardings
         return moved(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
 
-    def say_what_is_gathered(self) -> None:
+    def _say_what_is_gathered(self) -> None:
         """Warns at the line that calls the function, once, that results are gathered beside the plan, or raises it."""
         if self.calls.told or self.reshard == "allow":
             return
@@ -200,15 +201,15 @@ class Jitted(Generic[P, R]):
         self.calls.told = True
         warnings.warn(str(problem), PlacementWarning, stacklevel=3)
 
-    def refuse_moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    def _refuse_moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """Raises Error if a call would move arguments. Looks at each kind of arguments once."""
-        key = self.kind(args, kwargs)
+        key = self._kind(args, kwargs)
         if key not in self.calls.fine:
-            if (problem := self.moved(args, kwargs)) is not None:
+            if (problem := self._moved(args, kwargs)) is not None:
                 raise problem
             self.calls.fine.add(key)
 
-    def warn_of_no_tactics(self) -> None:
+    def _warn_of_no_tactics(self) -> None:
         """Warns at the line that calls the function, once, that every device computes all of it."""
         if self.calls.warned:
             return
@@ -224,14 +225,14 @@ class Jitted(Generic[P, R]):
         """JAX's `Traced`, as `jax.jit(f).trace` gives it: `jax.export` takes functions that have it."""
         traced = cast(Any, self.jitted).trace(*self.bound, *args, **kwargs)
         if self.calls.is_idle:
-            self.warn_of_no_tactics()
+            self._warn_of_no_tactics()
         return traced
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
         lowered = cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
         if self.calls.is_idle:
-            self.warn_of_no_tactics()
+            self._warn_of_no_tactics()
         return lowered
 
     # Any: a tree of `jax.ShapeDtypeStruct`s, with the structure of the result.

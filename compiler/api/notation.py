@@ -19,7 +19,7 @@ from typing import Any
 from jax import ShapeDtypeStruct
 
 from ...dialects.errors import Error, did_you_mean
-from ...dialects.given import checked, refused, shown, text_of
+from ...dialects.given import checked, refused, text_of
 from ...dialects.mesh import Mesh
 from ..inputs.files import path_of, read_text
 from ..inputs.literals import Written
@@ -103,7 +103,7 @@ class Notation:
             raise Error(f"`{self.file}` has several plans: {', '.join(self.blocks)}", helps=helps)
         if found is None:
             helps = did_you_mean(name or "", self.blocks, f"its plans: {', '.join(self.blocks) or 'none'}")
-            raise Error(f"`{self.file}` has no plan" + (f" `{name}`" if name else ""), helps=helps)
+            raise Error(f"`{self.file}` has no plan" + (f" `{name}`" if name is not None else ""), helps=helps)
         return found
 
     def _function(self, name: str | None) -> Function:
@@ -135,12 +135,11 @@ def load(file: str | Path) -> Notation:
 def parse(source: str, file: str = "") -> Notation:
     """Read a program from its text; errors and source lines refer to it as `file`."""
     if not isinstance(source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(
-            f"expected the text of a program, got {shown(source)}", helps=["pt.parse takes a program's text, pt.load its file"]
-        )
+        raise refused("source", "the text of a program", source, "pt.parse takes a program's text, pt.load its file")
     if "\0" in (file := text_of("file", file)) or not file.isprintable():
         raise refused("file", "the name of a file", file)
-    source = str.__str__(source).replace("\r\n", "\n").replace("\r", "\n")
+    # Editors on Windows begin a file with a mark of its encoding.
+    source = str.__str__(source).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     frame = inspect.currentframe()
     program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))
     functions = elaborate(program)

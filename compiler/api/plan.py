@@ -17,11 +17,11 @@ from typing import Any, Generic, Self, cast
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.given import CHECKS, checked, refused
+from ...dialects.given import CHECKS, LARGEST, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..graph.graph import Graph, lower
-from ..inputs.checks import Axes, mesh_given, run_tactic
+from ..inputs.checks import Axes, mesh_given, run_tactic, said_patterns, tactic_given
 from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
@@ -45,7 +45,7 @@ from ..plan.advice import advised
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
-from ..plan.conflicts import Conflict, Resolution
+from ..plan.conflicts import Conflict, Resolution, conflict_given
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
@@ -181,6 +181,7 @@ class Plan(State, Generic[R]):
         """
         return claims.propagate(self, axis, split=split)
 
+    @checked
     def apply(self, *tactics: Tactic) -> Self:
         """Apply tactics, one after another. A tactic is a function from plan to plan: one of Partita's, or your own."""
         plan = self
@@ -249,6 +250,7 @@ class Plan(State, Generic[R]):
         """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
         return _of(self, conflicts.conflicts(self))
 
+    @checked
     def resolve(self, conflict: Conflict, choice: int | str | Resolution = 0) -> Self:
         """Take a way out of an open conflict: one of `conflict.resolutions`, its number, the fastest first, or its tactic.
 
@@ -313,6 +315,7 @@ class Plan(State, Generic[R]):
         """The names of the results' leaves."""
         return list(self.source.program.result_names)
 
+    @checked
     def explain(self, what: Patterns | Collective | Conflict | Stop) -> Explanation:
         """Why values have their layouts and which uses redistribute them; why a collective runs; what a conflict or a stop is.
 
@@ -324,6 +327,7 @@ class Plan(State, Generic[R]):
         """
         return _of(self, explain(self, what))
 
+    @checked
     def diff(self, before: Plan) -> Diff:
         """What changed from `before` to this plan: layouts, collectives, bytes, flops, memory."""
         return _of(self, diff(before, self))
@@ -412,12 +416,13 @@ class Plan(State, Generic[R]):
         """The dataflow graph: `whole` is one kernel with its collectives inside, `collective` cuts at each redistribution."""
         return lower(self, granularity)
 
+    @checked
     def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled[R]:
         """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`.
 
         Warns if conflicts are open, since each device then runs the ops at which they are in full.
         """
-        warn_of_what_is_open(self)
+        warn_of_what_is_open(self, stacklevel=4)
         return Compiled[R](self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
@@ -435,12 +440,12 @@ class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
 
 
-def warn_of_what_is_open(plan: Plan) -> None:
+def warn_of_what_is_open(plan: Plan, stacklevel: int = 3) -> None:
     """Warns of conflicts of the plan that are open, and of the program's annotations that do not divide."""
     if (text := conflicts.warning(plan)) is not None:
-        warnings.warn(text, ConflictWarning, stacklevel=3)
+        warnings.warn(text, ConflictWarning, stacklevel=stacklevel)
     if (text := annotations.unkept(plan)) is not None:
-        warnings.warn(text, PlacementWarning, stacklevel=3)
+        warnings.warn(text, PlacementWarning, stacklevel=stacklevel)
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:
@@ -466,4 +471,24 @@ def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:
     return cast("tuple[Seed, ...]", seeds)
 
 
-CHECKS.update({"Plan": _plan_given, "Some": _plan_given, "Sequence[Seed]": _seeds_given})
+def _asked(name: str, given: object) -> object:
+    """What `explain` is asked about."""
+    if isinstance(given, Collective | Conflict | Stop):
+        return given
+    if (number := integer(given)) is not None:
+        at = number if abs(number) < LARGEST else 0
+        helps = [f"take it from its list: plan.explain(plan.collectives()[{at}])", "or name a value by its path"]
+        raise refused(name, "a value's name, a collective, a conflict or a stop", given, *helps)
+    return said_patterns(name, given)
+
+
+CHECKS.update(
+    {
+        "Plan": _plan_given,
+        "Some": _plan_given,
+        "Sequence[Seed]": _seeds_given,
+        "Tactic": lambda _, given: tactic_given(given),
+        "Conflict": lambda _, given: conflict_given(given),
+        "Patterns | Collective | Conflict | Stop": _asked,
+    }
+)

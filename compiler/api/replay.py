@@ -13,7 +13,7 @@ from typing import cast
 
 from ...dialects.errors import Error, Location, did_you_mean, relocated
 from ..inputs.calls import Call
-from ..inputs.checks import shown
+from ..inputs.checks import refused
 from .plan import Plan
 from .tactics import Composable, Tactic, at
 
@@ -45,7 +45,7 @@ def tactics_of(text: str) -> list[Step]:
     """The tactics of the lines, in order. Raises Error, with the line, for a line that is not a tactic."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         helps = ["pass the text of `plan.trace`", "to apply a list of tactics: pt.plan(fn, mesh, *args).apply(*tactics)"]
-        raise Error(f"a trace must be a string, got {shown(text)}", helps=helps)
+        raise refused("text", "a trace, a string", text, *helps)
     found: list[Step] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):

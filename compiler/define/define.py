@@ -21,11 +21,11 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Formal, Param, titled
 from ...dialects.errors import Error, did_you_mean
-from ...dialects.given import refused
-from ..inputs.arguments import passed
-from ..inputs.checks import shown
+from ...dialects.given import flag_of, refused, taken
+from ..inputs.arguments import abstract, passed
+from ..inputs.checks import is_deep, shown
 from ..inputs.literals import Written
-from ..jax_private import Tracer, jax, jnp
+from ..jax_private import Tracer, jax, jnp, tree
 from ..ops.params import OP_NAMES, op_name
 from ..ops.primitives import known, name_of, names
 from ..ops.prng_keys import is_key
@@ -73,7 +73,7 @@ class Defined(Generic[R]):
         _check_bound(definition, self.signature, written)
         self.formals = definition.operands
         own = Owner(module, written.file, str(getattr(function, "__qualname__", "")))
-        self.op = made(written, self.run, checked, _claimed(definition.name, written, own))
+        self.op = made(written, self._run, checked, _claimed(definition.name, written, own))
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self.signature
 
@@ -89,15 +89,20 @@ class Defined(Generic[R]):
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         """The function's results; in a trace, one equation."""
-        arrays, params = self.split(args, kwargs)
+        arrays, params = self._split(args, kwargs)
         return cast(R, self.op.call(arrays, params))
 
     def check(self, *args: object, **kwargs: object) -> None:
         """Try the definition now, on arrays or `jax.ShapeDtypeStruct`s like these. Raises Error if it is wrong."""
-        arrays, params = self.split(args, kwargs)
+        arrays, params = self._split(args, kwargs)
         self.op.try_on(arrays, params)
 
-    def split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:
+    def _try_example(self, example: Sequence[object]) -> None:
+        """Try the definition on the arrays of `example`. Raises Error if it is wrong, or if they are not its operands."""
+        arrays, params = taken("example", lambda _, given: self._split(given, {}), example)
+        self.op.try_on(arrays, params)
+
+    def _split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:
         """The operands in the definition's order, and the static parameters. Raises Error for other values."""
         title = self.op.title
         try:
@@ -106,7 +111,7 @@ class Defined(Generic[R]):
             help = f"its parameters are {self.signature}"
             self.written.fail(title, f"`{title}` is called with wrong arguments: {error}", help)
         bound.apply_defaults()
-        groups = {formal.name: self.group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
+        groups = {formal.name: self._group(formal, bound.arguments.pop(formal.name)) for formal in self.formals}
         counts = {formal.name: len(groups[formal.name]) for formal in self.formals if formal.variadic}
         if len(set(counts.values())) > 1:
             given = ", ".join(f"{count} in `{name}`" for name, count in counts.items())
@@ -117,33 +122,36 @@ class Defined(Generic[R]):
             kind = self.signature.parameters[name].kind
             params |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
         for name, value in params.items():
-            self.check_static(name, value)
+            self._check_static(name, value)
         return arrays, params
 
-    def group(self, formal: Formal, value: object) -> list[Array]:
+    def _group(self, formal: Formal, value: object) -> list[Array]:
         """The arrays that are passed for an operand: one, or several for a variadic operand."""
         if not formal.variadic:
-            return [self.array(formal.name, value)]
-        if not isinstance(value, Iterable):
-            title = f"operand `{formal.name}` of `{self.op.title}` must be a tuple of arrays, got a {type(value).__name__}"
+            return [self._array(formal.name, value)]
+        if not (isinstance(value, list | tuple) or hasattr(type(value), "dtype")):
+            title = f"operand `{formal.name}` of `{self.op.title}` must be a tuple of arrays, got {shown(value)}"
             self.written.fail(formal.name, title, f"`{formal.name}*` stands for any number of arrays: give a tuple")
-        return [self.array(formal.name, each) for each in cast("Iterable[object]", value)]
+        return [self._array(formal.name, each) for each in cast("Iterable[object]", value)]
 
-    def array(self, name: str, value: object) -> Array:
+    def _array(self, name: str, value: object) -> Array:
         if isinstance(value, jax.ShapeDtypeStruct):
             return cast(Array, value)
         try:
+            if value is None or is_deep(value):
+                raise TypeError
+            for leaf in tree.tree_leaves(value):
+                abstract(leaf)
             found = value if isinstance(value, jax.Array) else jnp.asarray(value)
-        except (TypeError, ValueError, OverflowError, RecursionError):
-            kind = "None" if value is None else f"a {type(value).__name__}"
-            title = f"operand `{name}` of `{self.op.title}` must be an array, got {kind}"
+        except (TypeError, ValueError, OverflowError):
+            title = f"operand `{name}` of `{self.op.title}` must be an array, got {shown(value)}"
             self.written.fail(name, title, f"if `{name}` is not an array, leave it out of the definition")
         if is_key(found):
             title = f"operand `{name}` of `{self.op.title}` is an array of keys"
             self.written.fail(name, title, "pass `jax.random.key_data(key)`, and wrap it inside")
         return cast(Array, found)
 
-    def check_static(self, name: str, value: object) -> None:
+    def _check_static(self, name: str, value: object) -> None:
         title = self.op.title
         if isinstance(value, jax.Array | Tracer) or (hasattr(value, "__array__") and getattr(value, "shape", ()) != ()):
             operands = ", ".join([*(formal.name for formal in self.formals), name])
@@ -155,7 +163,7 @@ class Defined(Generic[R]):
             title = f"parameter `{name}` of `{title}` must be hashable, got a {type(value).__name__}"
             self.written.fail(name, title, "pass a tuple or a frozen dataclass")
 
-    def run(self, *arrays: Array, **params: object) -> R:
+    def _run(self, *arrays: Array, **params: object) -> R:
         """The function itself on operands in the definition's order."""
         bound = self.definition.with_arity(len(arrays), len(self.definition.results))
         parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
@@ -181,7 +189,7 @@ def _signature(function: Callable[..., object], definition: Definition, written:
         return inspect.Signature([*own, *more])
     for formal in definition.operands:
         if formal.name not in known:
-            title = f"`{formal.name}` is not a parameter of `{getattr(function, '__name__', definition.name)}`"
+            title = f"`{formal.name}` is not a parameter of `{getattr(function, '__name__', shown(function))}`"
             helps = did_you_mean(formal.name, known, f"its parameters are {signature}")
             raise Error(title, location=written.find(formal.name, head=True), helps=helps)
     return signature
@@ -253,8 +261,11 @@ def define(
         x: f32[data*64, 256], w: f32[256]   -->   rms_norm on f32[64, 256], no collective
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        helps = ['write `@pt.define("name(x)  out[i..] = @(x[i..])")`']
-        raise Error("`pt.define` takes the definition, a string, as its first argument", helps=helps)
+        help = 'write `@pt.define("name(x)  out[i..] = @(x[i..])")`'
+        raise refused("text", "the definition, a string", text, help)
+    flag_of("check", check)
+    if not isinstance(example, list | tuple | None):
+        raise refused("example", "a list of arrays, or of their shapes", example, "give one for each operand: example=(x, w)")
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
     written, module = Written.of(text, caller), str(caller.f_globals.get("__name__", "")) if caller else ""
@@ -289,9 +300,9 @@ def _define_primitive(written: Written, module: str, primitive: Primitive, examp
 
 def _define_function(written: Written, module: str, function: Callable[..., R], example: Example, check: bool) -> Defined[R]:
     if not callable(function):
-        raise Error(f"expected a function, got {shown(function)}", helps=["`pt.define(text)` decorates a function"])
+        raise refused("function", "a function", function, "`pt.define(text)` decorates a function")
     defined = Defined(function, written, module, check)
-    _try(defined.op, functools.partial(defined.check, *example) if example is not None else None)
+    _try(defined.op, functools.partial(defined._try_example, example) if example is not None else None)  # pyright: ignore[reportPrivateUsage]
     return defined
 
 

@@ -54,6 +54,8 @@ class Graph(GraphModule):
     @checked
     def parse(text: str) -> Graph:
         """Read the graph that `text()` printed. Raises Error, with the line, if the text is not a graph."""
+        if not text.strip():
+            raise Error("the text is not a graph: it is empty")
         try:
             module = read_module(context(), text, "graph")
             module.verify()

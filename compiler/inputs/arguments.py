@@ -20,7 +20,7 @@ from jax.core import ShapedArray
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
-from .checks import integer, shown
+from .checks import integer, refused, shown
 from .lines import cell_or_file
 from .names import escape, join, path
 
@@ -42,7 +42,7 @@ class Function:
     def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Self:
         """Raises Error if `fn` is not callable or lacks an argument that is declared static."""
         if not callable(fn):
-            raise Error(f"expected a function, got {shown(fn)}", helps=["pass the function to trace as the first argument"])
+            raise refused("fn", "a function", fn, "pass the function to trace as the first argument")
         self = cls(fn, _static_names(static_argnames))
         for name in self.static:
             if name not in self.signature.parameters and not self.keyword:
@@ -150,8 +150,7 @@ class Function:
             helps = ["pass the array that it holds, `ref[...]`, and return its new value"]
             raise Error(title, location=self.location(argument), helps=helps)
         try:
-            # JAX would show all of a text.
-            return shaped_abstractify(None if isinstance(leaf, str | bytes | bytearray) else leaf)
+            return abstract(leaf)
         except (TypeError, ValueError, OverflowError) as error:
             title = f"argument `{path}` of `{self.name}` must be an array"
             help = f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART
@@ -162,6 +161,12 @@ class Function:
             elif is_dataclass(leaf) and not isinstance(leaf, type):
                 help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
             raise Error(title, location=self.location(argument), label=f"got {said(leaf)}", helps=[help]) from None
+
+
+def abstract(leaf: object) -> ShapedArray:
+    """The type of an array. Raises TypeError, ValueError or OverflowError for what is none."""
+    # JAX would show all of a text.
+    return shaped_abstractify(None if isinstance(leaf, str | bytes | bytearray) else leaf)
 
 
 def passed(signature: inspect.Signature, given: Mapping[str, object]) -> inspect.BoundArguments:

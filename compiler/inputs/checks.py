@@ -12,9 +12,10 @@ from ...dialects.given import (
     flag_of as flag_of,
     integer as integer,
     integer_of,
-    refused,
+    refused as refused,
     shortened as shortened,
     shown as shown,
+    taken,
     text_of,
 )
 from ...dialects.mesh import Mesh
@@ -25,16 +26,21 @@ Some = TypeVar("Some")
 Axes: TypeAlias = str | Sequence[str]
 """One mesh axis, or several, major to minor."""
 
+LONGEST_PATTERN = 20_000
+"""The most characters of a pattern: to match one takes time in proportion to them."""
+DEEPEST = 64
+"""The most dims that an array of NumPy has."""
+
 # `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
-def axis_of(given: object) -> str:
+def axis_of(given: object, name: str = "axis") -> str:
     """The name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
         several = step('DataParallel(("data", "model"), ...)')
         helps = [f'name an axis by a string, "data"; for several: {several}, or one tactic each']
-        raise Error(f"a mesh axis must be a string, got {shown(given)}", helps=helps)
+        raise refused(name, "the name of a mesh axis, a string", given, *helps)
     return str.__str__(given)
 
 
@@ -72,7 +78,7 @@ def block_of(given: object, padded: bool) -> int | None:
     if given is None:
         return None
     block = integer(given)
-    if block is None or block < 1:
+    if block is None or not 1 <= block < LARGEST:
         title = f"`block` takes the number of consecutive elements that go to one device, got {shown(given)}"
         raise Error(title, helps=["block=1 deals the elements out one by one; leave it out for one block on each device"])
     if padded:
@@ -105,18 +111,33 @@ def _spread(glob: str) -> str:
 
 def patterns_of(given: object) -> tuple[str, ...]:
     """One pattern or a list of them, as a tuple. Raises Error for a value that is not a pattern, and for an empty list."""
-    if isinstance(given, str):
-        return (str.__str__(given),)
     globs: tuple[object, ...] = (given,)
-    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview | range):
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview | range):
         globs = tuple(cast("Sequence[object]", given))
     for glob in globs:
         if not isinstance(glob, str):
             helps = ['name values by a pattern, "params/**/w1", or by a list of patterns']
             raise Error(f"a pattern of names must be a string, got {shown(glob)}", helps=helps)
+        if len(glob) > LONGEST_PATTERN:
+            title = f"a pattern of names must have at most {LONGEST_PATTERN:,} characters, got {shown(glob)}"
+            raise Error(title, helps=["give several as a list"])
     if not globs:
-        raise Error("the list of patterns is empty", helps=['name at least one value; "**" takes every argument and result'])
+        helps = ['name at least one value; "**" takes every argument and result']
+        raise Error(f"a list of patterns must not be empty, got {shown(cast(object, given))}", helps=helps)
     return tuple(str.__str__(cast(str, glob)) for glob in globs)
+
+
+def is_deep(given: object) -> bool:
+    """Whether lists and tuples are nested deeper than the dims of any array.
+
+    JAX must not be asked to make an array of them: each time that it comes to Python's limit of recursion, the limit is lower
+    afterwards, until no function can be called.
+    """
+    level: dict[int, object] = {id(given): given}
+    for _ in range(DEEPEST):
+        lists = (cast("Sequence[object]", each) for each in level.values() if isinstance(each, list | tuple))
+        level = {id(each): each for several in lists for each in several}
+    return bool(level)
 
 
 def dims_given(values: object, axis: object, more: object) -> None:
@@ -130,8 +151,12 @@ def dims_given(values: object, axis: object, more: object) -> None:
         )
     named = isinstance(axis, str)
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
-    table = ", ".join(f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}" for glob in patterns_of(values))
-    title = f"`Tile` takes a dim for each pattern, got {shown(values)}" if named else "`Tile` takes each dim with its pattern"
+    table = ", ".join(
+        f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}"
+        for glob in taken("values", lambda _, given: patterns_of(given), values)
+    )
+    title = "`Tile` takes each dim with its pattern"
+    title = f"`values` of `Tile` takes a dim for each pattern, got {shown(values)}" if named else title
     raise Error(title, helps=["write " + step(f"Tile({{{table}}}, {shown(on)})")])
 
 
@@ -149,7 +174,7 @@ def range_name(given: object) -> str:
     if not isinstance(given, str) or not given.isidentifier():
         helps = ["name a range by letters, digits and `_`: " + step('name("x", 0, "B")')]
         raise Error(f"a range's name must be an identifier, got {shown(given)}", helps=helps)
-    return given
+    return str.__str__(given)
 
 
 def mesh_given(given: object) -> Mesh:
@@ -205,16 +230,14 @@ def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
     made: object = tactic_given(tactic)(plan)
     if not isinstance(made, type(plan)):
         name = getattr(tactic, "__name__", repr(tactic))
-        title = f"tactic `{name}` returned {'None' if made is None else f'a {type(made).__name__}'}, expected a Plan"
+        title = f"tactic `{name}` returned {shown(made)}, expected a plan"
         raise Error(title, helps=["return the plan that it makes"])
     return made
 
 
 def said_patterns(_: str, given: object) -> str | list[str] | tuple[str, ...]:
-    """Patterns as they were given, for the text of a trace: a string, a list or a tuple; an empty tuple stands for none."""
-    if isinstance(given, tuple) and not given:
-        return ()
-    globs = patterns_of(cast(object, given))
+    """Patterns as they were given, for the text of a trace: a string, a list or a tuple."""
+    globs = patterns_of(given)
     return globs[0] if isinstance(given, str) else globs if isinstance(given, tuple) else [*globs]
 
 
@@ -236,8 +259,8 @@ CHECKS.update(
     {
         # A number is a dim: where it is in the place of the axis, the function knows what was meant.
         "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < LARGEST else axis_of(given),
-        "data: str": lambda _, given: axis_of(given),
-        "model: str": lambda _, given: axis_of(given),
+        "data: str": lambda name, given: axis_of(given, name),
+        "model: str": lambda name, given: axis_of(given, name),
         # A number of elements, which FSDP reads when it looks for what is large.
         "smallest: int | None": lambda _, given: given,
         "axis: Axes": lambda name, given: given if isinstance(given, int) and abs(given) < LARGEST else said_axes(name, given),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from ...dialects.errors import Error
-from .checks import shown
+from .checks import refused, shown
 
 LARGEST = 1 << 26
 """The most bytes of a text. A plan of 10,000 arrays has two million."""
@@ -78,8 +78,8 @@ def named(path: Path) -> str:
     return f"`{path}`" if len(str(path)) < 1000 and str(path).isprintable() else shown(str(path))
 
 
-def path_of(file: object, example: str = "plan.partita") -> Path:
+def path_of(file: object, name: str = "file", example: str = "plan.partita") -> Path:
     """The path that names a file. Raises Error for a value that names none."""
     if not isinstance(file, str | Path) or not len(file if isinstance(file, str) else str(file)):
-        raise Error(f"expected the name of a file, got {shown(file)}", helps=[f'write it as a string: "{example}"'])
+        raise refused(name, "the name of a file", file, f'write it as a string: "{example}"')
     return Path(str.__str__(file)) if isinstance(file, str) else file

@@ -43,6 +43,8 @@ class Language:
     question: Callable[[Question], str]
     whole: Callable[[str], str]
     """What shows all of an answer, which has it in this attribute."""
+    taken: Callable[[int], str]
+    """What to type to take the cure of the stop of this number, and a colon; nothing, if the cure says that itself."""
 
 
 def _steps(lines: tuple[str, ...]) -> str:
@@ -53,7 +55,7 @@ def _steps(lines: tuple[str, ...]) -> str:
     return made if len(lines) == 1 else f"plan.apply({made})"
 
 
-PYTHON = Language(str, _steps, "{}=True".format, lambda asked: asked.value, str)
+PYTHON = Language(str, _steps, "{}=True".format, lambda asked: asked.value, str, "plan.apply(plan.blocked[{}].cure): ".format)
 
 _READER = ContextVar("reader", default=PYTHON)
 
@@ -91,3 +93,8 @@ def question(asked: Question) -> str:
 def all_of(attribute: str) -> str:
     """What shows all of an answer that is cut, which has all of it in this attribute."""
     return _READER.get().whole(attribute)
+
+
+def taken(number: int) -> str:
+    """What to type to take the cure of the stop of this number, before what it costs."""
+    return _READER.get().taken(number)

@@ -271,7 +271,7 @@ DIAGNOSTICS = {
     "plan_of": Diagnostic("there is no function `{name}`", "name a function of this file after `of`"),
     "plan_value": Diagnostic("`{function}` has no value `{name}`", "it has {known}"),
     "plan_dim": Diagnostic("`{name}` has no dim {dim}", "its dims are {dims}", "it is {type}"),
-    "plan_spot": Diagnostic("expected a dim of `{name}`", "write `{name}.0`, or the name of an extent"),
+    "plan_spot": Diagnostic("expected a dim of `{name}`", "write `{spot}`, or the name of an extent"),
     "plan_axes": Diagnostic("`{what}` needs a mesh axis", "add it at the end: `{what} @{axis}`"),
     "plan_range": Diagnostic(
         "no argument of `{function}` has a dim `{name}`", "name one: `x: f32[{name}=512]`, or `name x.0 as {name}`"

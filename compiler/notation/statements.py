@@ -104,7 +104,7 @@ class Statements:
         word, given = words(kinds(node, "value")[0])[0], words(node)
         path = self._value(kinds(node, "value")[0])
         if not given:
-            self.text.fail("plan_spot", node, name=_said(word))
+            self.text.fail("plan_spot", node, name=_said(word), spot=_spot_of(word))
         dim = _said(given[0])
         number = int(dim) if dim.lstrip("-").isdecimal() and given[0].type == "DIM" else None
         address = self.known.values.get(_said(word)) if self.known is not None else None
@@ -154,6 +154,12 @@ class Statements:
 def _said(word: Word) -> str:
     """A name, without its quotes."""
     return str(word)[1:-1] if word.type == "STRING" else str(word)
+
+
+def _spot_of(word: Word) -> str:
+    """How a dim of a value is written; of a name in quotes, behind these: `"params/head.1"` --> `"params/head".1`."""
+    name, dot, dim = _said(word).rpartition(".")
+    return f'"{name}".{dim}' if word.type == "STRING" and dot and dim.isalnum() else f"{word}.0"
 
 
 @cache

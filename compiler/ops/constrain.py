@@ -15,7 +15,8 @@ from jax.extend.core import Primitive
 
 from ...dialects.english import counted
 from ...dialects.errors import Error, Location
-from ..inputs.checks import shown
+from ..inputs.arguments import abstract
+from ..inputs.checks import refused
 from ..jax_private import ad, batching, mlir
 
 T = TypeVar("T")
@@ -34,17 +35,22 @@ def constrain(x: Array, text: str) -> Array:
     Several axes of one dim are written with `*`, major to minor: `"pod*data, _, model"`. Outside of a plan, as under `jax.jit`,
     it is the identity. Raises Error for a text that is not such a list, and for another number of dims than `x` has.
     """
-    text, dims = str.__str__(text) if isinstance(text, str) else text, parse(text)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if len(dims) != (rank := len(getattr(x, "shape", ()))):
-        title = f"the constraint `{text}` has {counted(len(dims), 'dim')}, but the value has {rank}"
-        raise Error(title, helps=[f'write one for each dim, and `_` for any layout: "{", ".join(["_"] * rank) or ""}"'])
+    dims = parse(text)
+    try:
+        rank = len(abstract(x).shape)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise refused("x", "an array", x, 'write pt.constrain(x, "data, _, model"): the value, then its layout') from None
+    if len(dims) != rank:
+        title = f"the constraint `{str.__str__(text)}` has {counted(len(dims), 'dim')}, but `x` has {rank}"
+        kept = [*(part.strip() for part in text.split(",") if part.strip()), *["_"] * rank][:rank]
+        raise Error(title, helps=[f'write one for each dim, and `_` for any layout: "{", ".join(kept)}"'])
     return cast(Array, constrain_p.bind(x, layout=dims))
 
 
 def parse(text: str) -> Dims:
     """The axes of each dim of a text such as `data, _, pod*model`. Raises Error, with a caret, for another text."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"a constraint must be a string, got {shown(text)}", helps=['write pt.constrain(x, "data, _, model")'])
+        raise refused("text", "a constraint, a string", text, 'write pt.constrain(x, "data, _, model")')
     text = str.__str__(text)
     dims, start = list[tuple[str, ...] | None](), 0
     for part in text.split(",") if text.strip() else ():

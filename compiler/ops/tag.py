@@ -14,7 +14,7 @@ from jax import Array
 from jax.extend.core import Primitive
 
 from ...dialects.errors import Error
-from ..inputs.checks import shown
+from ..inputs.checks import refused
 from ..inputs.names import escape_parts, path
 from ..jax_private import ad, batching, mlir, tree
 
@@ -32,7 +32,7 @@ def tag(x: T, name: str) -> T:
     if isinstance(x, str) and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Error("the arguments of `pt.tag` are swapped", helps=[f'write `pt.tag(x, "{x}")`: the value, then its name'])
     if not isinstance(name, str) or not name.strip("/"):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"a tag must be a non-empty string, got {shown(name)}", helps=['write `pt.tag(x, "name")`'])
+        raise refused("name", "a non-empty string", name, 'write `pt.tag(x, "name")`')
     try:
         leaves, structure = tree.tree_flatten_with_path(x)
         pairs = cast("list[tuple[object, object]]", leaves)
@@ -40,7 +40,7 @@ def tag(x: T, name: str) -> T:
             raise TypeError
         tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path(keys)])) for keys, leaf in leaves]
     except (TypeError, ValueError, OverflowError, RecursionError, SystemError):
-        raise Error(f"`pt.tag` names arrays, got {shown(x)}", helps=["tag a value that the function computes"]) from None
+        raise refused("x", "arrays", x, "tag a value that the function computes") from None
     return cast(T, tree.tree_unflatten(structure, tagged))
 
 

@@ -46,7 +46,7 @@ def tile(
         no_axis(plan.mesh, values, dim, axis)
     if axis == "":
         helps = [f"write {step(f'tile({shown(values)}, {dim!r}, ...)')}; the mesh is {plan.mesh}"]
-        raise Error("`tile` needs the mesh axis that tiles the dim", helps=helps)
+        raise Error("`tile` needs `axis`, the mesh axis that tiles the dim", helps=helps)
     padded, block = flag_of("padded", padded), block_of(block, padded)
     axes = axes_of(axis)
     plan = having(plan, axes)

@@ -83,9 +83,14 @@ class Collective(Exchange):
         return ", ".join(filter(None, (self.direction, self.where and f"in {self.where}")))
 
     @property
+    def tactics(self) -> tuple[int, ...]:
+        """The numbers of the tactics that cause it, as `plan.trace` counts them, from 1."""
+        return tuple(each.number for each in self.causes)
+
+    @property
     def numbers(self) -> str:
-        """The numbers of its tactics, for a table: `1, 3`."""
-        return ", ".join(str(each.number) for each in self.causes)
+        """The same for a table: `1, 3`."""
+        return ", ".join(map(str, self.tactics))
 
 
 def counts(plan: State) -> Counts:
@@ -169,7 +174,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         value=addresses.names[value],
         use=node.kind if node is not None else end_of(move),
         made=line_of(plan, value, None),
-        used=None if node is None or not move.uses else line_of_op(plan, node),
+        used=line_of_op(plan, node) if node is not None and (move.uses or value != move.value) else None,
         resolves=bool(move.pending),
         causes=causes(plan, move, step),
         why=because(plan, move, step),

@@ -14,7 +14,7 @@ from ...dialects.errors import Error
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
-from ..inputs.checks import shown
+from ..inputs.checks import refused, shown
 from ..inputs.lines import Source
 from ..inputs.reader import Question, cited, question
 from ..views.listing import Listing, Shape
@@ -109,7 +109,7 @@ class Conflict:
         return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
 
 
-def resolve(plan: Some, conflict: object, choice: int | str | Resolution = 0) -> Some:
+def resolve(plan: Some, conflict: Conflict, choice: int | str | Resolution = 0) -> Some:
     """The plan after one of the ways out of a conflict: itself, its number among `.resolutions`, or its tactic."""
     ways = its_own(plan, conflict).resolutions
     plain = isinstance(choice, int | str | Resolution) and not isinstance(choice, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -120,11 +120,16 @@ def resolve(plan: Some, conflict: object, choice: int | str | Resolution = 0) ->
     return chosen[0](plan)
 
 
-def its_own(plan: State, conflict: object) -> Conflict:
-    """The conflict, if it is an open one of this plan. Raises Error otherwise."""
+def conflict_given(conflict: object) -> Conflict:
+    """Raises Error for what is not a conflict."""
     if not isinstance(conflict, Conflict):
         helps = ["take one of plan.conflicts: plan.resolve(plan.conflicts[0])", "to resolve all: plan.apply(pt.Resolve())"]
-        raise Error(f"expected a conflict, got {shown(conflict)}", helps=helps)
+        raise refused("conflict", "a conflict", conflict, *helps)
+    return conflict
+
+
+def its_own(plan: State, conflict: Conflict) -> Conflict:
+    """The conflict, if it is an open one of this plan. Raises Error otherwise."""
     if conflict.plan.source is not plan.source or not is_open(plan, conflict.key):
         helps = ["take one of plan.conflicts", "a tactic that came after it may have resolved it"]
         raise Error(f"this is not an open conflict of this plan: {conflict!r}", helps=helps)

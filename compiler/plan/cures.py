@@ -34,8 +34,8 @@ from .state import State
 from .trials import Change, Step, tried
 from .work import Flops, flops_per_device
 
-MOST = 12
-"""The most changes that are tried for a stop: each takes as long as all tactics of the plan."""
+MOST_TRIED = 6
+"""The most changes that are tried for a stop: each makes a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,25 @@ class Cure:
 
 
 def cure(plan: State, stop: Blocked) -> Cure | None:
-    """The first cure with which a stop, and those that are alike, are gone; None if none is found.
+    """The cheapest cure with which a stop, and those that are alike, are gone: by bytes, then by flops. None if none is found.
 
-    Those with which all devices of the axis share the work come first. Alike stops, as of layers, are cured together.
+    Those with which all devices of the axis share the work come first. Only where none of them works are fewer devices used;
+    then the value is gathered once; then the tactic is undone that tiles it. Alike stops, as of layers, are cured together.
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
         alike = plan.once(_groups)[key]
-        known[key] = next(_tried(plan, alike, _changes(plan, alike)), None)
+        tries = ([*_tried(plan, alike, islice(way(plan, alike), MOST_TRIED))] for way in _WAYS)
+        found: Sequence[Cure] = next(filter(None, tries), ())
+        known[key] = min(found, key=lambda each: (each.bytes, each.flops.known), default=None)
     return known[key]
 
 
 def instead(plan: State, stop: Blocked) -> Cure | None:
     """The first cure that changes the last tactic, or comes before it."""
-    changes = (each for each in _changes(plan, [stop]) if each.number == len(plan.actions) - 1)
+    changes = (
+        each for each in (change for way in _WAYS for change in way(plan, [stop])) if each.number == len(plan.actions) - 1
+    )
     return next(_tried(plan, [stop], changes), None)
 
 
@@ -124,7 +129,7 @@ def _alike(plan: State, stop: Blocked) -> object:
 
 def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
     """The changes after which none of the stops is open."""
-    for change, made in tried(plan, islice(changes, MOST), lambda made: any(is_open(made, each) for each in alike)):
+    for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
         costs = bytes_per_device(made), flops_per_device(made)
@@ -135,8 +140,6 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """What may be tried for alike stops, by the indices of the op."""
     stop, nodes = alike[0], plan.source.program.nodes
     node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], stop.axis
-    if stop.reason == WANTED_WHOLE:
-        yield from _kept_whole(plan, alike)
     if _splits(plan, stop):
         yield Change(partial(propagate, axis=axis, split=True), why="split the axis")
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
@@ -146,10 +149,6 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     for position, dim in _other_dims(plan, stop, node):
         values = _said(plan, [nodes[each.node].end(position) for each in alike])
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
-    if tactic.values and (size := _fewer(plan, stop, node)) is not None:
-        yield from _otherwise("use fewer devices", plan, stop, "axis", axis, f"{axis}.0:{size}")
-    if not advice(node):
-        yield from _kept_whole(plan, alike)
 
 
 def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:
@@ -163,17 +162,44 @@ def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new
         yield Change(cast(Step, replace(redo, **{name: new})), stop.tactic, why=why)
 
 
-def _kept_whole(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """Keep the values whole: from here on; or before the tactic that tiles them; or in its place, if it tiles nothing else."""
-    stop, nodes = alike[0], plan.source.program.nodes
-    values = [nodes[each.node].end(each.operand) for each in alike]
-    said, claimed = _said(plan, values), plan.actions[stop.tactic].values
-    step = partial(replicate, values=said, axis=stop.axis)
-    if all(plan.table.axes[stop.axis].values[value] is None for value in values):
+def _gathered_once(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Keep the values whole from here on."""
+    values, step = _whole(plan, alike)
+    if _is_wanted(plan, alike) and all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
-    if stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == frozenset(values)):
+
+
+def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Use a part of the axis."""
+    stop = alike[0]
+    size = _fewer(plan, stop, plan.source.program.nodes[stop.node])
+    if plan.actions[stop.tactic].values and size is not None:
+        yield from _otherwise("use fewer devices", plan, stop, "axis", stop.axis, f"{stop.axis}.0:{size}")
+
+
+def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """Keep the values whole: before the tactic that tiles them, or in its place, if it tiles nothing else."""
+    stop = alike[0]
+    values, step = _whole(plan, alike)
+    claimed = plan.actions[stop.tactic].values
+    if _is_wanted(plan, alike) and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == frozenset(values)):
         why = "if all of it is needed anyway, keep it replicated"
         yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
+
+
+_WAYS = _changes, _on_fewer, _gathered_once, _undoing
+"""What may be tried: the next one only where nothing of those before it works."""
+
+
+def _is_wanted(plan: State, alike: Sequence[Blocked]) -> bool:
+    """Whether the op needs all of the values, as a sort of one dim does; no change of the program would help."""
+    return alike[0].reason == WANTED_WHOLE or not advice(plan.source.program.nodes[alike[0].node])
+
+
+def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
+    """The values at which the axis stops, and the step that keeps them whole."""
+    values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
+    return values, partial(replicate, values=_said(plan, values), axis=alike[0].axis)
 
 
 def _said(plan: State, values: Sequence[int]) -> Patterns:

@@ -9,7 +9,6 @@ from typing import TypeVar, cast
 
 from ...dialects.errors import Error
 from ...rewrites.decide.op_layouts import boundary
-from ..inputs.checks import shown
 from ..inputs.reader import all_of, cited
 from ..views.listing import MOST, merged
 from ..views.view import Part, View
@@ -71,10 +70,8 @@ def _change(pair: tuple[int, int]) -> str:
     return f"{pair[0]:,} --> {pair[1]:,}"
 
 
-def diff(before: object, after: State) -> Diff:
-    """Raises Error for plans of different traces, and for a value that is not a plan."""
-    if not isinstance(before, State):
-        raise Error(f"`diff` takes a plan, got {shown(before)}", helps=["write after.diff(before)"])
+def diff(before: State, after: State) -> Diff:
+    """Raises Error for plans of different traces."""
     if before.source.root is not after.source.root:
         raise Error("these plans come from different traces", helps=["derive both from one `pt.plan(...)`"])
     old, new = counts(before), counts(after)

@@ -89,6 +89,17 @@ def _share(plan: State) -> float:
     return redundant_flops(plan) / total if 0 < total < inf else total
 
 
+def _unknown(plan: State) -> Sequence[str]:
+    """Why no flops are known, if none are."""
+    found = flops_per_device(plan)
+    return [] if found.known else [f"the flops of {' and '.join(f'`{op}`' for op in found.unknown)} are unknown"]
+
+
+def _or_unknown(form: str) -> Callable[[float], str]:
+    """How a quantity is shown that is infinite where it is unknown."""
+    return lambda number: "unknown" if number == inf else form.format(number)
+
+
 def _had(have: Counts, kind: str) -> str:
     """The count of a kind: `3, 1 of them in a branch of cond#0`."""
     added = have.in_branches.get(kind, 0)
@@ -99,8 +110,11 @@ def _had(have: Counts, kind: str) -> str:
 QUANTITIES: Mapping[str, Quantity] = {
     "bytes_per_device": Quantity(BYTES, bytes_per_device, "{:,} bytes".format, _heaviest),
     "memory": Quantity(BYTES, peak_bytes, "{:,} bytes".format, lambda plan: memory(plan).arrays[:MOST_PARTS]),
-    "flops_per_device": Quantity(FLOPS, _flops, "{:,} flops".format, lambda plan: ()),
+    "flops_per_device": Quantity(FLOPS, _flops, _or_unknown("{:,} flops"), _unknown),
     "replicated_flops": Quantity(
-        SHARE, _share, "{:.2%}".format, lambda plan: [each for each in silent(plan) if each.flops][:MOST_PARTS]
+        SHARE,
+        _share,
+        _or_unknown("{:.2%}"),
+        lambda plan: [*_unknown(plan), *(each for each in silent(plan) if each.flops)][:MOST_PARTS],
     ),
 }

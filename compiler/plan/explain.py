@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from ...dialects.definitions import printer
 from ...dialects.errors import Error
@@ -83,8 +82,8 @@ class Explanation(View):
         return text in "\n".join(map(str, self.steps))
 
 
-def explain(plan: State, what: object) -> Explanation:
-    """Raises Error for a collective, a conflict or a stop of another plan, and for a number."""
+def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Explanation:
+    """Raises Error for a collective, a conflict or a stop of another plan."""
     match what:
         case Stop():
             return Explanation(_stop(plan, what))
@@ -92,11 +91,8 @@ def explain(plan: State, what: object) -> Explanation:
             return Explanation(_collective(plan, what))
         case Conflict():
             return Explanation(_conflict(plan, what))
-        case int():
-            helps = [f"take it from its list: plan.explain(plan.collectives()[{int(what)}])", "or name a value by its path"]
-            raise Error(f"expected a value's name, a collective, a conflict or a stop, got {what}", helps=helps)
         case _:
-            return Explanation(_values(plan, cast(Patterns, what)))
+            return Explanation(_values(plan, what))
 
 
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:
@@ -118,7 +114,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     if not 0 <= each.move < len(moves) or each not in of_move(plan, each.move):
         raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
     move = moves[each.move]
-    yield Reason(str(each), 0, each.source, tuple(cause.number for cause in each.causes))
+    yield Reason(str(each), 0, each.source, each.tactics)
     terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
         yield from _terms(plan, terms, each.axes)

@@ -22,7 +22,7 @@ from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
 from ...rewrites.program.program import Node, Program
 from ...rewrites.rules.parse import parse
-from ..inputs.checks import patterns_of, shown
+from ..inputs.checks import patterns_of, refused, shown
 from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
 from ..inputs.reader import step
 from .state import State
@@ -53,7 +53,7 @@ def rule(text: str) -> Law:
     pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   a law
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Error(f"a rule is a text, got {shown(text)}", helps=['write it as pt.rule("name: left => right")'])
+        raise refused("text", "a rule, a string", text, 'write it as pt.rule("name: left => right")')
     return _rule(text)
 
 
@@ -61,7 +61,7 @@ def rule(text: str) -> Law:
 def _rule(text: str) -> Law:
     found = parse(text, "rule")
     if len(found) != 1:
-        raise Error(f"expected one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
+        raise Error(f"`text` takes one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
     return checked(found[0])
 
 
@@ -70,7 +70,7 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
     if not isinstance(rule, str):
         if not hasattr(rule, "sites"):
             helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
-            raise Error(f"expected a law, got {shown(rule)}", helps=helps)
+            raise refused("rule", "a law", rule, *helps)
         return cast(Law, rule)
     rule = str.__str__(rule)
     if "=>" in rule:

@@ -43,9 +43,12 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
     """The places where a law is applied: those that match, and share nothing with one before. Raises Error if none does."""
     sites = list(law.sites(plan.source.program))
     if not sites:
+        if at != "**":
+            check_names(plan, at)
+        where = f"at {at!r}" if isinstance(law, Recompute) and at != "**" else "in this program"
         in_loops = "values that a `scan` carries out are not computed again: put jax.checkpoint around its body"
         helps = [*([in_loops] if isinstance(law, Recompute) else []), f"{question(Question.REWRITES)} lists what applies"]
-        raise Error(f"`{law.name}` applies nowhere in this program", label=law.text, helps=helps)
+        raise Error(f"`{law.name}` applies nowhere {where}", label=law.text, helps=helps)
     found, taken, accepts = list[Site](), set[int](), _accepts(plan, at)
     for site in sites:
         values = {site.value, *site.inside}

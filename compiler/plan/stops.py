@@ -14,7 +14,7 @@ from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ..inputs.lines import Source
-from ..inputs.reader import Question, question
+from ..inputs.reader import Question, question, taken
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
@@ -71,8 +71,15 @@ class Stop:
         found = None if is_large else self.cure
         if found is None:
             return [self.advice] if self.advice else [not_tried()] if is_large else []
-        computes = found.flops.text(number=of_flops)
-        return [f"{found}\n    a device then receives {of_bytes(found.bytes)} in a call and computes {computes}"]
+        # What changes an earlier tactic cannot be written behind the others.
+        write = taken(self.number) if found.place else ""
+        costs = f"a device then receives {of_bytes(found.bytes)} in a call and computes {found.flops.text(number=of_flops)}"
+        return [f"{found}\n    {write}{costs}"]
+
+    @property
+    def number(self) -> int:
+        """Its number in `plan.blocked`."""
+        return next(number for number, each in enumerate(stops(self.plan)) if each.first is self.first)
 
     @property
     def title(self) -> str:

@@ -23,15 +23,18 @@ T = TypeVar("T")
 def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
     return {
         "conflicts": _conflicts(plan, pools),
-        "stops": _rows(
-            stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)), _stop, pools
-        ),
-        "excess": _rows(
-            excess,
-            lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source)),
-            _silent,
-            pools,
-        ),
+        "stops": [
+            _stop(some, pools, is_tried=number < MOST_TRIED)
+            for number, some in enumerate(
+                _alike(stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)))
+            )
+        ],
+        "excess": [
+            _silent(some, pools)
+            for some in _alike(
+                excess, lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source))
+            )
+        ],
         "wholes": [
             {"op": pools.text(each.primitive), "text": pools.text(repr(each)), "line": pools.line(each.source)}
             for each in wholes(plan)
@@ -72,19 +75,16 @@ def _way(way: Resolution, pools: Pools) -> Json:
     }
 
 
-def _rows(
-    items: Iterable[T], key: Callable[[T], object], row: Callable[[int, list[T], Pools], Json], pools: Pools
-) -> list[Json]:
-    """One row for those that are alike, with how many they are; the first ones of all."""
+def _alike(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+    """Those that are alike together, which are one row; the first ones of all."""
     alike: dict[object, list[T]] = {}
     for each in items:
         alike.setdefault(key(each), []).append(each)
-    shown = list(alike.values())[:MOST_ROWS]
-    return [{**row(number, some, pools), "count": len(some)} for number, some in enumerate(shown)]
+    return list(alike.values())[:MOST_ROWS]
 
 
-def _stop(number: int, alike: list[Stop], pools: Pools) -> Json:
-    """A row of stops; of the first ones, what to do, which is tried."""
+def _stop(alike: list[Stop], pools: Pools, is_tried: bool) -> Json:
+    """A row of stops, with what to do if that is tried."""
     first = alike[0]
     value = starred(first.value) if len(alike) > 1 else first.value
     return {
@@ -92,10 +92,11 @@ def _stop(number: int, alike: list[Stop], pools: Pools) -> Json:
         "axis": first.axis,
         "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
         "reason": pools.text(first.reason),
-        "cure": pools.text(_help(first) if number < MOST_TRIED else first.advice or not_tried()),
+        "cure": pools.text(_help(first) if is_tried else first.advice or not_tried()),
         "line": pools.line(first.source),
         "bytes": sum(each.bytes for each in alike),
         "flops": sum(each.flops.known for each in alike),
+        "count": len(alike),
     }
 
 
@@ -103,8 +104,7 @@ def _help(stop: Stop) -> str:
     return "\n".join(stop.helps) or "no single tactic cures it"
 
 
-def _silent(number: int, alike: list[Silent], pools: Pools) -> Json:
-    del number
+def _silent(alike: list[Silent], pools: Pools) -> Json:
     first = alike[0]
     return {
         "what": first.what,
@@ -114,4 +114,5 @@ def _silent(number: int, alike: list[Silent], pools: Pools) -> Json:
         "line": pools.line(first.source),
         "bytes": sum(each.bytes for each in alike),
         "flops": sum(each.flops for each in alike),
+        "count": len(alike),
     }

@@ -61,7 +61,7 @@ def packed(found: object) -> str:
 
 
 def _target(path: object) -> Path:
-    target = path_of(path, "plan.html")
+    target = path_of(path, "path", "plan.html")
     if is_folder(target):
         raise Error(f"`{target}` is a folder", helps=[f'name a file in it: plan.html("{target / "plan.html"}")'])
     if target.suffix.lower() not in (".html", ".htm"):

@@ -38,12 +38,8 @@ def _all(plan: State) -> Iterator[Sent]:
 
 def _alike(each: Collective) -> object:
     """What collectives of one row have in common: all but the number of a layer, and the bytes."""
-    name, line, tactics = starred(each.value), (each.is_of_maker, place_of(each.source)), _numbers(each)
-    return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tuple(tactics), each.why
-
-
-def _numbers(each: Collective) -> list[int]:
-    return [cause.number for cause in each.causes]
+    name, line, tactics = starred(each.value), (each.is_of_maker, place_of(each.source)), each.tactics
+    return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tactics, each.why
 
 
 def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Json:
@@ -58,7 +54,7 @@ def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Js
         "use": pools.text(first.use),
         "line": pools.line(first.source),
         "made": first.is_of_maker,
-        "tactics": _numbers(first),
+        "tactics": list(first.tactics),
         "why": pools.text(first.why),
         "bytes": round(sum(each.times * each.received for each, _ in members)),
         "reasons": [_reason(reason.text, reason.depth, reason.tactics, pools) for reason in explain(plan, first).steps[1:]],

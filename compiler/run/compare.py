@@ -1,6 +1,6 @@
 """Compares a plan with the original function on the same arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -30,15 +30,33 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     compiled = Compiled(plan)
     # All results are fetched whole.
     compiled.told = True
-    ours = tree.tree_leaves(compiled(*args, **kwargs))
+    ours = _run("the plan", plan, compiled, args, kwargs)
     original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
-    theirs = tree.tree_leaves(original(*args, **kwargs))
+    theirs = _run("the original function", plan, original, args, kwargs)
     return {
         name: difference(name, *map(fetched, pair))
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
         if not is_void(pair[0])
     }
+
+
+def _run(
+    what: str, plan: State, call: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> list[Array]:
+    """The results of a call. Raises Error if XLA cannot compile or run it."""
+    function = plan.source.traced.function
+    try:
+        return cast("list[Array]", tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs))))
+    except jax.errors.JaxRuntimeError as error:
+        alone = "plan.compile()(...)" if isinstance(call, Compiled) else f"jax.jit({function.name})(...)"
+        first = next(iter(str(error).splitlines()), "")
+        raise Error(
+            f"`check` cannot compare: {what} of `{function.name}` fails on these arrays",
+            location=function.location(),
+            notes=[f"XLA says: {first}"],
+            helps=[f"see the whole error by {alone}"],
+        ) from error
 
 
 def unsharded(leaf: T) -> T:

@@ -18,8 +18,8 @@ from typing_extensions import TypeVar
 
 from ...dialects.english import counted, there_are
 from ...dialects.errors import Error
+from ...dialects.given import refused
 from ...dialects.mesh import Mesh
-from ..inputs.checks import shown
 from ..inputs.donated import donated
 from ..inputs.names import Patterns
 from ..jax_private import Device, backends, get_concrete_mesh, jax
@@ -176,7 +176,7 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
             ],
         )
     if devices is not None and len(found) != mesh.size:
-        title = f"the mesh {mesh} has {counted(mesh.size, 'device')}, but got {len(found)}"
+        title = f"`devices` takes {counted(mesh.size, 'device')} for the mesh {mesh}, got {len(found)}"
         raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())
     auto = (AxisType.Auto,) * len(shape)
@@ -197,7 +197,7 @@ def _distinct(devices: object) -> list[Device]:
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, _SEVERAL) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):
-            raise Error(f"expected a device, got {shown(each)}", helps=["give `devices` a list of those in jax.devices()"])
+            raise refused("devices", "a list of devices", each, "give it those in jax.devices()")
         if each in found[:position]:
             raise Error(f"device {each} is given twice", helps=["each position of the mesh needs its own device"])
     return cast("list[Device]", found)

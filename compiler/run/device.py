@@ -7,8 +7,10 @@ from jax import Array
 from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
+from ...dialects.errors import Error
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
+from ...rewrites.program.shard_maps import axes_of
 from ..jax_private import jnp, lax
 from ..ops.bind import run_block, run_op
 from .collectives import run_collective
@@ -25,7 +27,26 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
     params = cast(ParamsAttr, op.properties["params"])
     if params.get("once") and params.get("placed"):
         return _once(op, operands, foreign)
+    if "own_axes" in params and not params.get("placed"):
+        return _mapped(op, operands, foreign)
     return run_op(op, operands, foreign)
+
+
+def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+    """A `shard_map` on another mesh, which `jax.vmap` runs. Raises Error if JAX cannot map its body."""
+    try:
+        return run_op(op, operands, foreign)
+    except (NotImplementedError, ValueError, TypeError) as error:
+        axes, mesh = axes_of(cast(ParamsAttr, op.properties["params"])), mesh_of(op)
+        own = ", ".join(f"{axis}={size}" for axis, size in axes.items())
+        raise Error(
+            f"a `shard_map` of the program is on the mesh {own}, the plan is for the mesh {mesh}, and JAX cannot run it there",
+            notes=[
+                "on a mesh without its axes it runs through `jax.vmap` on replicated arrays",
+                f"JAX says: {next(iter(str(error).splitlines()), type(error).__name__)}",
+            ],
+            helps=[f"plan for a mesh that has its axes: pt.Mesh({own})", "or write it with ops that `jax.vmap` can map"],
+        ) from error
 
 
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:

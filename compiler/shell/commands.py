@@ -80,6 +80,6 @@ def known() -> dict[str, str]:
 def number(typed: Typed, word: Word, what: str, most: int) -> int:
     """A number from 1 on. Raises Error for any other word."""
     if not word.text.isdecimal() or not 1 <= int(word.text) <= most:
-        there = f"{there_are(most)}, counted from 1" if most else "there are none"
+        there = f"{there_are(most)}, counted from 1" if most > 1 else "there is one, number 1" if most else "there are none"
         typed.fail(word, f"expected the number of {what}, got `{word.text}`", there)
     return int(word.text)

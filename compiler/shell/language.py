@@ -75,5 +75,5 @@ def _option(typed: Typed, name: str) -> str:
     return f"{name}=True" if is_call else f"`{name}`"
 
 
-SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format)
+SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, lambda _: "")
 """The language of the shell where no line is typed: between two of them."""

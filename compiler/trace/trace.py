@@ -149,7 +149,7 @@ class Traced:
                 if static.get(name) != value
             ),
         ]
-        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {self.in_tree}"]
+        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {_window(str(self.in_tree), 0)}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
         if set(given) != set(traced):
             helps = [f"it takes {self.name}({', '.join(self.arguments)})", *helps]
@@ -160,13 +160,35 @@ class Traced:
         """The arguments whose trees have other containers than when traced."""
         for name, was, given in zip(self.arguments, self.in_tree.children(), arguments.values(), strict=False):
             if (structure := tree.tree_structure(given)) != was:
-                yield f"`{name}` is {_container(structure)}, and was {_container(was)} when traced"
+                now, then = _differing(structure, was)
+                texts = str(now), str(then)
+                at = next(
+                    (at for at, signs in enumerate(zip(*texts, strict=False)) if len(set(signs)) > 1), min(map(len, texts))
+                )
+                yield f"`{name}` is {_container(now, at)}, and was {_container(then, at)} when traced"
 
 
-def _container(structure: PyTreeDef) -> str:
-    """The outermost container of a tree, and all of it."""
+def _differing(one: PyTreeDef, other: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
+    """The innermost parts of two trees that hold all in which they differ."""
+    while cast(Any, one).node_data() == cast(Any, other).node_data() and len(one.children()) == len(other.children()):
+        pairs = [pair for pair in zip(one.children(), other.children(), strict=True) if pair[0] != pair[1]]
+        if len(pairs) != 1:
+            break
+        ((one, other),) = pairs
+    return one, other
+
+
+def _container(structure: PyTreeDef, at: int) -> str:
+    """The outermost container of a tree, and what is in it near a place of its text."""
     data = cast(Any, structure).node_data()
-    return "an array" if data is None else f"a {data[0].__name__}, {structure}"
+    return "an array" if data is None else f"a {data[0].__name__}, {_window(str(structure), at)}"
+
+
+def _window(text: str, at: int) -> str:
+    """The text, of which a long one is cut to what is near a place."""
+    start = max(0, at - LONGEST // 2) if len(text) > LONGEST else 0
+    cut = text[start : start + LONGEST]
+    return f"{'...' if start else ''}{cut}{'...' if start + len(cut) < len(text) else ''}"
 
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
@@ -180,6 +202,8 @@ def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
 
 
+LONGEST = 200
+"""The most characters of a tree that an error shows."""
 Results = tuple[PyTreeDef, tuple[str, ...], list[str]]
 """The structure of what a function returns, the names of its leaves, and those of the arguments that it changes."""
 

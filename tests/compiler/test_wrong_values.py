@@ -1,10 +1,18 @@
-"""Any value, given to any parameter of a public function, is taken, or refused by an error that says what it takes."""
+"""Any value, given to any parameter of a public function, is taken, or refused by an error that says what is wrong with it.
+
+The error of a value of a wrong kind names the parameter, says what it takes, and shows the value: "`axis` takes ..., got 3". A
+value of the right kind that means nothing in this program is named itself: "no value is named `nosuch`". Each call ends soon,
+and takes little memory.
+"""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
 import inspect
+import re
+import time
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,6 +30,7 @@ from wrong_values import KINDS
 
 import partita as pt
 from partita.compiler.api.jit import Options
+from partita.dialects.given import shown
 
 X, W = jnp.ones((8, 4)), jnp.ones((4, 4))
 MESH = pt.Mesh(a=2, b=4)
@@ -30,7 +39,7 @@ TEXT = "mesh a=2\nfn f(x: f32[8 @a]) -> f32[8] { y[i] = x[i] return y }\nplan p 
 
 def step(x: Any, w: Any) -> Any:
     """The next weights, and a loss."""
-    h = pt.tag(jnp.tanh(x @ w), "h")
+    h = pt.tag(jnp.tanh((x @ w) @ w), "h")
     return w - h.sum(0)[None], h + (x @ x.T)[:, :4]
 
 
@@ -68,7 +77,7 @@ VALID: dict[str, Any] = {
     "values": "x", "inputs": "x", "params": "w", "optimizer": (), "results": (), "donate": (), "at": "**", "what": "x",
     "dim": 0, "axis": "a", "data": "a", "model": "b", "range": "batch", "stage": 3, "label": "B", "name": "p",
     "fn": anything, "function": anything, "mesh": MESH, "args": (X, W), "tactics": (pt.Resolve(),), "tactic": pt.Resolve(),
-    "conflict": None, "choice": 0, "before": None, "rule": "reassociate", "seeds": (), "text": "x", "file": "plan.partita",
+    "choice": 0, "before": None, "rule": "reassociate", "seeds": (), "text": "x", "file": "plan.partita",
     "path": "plan.html", "title": "x", "source": TEXT, "kernel": "main_0", "x": X, "plan": None, "axes": {"a": 2},
 }  # fmt: skip
 """What a parameter takes, by its name: what is not fuzzed is valid."""
@@ -79,8 +88,22 @@ VALID_OF: dict[str, Any] = {
     "tactics_from.file": str(ROOT / "examples" / "strategy.toml"), "tactics_from.table": "by_name",
     "Notation.arguments.function": "f", "Notation.block.function": "f",
     "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
-    "Defined.__call__.args": (X,), "Defined.check.args": (X,),
+    "Defined.__call__.args": (X,), "Defined.check.args": (X,), "Plan.tile.axis": "a",
 }  # fmt: skip
+NAMES = {
+    "args": ("trees", "args"), "kwargs": ("more",), "trees": ("trees",), "replay.mesh": ("mesh", "file", "trees"),
+    "replay.args": ("text",), "Defined.__call__.args": ("x",), "Defined.check.args": ("x",), "constrain.x": ("x",),
+    "Defined.__call__.kwargs.w": ("same",), "Defined.check.kwargs.w": ("same",), "Mesh.more": ("{}",),
+}  # fmt: skip
+"""By which names an error may name a parameter, if not by its own: arguments of the function that is traced by their paths."""
+TAKES = re.compile(
+    r"\b(takes|needs|must|expected|cannot be|splits into|has \d dims?, but)\b"
+    r"|\bis (\"|nested too deeply|called with wrong arguments)"
+)
+LONGEST = 5.0
+"""The most seconds of the processor that a call takes, which does not count other work on the machine."""
+MOST = 64 << 20
+"""The most bytes that Python allocates in a call: a long text of the caller's, and some copies of it."""
 SOME = 4
 """Every how many kinds `make test` tries one."""
 KEYWORDS = {
@@ -93,22 +116,14 @@ KEYWORDS = {
 }
 """The names that a parameter `**name` is given."""
 APART = {
-    "Composable.__call__": "every combinator has its own",
-    "Tactic.__call__": "a tactic of the library has its own",
     "Seed": "what tactics of users yield; `place` takes them",
     "Counts": "an answer", "Flops": "an answer",
     "Law": "what `rewrite` is given, and asks itself",
     "Traced": "what a plan starts from, and asks itself",
-    "Plan.check": "JAX checks the arguments of a compiled function",
-    "Compiled": "JAX checks the arguments of a compiled function",
-    "Jitted.__call__": "JAX checks the arguments of a compiled function", "Jitted.lower": "as a call",
-    "Jitted.trace": "as a call", "Jitted.eval_shape": "as a call",
-    "Jitted.partitioned": "a step of a call", "Jitted.warn_of_no_tactics": "a step of a call",
-    "Jitted.planned": "a step of a call", "Jitted.kind": "a step of a call",
-    "Defined.__call__": "JAX checks the arguments of a function", "Defined.check": "as a call",
-    "Defined.split": "a step of a call", "Defined.group": "a step of a call", "Defined.array": "a step of a call",
-    "Defined.check_static": "a step of a call", "Defined.run": "a step of a call",
-    "Graph.run": "JAX checks the arguments of a compiled function", "CompiledGraph": "a step of `Graph.run`",
+    "Plan.check": "JAX checks the arguments of a compiled function", "Compiled": "as `Plan.check`",
+    "Jitted.__call__": "as `Plan.check`", "Jitted.lower": "as `Plan.check`", "Jitted.trace": "as `Plan.check`",
+    "Jitted.eval_shape": "as `Plan.check`", "Graph.run": "as `Plan.check`",
+    "CompiledGraph": "a step of `Graph.run`",
 }  # fmt: skip
 """What stands among the public functions, but is not called by users, each with the reason."""
 
@@ -134,6 +149,8 @@ def made(owner: type) -> Any:
 def valid(function: str, parameter: str) -> Any:
     if parameter in ("plan", "before"):
         return plan()
+    if parameter == "conflict":
+        return placed().conflicts[0]
     return VALID_OF.get(f"{function}.{parameter}", VALID.get(parameter))
 
 
@@ -149,7 +166,7 @@ def called(function: str, parameter: str, value: Any) -> Any:
             args += [value, *given[1:]] if is_it else given
         elif its.kind is its.VAR_KEYWORD:
             kwargs |= {keyword: value} if is_it else {}
-        elif is_it or its.default is its.empty:
+        elif is_it or its.default is its.empty or f"{function}.{its.name}" in VALID_OF:
             put = value if is_it else valid(function, its.name)
             if its.kind is its.KEYWORD_ONLY or len(args) < list(each.parameters).index(its.name):
                 kwargs[its.name] = put
@@ -157,7 +174,8 @@ def called(function: str, parameter: str, value: Any) -> Any:
                 args.append(put)
     if name == "kwargs" and keyword:
         args = args[:-1]
-    bound = each.function if each.is_bound else getattr(made(each.owner), function.split(".")[-1])  # pyright: ignore
+    of = placed() if function == "Plan.resolve" else made(each.owner) if not each.is_bound else None  # pyright: ignore
+    bound = each.function if of is None else getattr(of, function.split(".")[-1])
     return bound(*args, **kwargs)
 
 
@@ -165,18 +183,68 @@ def tried(function: str, parameter: str, kind: str) -> None:
     before = (plan().trace, str(plan().layout()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        value = KINDS[kind]()
+        started = time.process_time()
+        tracemalloc.reset_peak()
+        held = tracemalloc.get_traced_memory()[0]
         try:
-            called(function, parameter, KINDS[kind]())
+            called(function, parameter, value)
+        except jax.errors.UnexpectedTracerError:
+            # It is JAX's to say where a tracer comes from.
+            pass
         except pt.Error as error:
-            assert str(error)
-            assert len(str(error)) < 20_000
+            assert said(error, function, parameter, value) is None
+        assert time.process_time() - started < LONGEST
+        assert tracemalloc.get_traced_memory()[1] - held < MOST
     assert (plan().trace, str(plan().layout())) == before
+
+
+def said(error: pt.Error, function: str, parameter: str, value: object) -> str | None:
+    """What is wrong with the text of an error about a value; None if nothing is."""
+    text = str(error)
+    if len(text) > 20_000:
+        return "it is too long"
+    known = NAMES.get(f"{function}.{parameter}", NAMES.get(parameter.partition(".")[0], (parameter.split(".")[-1],)))
+    named = any(f"`{name.format(parameter.split('.')[-1])}" in error.title for name in known)
+    if " got " in text or text.endswith(" got"):
+        return None if named and TAKES.search(error.title) else f"it does not name `{parameter}`, or what it takes: {text}"
+    if named and TAKES.search(error.title):
+        return None
+    return None if any(name in text for name in names_of(value)) else f"it does not name the value: {text}"
+
+
+def names_of(value: object, *, inside: bool = True) -> list[str]:
+    """As what an error may show a value of the right kind, or what of it is wrong."""
+    if isinstance(value, str):
+        text = str.__str__(value)
+        # Of a text that is long the beginning; of one that is read, what is wrong in it.
+        return (
+            [text[:100], repr(text)[1:100], *(repr(sign)[1:-1] for sign in text)]
+            if text
+            else ["``", "''", "empty", "too early"]
+        )
+    if inside and isinstance(value, dict | list | tuple | set) and len(several := list(value)) < 10 and several:
+        pairs = value.values() if isinstance(value, dict) else ()
+        return [shown(value), *(name for each in (*several, *pairs) for name in names_of(each, inside=False))]
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        value = int(value)
+        return [shown(value), f"{value:,}"] if abs(value) < 1 << 64 else [shown(value)]
+    if isinstance(value, Path):
+        return [str(value)]
+    return [shown(value), getattr(value, "__name__", type(value).__name__)]
 
 
 def kinds(spot: int) -> list[str]:
     """All kinds in `make fuzz`; in `make test` some of them, other ones for each parameter."""
     profile = settings.default
     return list(KINDS)[spot % SOME :: SOME] if profile is not None and profile.derandomize else list(KINDS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def traced_memory() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("function", dict.fromkeys(function for function, _ in spots()))
@@ -196,7 +264,10 @@ def test_what_is_apart_is_there():
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no tactics": (lambda: pt.jit(step, mesh=MESH, tactics=cast(Any, None)), "`tactics` takes a list of tactics, got None"),
     "a number for tactics": (lambda: pt.jit(step, mesh=MESH, tactics=cast(Any, 3)), "`tactics` takes a list of tactics, got 3"),
-    "a list of lists of axes": (lambda: plan().tile("x", 0, cast(Any, [["a"]])), "`axis`: a mesh axis must be a string"),
+    "a list of lists of axes": (
+        lambda: plan().tile("x", 0, cast(Any, [["a"]])),
+        "`axis` takes the name of a mesh axis, a string, got",
+    ),
     "no granularity": (lambda: plan().lower(cast(Any, None)), "`granularity` takes a string, got None"),
     "an array of inputs": (
         lambda: pt.DataParallel("a", inputs=cast(Any, np.array(["x"]))),

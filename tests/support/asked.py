@@ -105,7 +105,11 @@ class Asked:
         """What the plan keeps of all that can be expected."""
         counts = self.plan.counts()
         kinds = {kind: times + counts.in_branches.get(kind, 0) for kind, times in counts.items()}
-        return kinds | {name: f"<={limit}" for name, limit in zip(QUANTITIES, ("1TiB", "1TiB", "1P", "100%"), strict=True)}
+        limits = dict(zip(QUANTITIES, ("1TiB", "1TiB", "1P", "100%"), strict=True))
+        # Nobody can expect a limit of flops from a plan of which none are known.
+        flops = self.plan.flops_per_device()
+        unknown = flops.unknown and not flops.known
+        return kinds | {name: f"<={limit}" for name, limit in limits.items() if not (unknown and "flops" in name)}
 
     def everything(self) -> None:
         """Asks the plan all of it. What raises says with which question."""

@@ -88,6 +88,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "-1": lambda: -1,
     "3": lambda: 3,
     "2**31": lambda: 2**31,
+    "2**62": lambda: 2**62,
     "2**64": lambda: 2**64,
     "10**5000": lambda: 10**5000,
     "a float": lambda: 1.5,

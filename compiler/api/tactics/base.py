@@ -44,13 +44,12 @@ class Tactic(Composable):
     def __init_subclass__(cls, *, is_abstract: bool = False) -> None:
         if not is_abstract:
             Tactic.known[cls.__name__] = cls
-        if "__call__" in vars(cls):
-            cls.__call__ = checked(cls.__call__)
+        super().__init_subclass__()
 
     def __post_init__(self) -> None:
         """Raises Error for a field of a wrong kind. A tactic of a user says itself what its fields take."""
         for each in fields(self) if type(self).__module__.startswith(_LIBRARY) else ():  # pyright: ignore
-            if (check := check_of(each.name, str(each.type))) is not None:
+            if (check := check_of(each.name, str(each.type), each.default)) is not None:
                 object.__setattr__(self, each.name, taken(each.name, check, getattr(self, each.name)))
 
     holds: ClassVar[bool] = False
@@ -61,7 +60,6 @@ class Tactic(Composable):
         helps = ["a tactic that yields claims has a method `seeds(self, plan)`", "apply this one to a plan: plan.apply(tactic)"]
         raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=helps)
 
-    @checked
     def __call__(self, plan: Plan) -> Plan:
         return self.placed(plan, self.holds)
 

@@ -31,6 +31,10 @@ MOST = 1000
 class Composable:
     """What can be part of a larger tactic: the combinators, as methods."""
 
+    def __init_subclass__(cls) -> None:
+        if "__call__" in vars(cls):
+            cls.__call__ = checked(cls.__call__)
+
     def __call__(self, plan: Plan) -> Plan:
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....dialects.english import counted
 from ....dialects.errors import Error
 from ...inputs.checks import axis_of
-from ...inputs.names import Patterns, as_patterns
+from ...inputs.names import Patterns, as_patterns, trees
 from ...inputs.reader import step
 from ...plan.addresses import BORDERS
 from ...plan.claims import Seed
@@ -122,7 +122,9 @@ class ContextParallel(Strategy):
         root, names = plan.range_roots.get(LENGTH), plan.source.addresses.names
         found = {names[value]: value for value in Passes(plan).inputs if root is not None and root in classes(plan, value)}
         if not found:
-            helps = ['name them and their dim: inputs="batch/*", dim=1']
+            inputs = [name for value in Passes(plan).inputs if len(plan.source.shape(value)) > 1 and (name := names[value])]
+            known = f"inputs={inputs[0]!r}" if inputs else "inputs=..."
+            helps = [f"name them and their dim: {known}, dim=1; the arguments are {trees(plan.arguments())}"]
             raise Error("`ContextParallel` finds no positions: no range of the inputs is the length", helps=helps)
         return found
 

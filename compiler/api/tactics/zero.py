@@ -10,7 +10,7 @@ from ....dialects.english import counted
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
 from ...inputs.checks import Axes, axes_of, axis_of, shown
-from ...inputs.names import Patterns, as_patterns, parts
+from ...inputs.names import Patterns, as_patterns, parts, trees
 from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...plan.conflicts import open_keys
@@ -153,7 +153,10 @@ class FSDP(Strategy):
         """What is stored from call to call, by name. Raises Error if nothing is."""
         arguments = plan.source.addresses.arguments
         if chosen := plan.source.addresses.chosen:
-            return {name: value for name, value in chosen.items() if name in arguments}
+            if found := {name: value for name, value in chosen.items() if name in arguments}:
+                return found
+            title = f"`FSDP` tiles arguments, and `values={shown(self.values)}` names none"
+            raise Error(title, helps=[f"the arguments are {trees(plan.arguments())}"])
         if found := {name: value for name, value in arguments.items() if name in plan.successors}:
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]

@@ -51,7 +51,11 @@ FOUND = [
     pt.ExpertParallel,
     pt.VocabularyParallel,
 ]
-NO_AXIS = {"zz": "the mesh has no axis `zz`", 3: "a mesh axis must be a string, got 3", (): r"at least one mesh axis|got \(\)"}
+NO_AXIS = {
+    "zz": "the mesh has no axis `zz`",
+    3: "takes the name of a mesh axis, a string, got 3",
+    (): r"at least one mesh axis|got \(\)",
+}
 
 
 @pytest.mark.parametrize("axis", NO_AXIS, ids=repr)

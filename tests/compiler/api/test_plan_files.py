@@ -175,7 +175,7 @@ def test_a_program_in_index_notation_is_saved_without_its_function(tmp_path: Pat
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "no such file": (lambda folder: pt.replay(chain, folder / "plan.partita", *SHAPES), "no such file"),
     "a folder": (lambda folder: pt.plan(chain, MESH, *SHAPES).save(folder), "cannot be written: Is a directory"),
-    "not a name": (lambda folder: pt.plan(chain, MESH, *SHAPES).save(3), "expected the name of a file, got 3"),  # pyright: ignore[reportArgumentType]
+    "not a name": (lambda folder: pt.plan(chain, MESH, *SHAPES).save(3), "`file` takes the name of a file, got 3"),  # pyright: ignore[reportArgumentType]
     "a trace without a mesh": (lambda folder: pt.replay(chain, "tile('x', 0, 'data')", *SHAPES), "needs a mesh for a trace"),
     "a dict as the mesh": (lambda folder: pt.replay(chain, {"data": 4}, "", *SHAPES), "`mesh` must be a pt.Mesh"),  # type: ignore[call-overload]
 }

@@ -158,13 +158,13 @@ def test_a_wrong_call_is_refused(call: object, title: str):
 @pytest.mark.parametrize(
     ("tactic", "title"),
     [
-        ('ZeRO(3, b"data", params=["w1"])', "a mesh axis must be a string, got b'data'"),
-        ('ZeRO(3, {"data": 1}, params=["w1"])', "a mesh axis must be a string, got {'data': 1}"),
+        ('ZeRO(3, b"data", params=["w1"])', "takes the name of a mesh axis, a string, got b'data'"),
+        ('ZeRO(3, {"data": 1}, params=["w1"])', "takes the name of a mesh axis, a string, got {'data': 1}"),
         ('ZeRO(3, ["data", "data"], params=["w1"])', "axis `data` is named twice"),
         ('ZeRO(3, "data", params=5)', "a pattern of names must be a string, got 5"),
         ('ZeRO(3, "data", params=["w1"], optimizer=4)', "a pattern of names must be a string, got 4"),
-        ('DataParallel(None, inputs="x")', "a mesh axis must be a string, got None"),
-        ('Megatron(3, column="w1")', "a mesh axis must be a string, got 3"),
+        ('DataParallel(None, inputs="x")', "takes the name of a mesh axis, a string, got None"),
+        ('Megatron(3, column="w1")', "takes the name of a mesh axis, a string, got 3"),
         ('name("x", 0, 3)', "a range's name must be an identifier, got 3"),
     ],
 )

@@ -69,7 +69,7 @@ def test_keys_can_be_tagged():
 
 @pytest.mark.parametrize("name", ["", 3, None])
 def test_a_tag_needs_a_name(name: Any):
-    with pytest.raises(pt.Error, match="a tag must be a non-empty string"):
+    with pytest.raises(pt.Error, match="`name` takes a non-empty string"):
         pt.tag(X, name)
 
 

@@ -108,7 +108,7 @@ def test_what_a_tactic_has_placed_is_not_removed() -> None:
     ("rule", "given", "title"),
     [
         ("reasociate", {}, "no law is called `reasociate`"),
-        (3, {}, "expected a law, got 3"),
+        (3, {}, "`rule` takes a law, got 3"),
         ("reassociate", {"trips": 2}, "`reassociate` takes no `trips`"),
         ("chunk", {}, "`chunk` takes one value, one of its dims and a number of trips, got no values, dim None and None trips"),
         ("sum_product", {}, "`sum_product` applies nowhere in this program"),

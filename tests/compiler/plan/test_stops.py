@@ -162,6 +162,11 @@ def test_a_stop_counts_permutes_that_another_move_counts() -> None:
 
 CURES: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "another dim": (lambda x: jnp.exp(jnp.argsort(x, 0)), X, "tile another dim here: plan.tile('sort#0', 1, 'data')"),
+    "another dim before one gather": (
+        lambda x: jnp.exp(jnp.argsort(jnp.sin(x), 0)),
+        X,
+        "tile another dim here: plan.tile('sort#0', 1, 'data')",
+    ),
     "padding": (
         lambda x: jnp.sin(sums(x, 3)),
         V,

@@ -83,8 +83,8 @@ def test_a_path_may_be_a_text_or_a_path(tmp_path: Path) -> None:
         ("plan", "`plan` does not end in .html"),
         ("plan.json", "`plan.json` does not end in .html"),
         ("folder", "`folder` is a folder"),
-        ("", "expected the name of a file, got ''"),
-        (3, "expected the name of a file, got 3"),
+        ("", "`path` takes the name of a file, got ''"),
+        (3, "`path` takes the name of a file, got 3"),
     ],
 )
 def test_a_path_that_cannot_be_written_is_an_error(

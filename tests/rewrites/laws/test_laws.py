@@ -166,9 +166,9 @@ def test_a_false_law_is_refused_with_the_arrays_that_show_it(law: str) -> None:
         ("a: exp(x, y) => x", "`exp` takes 1 of the 2 arrays that `a` gives it"),
         ("a: exp(xs) => xs", "`xs` in `a` is neither a variable nor an op"),
         ("a: x + y => y + x where x != y", "a rule about programs has no condition: `a`"),
-        ("a: x + y => y + x\nb: x * y => y * x", "expected one rule, got 2"),
+        ("a: x + y => y + x\nb: x * y => y * x", "`text` takes one rule, got 2"),
         ("a: x + y", "the rule is not finished"),
-        ("", "expected one rule, got 0"),
+        ("", "`text` takes one rule, got 0"),
     ],
 )
 def test_a_text_that_is_not_a_rule_about_programs(text: str, title: str) -> None:
