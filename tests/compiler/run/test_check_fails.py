@@ -1,10 +1,8 @@
 """`check` and a call say what XLA or JAX cannot run, of which program, and what to do."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
-# JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable
 from typing import Any
