@@ -22,6 +22,8 @@ Keys = Sequence[str | int]
 _MARK = "partita-is-looking-for-this-key"
 MOST = 1 << 22
 """How many characters are read again at most to find a place."""
+WIDEST = 1000
+"""How wide a value is at most that is marked alone; of a wider one, all of its line is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +119,11 @@ class Config:
                 yield found.start()
 
     def _length(self, rest: str, key: str) -> int:
-        """How much of a line a key and its value take: of a value of several lines, all; of a header, the key."""
+        """How much of a line a key and its value take: of a wide value, or one of several lines, all; of a header, the key."""
         pair = re.compile(r"[^=]*?=\s*").match(rest)
         if pair is None:
             return len(key)
-        for end in range(pair.end() + 1, len(rest) + 1):
+        for end in range(pair.end() + 1, min(pair.end() + WIDEST, len(rest)) + 1):
             try:
                 tomllib.loads(f"value = {rest[pair.end() : end]}")
             except ValueError:

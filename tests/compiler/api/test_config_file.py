@@ -146,7 +146,13 @@ def test_an_error_points_at_its_place_in_the_file(case: str, tmp_path: Path):
     assert at.text[at.column - 1 : at.end_column - 1] == said
 
 
-def test_a_large_file_is_not_read_again_and_again_for_a_place(tmp_path: Path):
-    text = "".join(f'[[tactics]]\nname = "Tile"\naxis = "data"\nvalues = {{x{number} = 0}}\n' for number in range(3000))
+LARGE = {
+    "many tactics": "".join(f'[[tactics]]\nname = "Tile"\naxis = "data"\nvalues = {{x{n} = 0}}\n' for n in range(3000)),
+    "a long line": f"[[tactics]]\nname = 'Tile'\naxis = 'data'\nvalues = {{{', '.join(f'x{n} = 0' for n in range(20_000))}}}\n",
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_a_large_file_is_not_read_again_and_again_for_a_place(case: str, tmp_path: Path):
     with pytest.raises(pt.Error, match="no value is named `x0`"):
-        planned(pt.tactics_from(written(tmp_path, text)))
+        planned(pt.tactics_from(written(tmp_path, LARGE[case])))
