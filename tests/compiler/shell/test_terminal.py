@@ -184,7 +184,7 @@ def test_a_terminal_colours_what_is_typed() -> None:
     with create_pipe_input() as keyboard:
         terminal = Terminal(small(), Console(file=io.StringIO()), keyboard, DummyOutput())
         line = terminal.lex_document(Document("tile x.0 @data"))(0)
-    assert line == [("", "tile x.0 @"), ("fg:ansicyan", "data"), ("", "")]
+    assert line == [("bold", "tile x.0 @"), ("fg:ansicyan", "data"), ("bold", "")]
 
 
 def test_clear_is_for_the_screen_alone() -> None:
