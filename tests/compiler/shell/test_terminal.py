@@ -187,6 +187,14 @@ def test_a_terminal_colours_what_is_typed() -> None:
     assert line == [("bold", "tile x.0 @"), ("fg:ansicyan", "data"), ("bold", "")]
 
 
+def test_clear_clears_the_screen_before_what_comes_after_it() -> None:
+    shown = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    with create_pipe_input() as keyboard:
+        Terminal(small(), shown, keyboard, DummyOutput()).answer(Typed("program; clear; history"))
+    assert isinstance(shown.file, io.StringIO)
+    assert shown.file.getvalue() == "\x1b[2J\x1b[Hmesh data=4, model=2\nno tactics so far\n"
+
+
 def test_clear_is_for_the_screen_alone() -> None:
     shown, last = typed("clear; tile x.0 @data\rhistory; clear; undo\r\x04", small())
     assert "1: tile x.0 @data" not in shown and "without tile x.0 @data" in shown
