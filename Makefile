@@ -57,7 +57,7 @@ page:
 
 # The pictures of the documentation: a session of `partita shell`, and pages by the Chromium of the machine.
 pictures: $(VENV)/stamp
-	COLUMNS=100 $(BIN)/partita shell examples/llama.py:plan --record docs/pictures/shell.svg < docs/pictures/tactics.txt
+	COLUMNS=80 $(BIN)/partita shell examples/llama.py:plan --record docs/pictures/shell.svg < docs/pictures/tactics.txt
 	$(BIN)/python -m docs.pictures.make
 
 clean:

@@ -49,7 +49,7 @@ def do(session: Session, typed: Typed) -> Answer:
 
     Raises Error, with a caret into the line; the session is then as it was.
     """
-    said, answer, each = list[str](), Answer(session), typed
+    said, answer, each, clears = list[str](), Answer(session), typed, False
     for each in _together(typed):
         said = [*said, *filter(None, [answer.final()])]
         # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
@@ -58,9 +58,9 @@ def do(session: Session, typed: Typed) -> Answer:
         if answer.ends:
             break
         if answer.clears:
-            said = []
+            said, clears = [], True
     later = None if answer.later is None else _later(answer.later, each, said)
-    return replace(answer, text="\n".join(filter(None, [*said, answer.text])), later=later)
+    return replace(answer, text="\n".join(filter(None, [*said, answer.text])), clears=clears, later=later)
 
 
 def _together(typed: Typed) -> list[Typed]:

@@ -19,16 +19,25 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tu
     """The SVG of a session, and the error of the line at which it ends, if one fails: the picture shows it too."""
     console = Console(record=True, width=session.width, file=StringIO(), force_terminal=True, color_system="truecolor")
 
-    def write(text: str) -> None:
-        made, text = Text(), folded(text, session.width)
+    def coloured(text: str) -> Text:
+        made = Text()
         for piece, style in pieces(text, styles(text, session.origin.mesh)):
             made.append(piece, style)
-        console.print(made)
+        return made
+
+    def write(text: str) -> None:
+        console.print(coloured(folded(text, session.width)))
+
+    def typed_in(prompt: str, text: str) -> None:
+        line = coloured(folded(f"{prompt}{text}", session.width))
+        line.stylize("dim", 0, len(prompt))
+        line.stylize("bold", len(prompt))
+        console.print(Text(), line, sep="\n")
 
     failed = None
     write(greeting(session))
     try:
-        run(session, lines, file, write)
+        run(session, lines, file, write, typed_in)
     except Error as error:
         failed = error
         write(f"error: {error}")

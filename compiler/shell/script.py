@@ -14,13 +14,21 @@ from .typed import Typed
 Write = Callable[[str], None]
 
 
-def run(session: Session, lines: Iterable[str], file: str, write: Write) -> Session:
-    """The session after all lines. Raises Error, with a caret into its line, for the first one that fails."""
+def run(
+    session: Session, lines: Iterable[str], file: str, write: Write, typed_in: Callable[[str, str], None] | None = None
+) -> Session:
+    """The session after all lines. Raises Error, with a caret into its line, for the first one that fails.
+
+    `typed_in` writes a prompt and what is typed behind it, if that is to look otherwise than an answer.
+    """
     for number, line in enumerate(lines, 1):
         typed = Typed(line.rstrip("\r\n"), number, file)
         if not typed.words:
             continue
-        write(f"{prompt(session)}{typed.text}")
+        if typed_in is None:
+            write(f"{prompt(session)}{typed.text}")
+        else:
+            typed_in(prompt(session), typed.text)
         answer = do(session, typed)
         if text := answer.final():
             write(text)

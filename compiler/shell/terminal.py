@@ -67,7 +67,7 @@ class Terminal(Completer, Lexer):
     def ends(self) -> bool:
         """Reads a line and answers it. Whether it was the last one."""
         try:
-            line = self.reader.prompt(self._coloured(prompt(self.session)))
+            line = self.reader.prompt([("", "\n"), *self._coloured(prompt(self.session), "fg:ansibrightblack")])
         except KeyboardInterrupt:
             return False
         except EOFError:
@@ -125,9 +125,10 @@ class Terminal(Completer, Lexer):
         slow = next((TABLE[word].slow for word in first if word in TABLE and TABLE[word].slow), "")
         return self.console.status(slow) if slow and self.console.is_terminal else nullcontext()
 
-    def _coloured(self, text: str) -> StyleAndTextTuples:
+    def _coloured(self, text: str, otherwise: str) -> StyleAndTextTuples:
+        """A text with the colours of axes; the rest in another style."""
         found = pieces(text, styles(text, self.session.plan.mesh))
-        return [(f"fg:ansi{style}" if style.isalpha() else "", piece) for piece, style in found]
+        return [(f"fg:ansi{style}" if style.isalpha() else otherwise, piece) for piece, style in found]
 
     # --- what prompt_toolkit asks ----------------------------------------------------------------------------------
 
@@ -137,7 +138,7 @@ class Terminal(Completer, Lexer):
             yield Completion(each.text, each.start - len(before), display_meta=each.meta)
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        lines = [self._coloured(line) for line in document.lines]
+        lines = [self._coloured(line, "bold") for line in document.lines]
         return lines.__getitem__
 
 

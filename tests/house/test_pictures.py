@@ -14,7 +14,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 def test_the_recorded_session_is_what_the_shell_says(golden: Callable[[Path, str], None]) -> None:
     lines = (PICTURES / "tactics.txt").read_text().splitlines()
-    made, failed = picture(Session.start(llama.plan(), width=100), lines, "tactics.txt", "partita shell examples/llama.py:plan")
+    made, failed = picture(Session.start(llama.plan(), width=80), lines, "tactics.txt", "partita shell examples/llama.py:plan")
     assert failed is None
     assert "url(http" not in made
     golden(PICTURES / "shell.svg", made)

@@ -144,7 +144,6 @@ def test_a_session_never_tells_its_reader_to_type_python() -> None:
     ]
     assert [text for text in said if PYTHON.search(text) or re.search(r"\b(tile|replicate)\(", text)] == []
     assert any("`show all` shows all" in text for text in said)
-    assert any("`show params/** all` shows all" in text for text in said)
 
 
 def test_what_an_answer_leaves_out_is_shown_by_the_line_that_it_names() -> None:

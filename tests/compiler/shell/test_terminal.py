@@ -184,7 +184,15 @@ def test_a_terminal_colours_what_is_typed() -> None:
     with create_pipe_input() as keyboard:
         terminal = Terminal(small(), Console(file=io.StringIO()), keyboard, DummyOutput())
         line = terminal.lex_document(Document("tile x.0 @data"))(0)
-    assert line == [("", "tile x.0 @"), ("fg:ansicyan", "data"), ("", "")]
+    assert line == [("bold", "tile x.0 @"), ("fg:ansicyan", "data"), ("bold", "")]
+
+
+def test_clear_clears_the_screen_before_what_comes_after_it() -> None:
+    shown = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    with create_pipe_input() as keyboard:
+        Terminal(small(), shown, keyboard, DummyOutput()).answer(Typed("program; clear; history"))
+    assert isinstance(shown.file, io.StringIO)
+    assert shown.file.getvalue() == "\x1b[2J\x1b[Hmesh data=4, model=2\nno tactics so far\n"
 
 
 def test_clear_is_for_the_screen_alone() -> None:
