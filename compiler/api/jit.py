@@ -237,8 +237,17 @@ class Jitted(Generic[P, R]):
 
     # Any: a tree of `jax.ShapeDtypeStruct`s, with the structure of the result.
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
-        """The shapes of the results, as `jax.jit(f).eval_shape` gives them."""
-        return cast(Any, self.jitted).eval_shape(*self.bound, *args, **kwargs)
+        """The shapes and the shardings of the results, as `jax.jit(f, out_shardings=...).eval_shape` gives them.
+
+        Of a training step, those of the next state: what a checkpoint is restored to.
+        """
+        plan = self.plan(*args, **kwargs)
+        traced, ends = plan.source.traced, plan.compile(self.devices).out_shardings
+        leaves = [
+            jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=end, weak_type=each.weak_type)
+            for each, end in zip(traced.out_avals, ends, strict=True)
+        ]
+        return tree.tree_unflatten(traced.out_tree, leaves)
 
     # Any: one tree of shardings for each argument, with the structure of the argument.
     def in_shardings(self, *args: object, **kwargs: object) -> tuple[Any, ...]:

@@ -61,7 +61,24 @@ def test_jax_export_takes_the_function_with_its_layouts() -> None:
 def test_a_function_is_traced_and_asked_for_its_shapes_as_one_of_jax_jit() -> None:
     layer = pt.jit(model, mesh=MESH, tactics=TACTICS)
     assert layer.trace(X, W).lower().as_text() == layer.lower(X, W).as_text()
-    assert layer.eval_shape(X, W).shape == jax.jit(model).eval_shape(X, W).shape
+    result = layer(X, W)
+    shape = layer.eval_shape(X, W)
+    assert (shape.shape, shape.dtype) == (result.shape, result.dtype) and shape.sharding == result.sharding
+
+
+def test_the_shapes_of_the_results_are_those_of_a_call() -> None:
+    def step(params: dict[str, jax.Array], key: jax.Array, x: jax.Array) -> tuple[dict[str, jax.Array], jax.Array, jax.Array]:
+        noise = jax.random.normal(key, x.shape)
+        return {"w": params["w"] - (x + noise).sum()}, jax.random.split(key)[0], x.sum(1) + 1
+
+    stepped = pt.jit(step, mesh=MESH, tactics=[pt.DataParallel("data", inputs="x"), pt.Tile({"params/w": 1}, "model")])
+    given = {"w": W}, jax.random.key(0), X
+    shapes, results = stepped.eval_shape(*given), stepped(*given)
+    assert jax.tree.structure(shapes) == jax.tree.structure(results)
+    for shape, result in zip(jax.tree.leaves(shapes), jax.tree.leaves(results), strict=True):
+        kind = jax.typeof(result)
+        assert (shape.shape, shape.dtype, shape.weak_type) == (kind.shape, kind.dtype, kind.weak_type)
+        assert shape.sharding.is_equivalent_to(result.sharding, result.ndim)
 
 
 def test_jit_is_also_a_decorator() -> None:
