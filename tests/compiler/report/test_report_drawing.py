@@ -164,3 +164,22 @@ def test_what_repeats_in_equal_layers_is_one_row_of_the_panel(opened: Opened) ->
     expect(details.locator(".members details > code")).to_have_text([f"params/blocks/{layer}/w1" for layer in range(3)])
     reasons = details.locator(".reasons li").all_inner_texts()
     assert len({*reasons}) == len(reasons) > 2
+
+
+SEEN = """(fold) => {
+    const at = (selector) => document.querySelector(selector).getBoundingClientRect();
+    const [title, canvas] = [at(`[data-head="${fold}"] > text`), at(".canvas > svg")];
+    const across = title.left >= canvas.left && title.left <= canvas.right - 40;
+    return across && title.top >= canvas.top && title.bottom <= canvas.bottom;
+}"""
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_the_beginning_of_what_is_unfolded_is_in_view(width: int, chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "a training step"), width=width)
+    for _ in range(6):
+        row = found.page.locator("tr[data-side='']:has(.twisty[aria-expanded=false]:enabled)").first
+        fold = row.get_attribute("data-fold")
+        row.get_by_role("button").click()
+        found.page.wait_for_function(SEEN, arg=f"f{fold}")
+    found.page.close()
