@@ -39,7 +39,10 @@ export const HEAD = 24;
 const PAD = 12;
 /** The most between the last boxes and the others: room for the titles of two frames. */
 const GAP = 84;
-const SPACING = { rankdir: "TB", nodesep: 26, ranksep: 44, edgesep: 12, marginx: 16, marginy: 16 };
+const SPACING = { rankdir: "TB", nodesep: 26, ranksep: 52, edgesep: 12, marginx: 16, marginy: 16 };
+
+/** How much less an edge that is not drawn weighs. */
+const LIGHT = 0.1;
 
 /** What is to be arranged: `items` in the order in which they run. */
 export interface Drawing {
@@ -98,7 +101,12 @@ function laidOut({ items, links, parents, last }: Drawing, compound: boolean): A
     const label = { x: edge.x ?? middle.x, y: edge.y ?? middle.y };
     paths.set(`${link.from} ${link.to}`, { points: isBack(link) ? points.reverse() : points, label, back: isBack(link) });
   }
-  return { boxes, frames: new Map(), paths, width: 0, height: 0 };
+  const frames = new Map<string, Placed>();
+  for (const frame of compound ? parents.keys() : []) {
+    const { x, y, width, height } = graph.node(frame) as Placed;
+    frames.set(frame, { x: x - width / 2, y: y - height / 2, width, height });
+  }
+  return { boxes, frames, paths, width: 0, height: 0 };
 }
 
 /** Edges that are not drawn keep the last boxes below all others: what no other box reads is above a point, and they are below it. */
@@ -107,8 +115,8 @@ function below(graph: Graph, items: Item[], down: { ends: string[] }[], last: Re
   const read = new Set(down.filter(({ ends: [, to] }) => !last.has(to)).map(({ ends: [from] }) => from));
   graph.setNode("last", { width: 0, height: 0 });
   for (const { id } of items) {
-    if (last.has(id)) graph.setEdge("last", id, { weight: 0 });
-    else if (!read.has(id)) graph.setEdge(id, "last", { weight: 0 });
+    if (last.has(id)) graph.setEdge("last", id, { weight: LIGHT });
+    else if (!read.has(id)) graph.setEdge(id, "last", { weight: LIGHT });
   }
 }
 
@@ -134,7 +142,7 @@ function framed(found: Arranged, drawing: Drawing): Arranged {
   for (const frame of [...parents.keys()].reverse()) {
     const its = inside.get(frame)!;
     if (!its.length) continue;
-    const box = around(its);
+    const box = frames.get(frame) ?? around(its);
     frames.set(frame, box);
     inside.get(parents.get(frame)!)?.push(box);
   }

@@ -2,12 +2,15 @@
 import { signal } from "@preact/signals";
 import { base, colour, LayoutText } from "./axes";
 import type { Dim, Layout } from "./data";
-import { step } from "./state";
+import { step, wide } from "./state";
 import { bytes, exact } from "./units";
 
 const MOST_BLOCKS = 48;
 const MOST_PLANES = 8;
 const STRIP = 13;
+/** How wide a plane is: one of several, a single one, and a single one in a window with this much room. */
+const SIZES = { several: 170, one: 380, large: 560 };
+const ROOM = 1600;
 /** The most height of a plane, to its width. */
 const FLAT = 0.6;
 
@@ -90,7 +93,7 @@ export function Blocks({ name, layout, before }: { name: string; layout: Layout;
   const whole = step.value.mesh.filter(([axis, size]) => size > 1 && !used.has(axis));
   const copies = whole.reduce((product, [, size]) => product * size, 1);
   const planes = combinations(others).slice(0, MOST_PLANES);
-  const size = planes.length > 1 ? 170 : 380;
+  const size = planes.length > 1 ? SIZES.several : wide.value < ROOM ? SIZES.one : SIZES.large;
   return (
     <div class="blocks scroll pad">
       <p class="mono big">{name}</p>

@@ -17,6 +17,8 @@ interface Props {
   least?: number;
   /** What is seen first of a drawing that is wider than the frame. */
   start?: "left" | "middle";
+  /** The box or the frame that is in view when the drawing changes. */
+  focus?: string;
   /** What is chosen: when this changes, what is marked as `lit` is moved into view. */
   chosen?: string;
   onBackground?: () => void;
@@ -38,7 +40,7 @@ function around(boxes: DOMRect[]): DOMRect {
   return new DOMRect(left, top, Math.max(...boxes.map((each) => each.right)) - left, Math.max(...boxes.map((each) => each.bottom)) - top);
 }
 
-export function Canvas({ width, height, of, label, least = 0.8, start = "middle", chosen = "", onBackground, children }: Props) {
+export function Canvas({ width, height, of, label, least = 0.8, start = "middle", focus = "", chosen = "", onBackground, children }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const inner = useRef<SVGGElement>(null);
   const behaviour = useRef<ZoomBehavior<SVGSVGElement, unknown> | null>(null);
@@ -73,17 +75,20 @@ export function Canvas({ width, height, of, label, least = 0.8, start = "middle"
     watch.observe(svg.current!);
     return () => watch.disconnect();
   }, []);
-  useEffect(fit, [of, width, height]);
+  useEffect(() => {
+    fit();
+    if (focus) show(`[data-frame="${focus}"], [data-box="${focus}"]`);
+  }, [of, width, height]);
   useEffect(() => {
     // Not before a second click would come, which unfolds what is under the pointer.
-    const later = chosen ? setTimeout(show, DOUBLE_CLICK) : 0;
+    const later = chosen ? setTimeout(() => show(".node.lit, .label.lit, .frame.lit, .edge.lit"), DOUBLE_CLICK) : 0;
     return () => clearTimeout(later);
   }, [chosen, of]);
 
-  /** Move what is chosen into the frame, if it is outside. */
-  function show() {
+  /** Move some elements into the frame, if they are outside. */
+  function show(selector: string) {
     const frame = svg.current?.getBoundingClientRect();
-    const lit = [...(inner.current?.querySelectorAll(".node.lit, .label.lit, .frame.lit, .edge.lit") ?? [])].map((each) => each.getBoundingClientRect());
+    const lit = [...(inner.current?.querySelectorAll(selector) ?? [])].map((each) => each.getBoundingClientRect());
     if (!frame || !lit.length || !behaviour.current) return;
     const all = around(lit);
     const its = all.width < frame.width && all.height < frame.height ? all : lit[lit.length - 1];

@@ -22,7 +22,7 @@ import {
   type Flow,
 } from "./model";
 import { toggle } from "./moves";
-import { at, data, expanded, selection, tab } from "./state";
+import { at, data, expanded, selection, tab, toggled } from "./state";
 import { bytes, count } from "./units";
 
 const MOST_EDGES = 260;
@@ -166,6 +166,7 @@ export function Graph() {
         height={height}
         of={[...expanded.value].join()}
         label="The program by scope"
+        focus={toggled.value ? `f${toggled.value}` : ""}
         chosen={chosen ? JSON.stringify(chosen) : ""}
         onBackground={() => (selection.value = null)}
       >

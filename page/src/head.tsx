@@ -149,7 +149,7 @@ export function Tactics() {
       <div class="grid" style={{ gridTemplateColumns: `${table ? `${FIRST}px` : "max-content"} repeat(${steps.length}, minmax(0, 1fr))` }}>
         <div class="corner">
           <span class="strong">
-            {at.value} <span class="faint">of {steps.length - 1} tactics</span>
+            {at.value} <span class="faint">{steps.length === 2 ? "of 1 tactic" : `of ${steps.length - 1} tactics`}</span>
           </span>
           {table && (
             <span class="faint" title="The arrow keys move from tactic to tactic">

@@ -29,7 +29,7 @@ function Tabs() {
           key={each}
           aria-selected={tab.value === each}
           class={step.value.open.conflicts.length && each === "Conflicts & stops" ? "warns" : ""}
-          aria-label={each}
+          aria-label={[each, numberOf(each)].filter(Boolean).join(", ")}
           onClick={() => (tab.value = each)}
         >
           {each.split(" & ")[0]}

@@ -24,7 +24,7 @@ export function Memory() {
     <div class="split memory">
       <div class="scroll pad">
         <p class="big">
-          {bytes(memory.bytes)} <span class="faint">at the peak, in</span> <code>{text(memory.at).replaceAll("`", "")}</code>
+          {bytes(memory.bytes)} <span class="faint">at the peak, in</span> <code>{text(memory.at).replaceAll("`", "").replaceAll("<locals>.", "")}</code>
         </p>
         <p class="legend">
           {ORDER.filter((kind) => kind === "arguments" || kind === "results" || memory.series[kind]?.some(Boolean)).map((kind) => (

@@ -1,7 +1,7 @@
 // What a reader does: to another step, into a fold, to where something is.
 import type { Row } from "./data";
 import { folds, inFold, movedFolds, opsOf, program } from "./model";
-import { at, data, expanded, selection, step, tab } from "./state";
+import { at, data, expanded, selection, step, tab, toggled } from "./state";
 
 /** What a row is, by which it is found again in another step. */
 const keyOf = (row: Row) => [row.kind, row.value, row.axes.join(), row.use, row.line, row.direction].join("|");
@@ -20,6 +20,7 @@ export function go(to: number) {
 }
 
 export function toggle(fold: number) {
+  toggled.value = fold;
   const next = new Set(expanded.value);
   if (!next.delete(fold)) {
     next.add(fold);

@@ -46,6 +46,8 @@ window.addEventListener("resize", () => {
 });
 export const selection = signal<Selection>(null);
 export const expanded = signal<ReadonlySet<number>>(new Set([0]));
+/** The fold that was folded or unfolded last. */
+export const toggled = signal(0);
 export const search = signal("");
 /** How the collectives are ordered. */
 export type Order = "program" | "bytes" | "times";

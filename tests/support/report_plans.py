@@ -55,6 +55,11 @@ def chained(mesh: pt.Mesh) -> Plan:
     return pt.plan(chain, mesh, array(256, 8), array(8, 16), array(16, 8))
 
 
+def grams(layers: list[dict[str, jax.Array]]) -> list[jax.Array]:
+    """The same conflict in each layer."""
+    return [gram(layer["x"]) for layer in layers]
+
+
 def doubled(xs: list[jax.Array]) -> list[jax.Array]:
     return [x * 2 for x in xs]
 
@@ -90,6 +95,7 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
     "no collectives": lambda: chained(MESH).tile("x", 0, "data"),
     "no mesh": lambda: chained(pt.Mesh()),
     "a conflict": lambda: pt.plan(gram, pt.Mesh(data=8), array(64, 16)).tile("x", 0, "data"),
+    "equal conflicts": lambda: pt.plan(grams, pt.Mesh(data=8), [{"x": array(64, 16)}] * 3).tile("layers/*/x", 0, "data"),
     "loops": lambda: pt.plan(loops, MESH, array(8, 64, 64), array(128, 64), array()).apply(*LOOPED),
     "a rewriting": lambda: chained(MESH).tile("x", 0, "data").rewrite("reassociate").tile("w1", 1, "model"),
     "named layers": lambda: pt.plan(stacked, MESH, array(32, 8), array(8, 8)).tile("x", 0, "data").tile("w", 0, "model"),

@@ -169,6 +169,17 @@ def test_a_conflict_is_shown_with_its_ways_out(chromium: Browser, folder: Path) 
     found.page.close()
 
 
+def test_a_conflict_that_repeats_in_equal_layers_is_one_card(chromium: Browser, folder: Path) -> None:
+    found = Opened(chromium, written(folder, "equal conflicts"))
+    assert len(planned("equal conflicts").conflicts) == 3
+    expect(found.page.locator("[data-cell='open conflicts 1']")).to_have_text("⚠ 3")
+    found.tab("Conflicts & stops")
+    expect(found.page.locator(".card.conflict")).to_have_count(1)
+    expect(found.page.locator(".card.conflict p").first).to_contain_text("dot_general × 3")
+    expect(found.page.locator(".card.conflict .ways")).to_be_visible()
+    found.page.close()
+
+
 def test_memory_and_kernels_are_drawn(opened: Opened) -> None:
     page, plan = opened.page, planned("a training step")
     opened.tab("Memory")
