@@ -344,6 +344,22 @@ def test_a_conflict_is_found_explained_and_resolved() -> None:
     assert after(tiled, ["resolve 1"]).plan.conflicts == after(tiled, ["resolve all"]).plan.conflicts == []
 
 
+def ordered(x: jax.Array) -> jax.Array:
+    return jnp.sort(x, axis=0) * 2
+
+
+def test_a_stop_is_found_explained_and_cured() -> None:
+    session = Session.start(pt.plan(ordered, MESH, jax.ShapeDtypeStruct((64, 16), jnp.float32)))
+    tiled = after(session, ["tile x.0 @data"])
+    assert answer(tiled, "blocked").startswith("1: `data` (4 devices) stops at sort")
+    assert "help: " in answer(tiled, "blocked 1") and "help: " in answer(tiled, "explain stop 1")
+    cured = after(tiled, ["cure 1"])
+    assert cured.plan.blocked == []
+    assert after(cured, ["undo"]).plan.trace == tiled.plan.trace
+    with pytest.raises(pt.Error, match="expected the number of a stop, got `2`"):
+        do(tiled, Typed("cure 2"))
+
+
 def test_a_session_is_a_plan_file(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = ["tile x.0 @data", 'Megatron("model", column="w1")']
