@@ -353,11 +353,19 @@ def test_a_stop_is_found_explained_and_cured() -> None:
     tiled = after(session, ["tile x.0 @data"])
     assert answer(tiled, "blocked").startswith("1: `data` (4 devices) stops at sort")
     assert "help: " in answer(tiled, "blocked 1") and "help: " in answer(tiled, "explain stop 1")
+    assert all("`cure 1`: " not in answer(tiled, line) for line in ("blocked", "blocked 1"))
     cured = after(tiled, ["cure 1"])
     assert cured.plan.blocked == []
     assert after(cured, ["undo"]).plan.trace == tiled.plan.trace
     with pytest.raises(pt.Error, match="expected the number of a stop, got `2`"):
         do(tiled, Typed("cure 2"))
+
+
+def test_a_cure_that_changes_an_earlier_tactic_says_how_it_is_taken() -> None:
+    session = Session.start(pt.plan(jnp.sort, MESH, jax.ShapeDtypeStruct((64,), jnp.float32)))
+    tiled = after(session, ["tile a.0 @data"])
+    assert all("`cure 1`: " in answer(tiled, line) for line in ("blocked", "blocked 1"))
+    assert after(tiled, ["cure 1"]).plan.blocked == []
 
 
 def test_a_session_is_a_plan_file(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
