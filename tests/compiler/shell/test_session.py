@@ -411,3 +411,5 @@ def test_a_script_shows_what_rewritings_save_when_all_are_tried() -> None:
     assert "reassociate" in wanted
     assert first.final() == wanted
     assert transcript(session, "rewrites") == f"{prompt(session)}rewrites\n{wanted}"
+    assert do(session, Typed("rewrites; history")).final() == f"{wanted}\n{answer(session, 'history')}"
+    assert do(session, Typed("history; rewrites")).final() == f"{answer(session, 'history')}\n{wanted}"
