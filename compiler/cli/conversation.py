@@ -12,10 +12,10 @@ from ..api.plan import Plan
 from ..inputs.files import write_text
 from ..shell.recording import picture
 from ..shell.script import run
-from ..shell.session import Session
+from ..shell.session import WIDEST, Session
 
-WIDTH, WIDEST = 100, 160
-"""The columns that an answer takes where there is no terminal, and the most of them."""
+WIDTH = 100
+"""The columns that an answer takes where there is no terminal."""
 LONGEST = 1 << 20
 """The most characters of a line of a script."""
 

@@ -44,7 +44,7 @@ class Language:
     whole: Callable[[str], str]
     """What shows all of an answer, which has it in this attribute."""
     taken: Callable[[int], str]
-    """What to type to take the cure of the stop of this number, and a colon; nothing, if the cure says that itself."""
+    """What to type to take the cure of the stop of this number, counted from 0, and a colon."""
 
 
 def _steps(lines: tuple[str, ...]) -> str:

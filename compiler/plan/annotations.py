@@ -12,7 +12,7 @@ from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor, place_of
 from ..inputs.lines import Source
-from ..inputs.reader import step
+from ..inputs.reader import Question, question, step
 from ..trace.annotations import Said
 from .collectives import line_of
 from .state import State
@@ -84,7 +84,8 @@ def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
         if (extent and extent % size == 0) or size == 1 or _lies(plan, value, dim, axes):
             continue
         given = axes[0] if len(axes) == 1 else tuple(axes)
-        padded = f"plan.tile({plan.source.addresses.names[value]!r}, {dim}, {given!r}, padded=True) before pt.Annotated()"
+        tiled = step(f"tile({plan.source.addresses.names[value]!r}, {dim}, {given!r}, padded=True)")
+        padded = f"{tiled} before {step('Annotated()')}"
         found[dim] = (
             f"dim {dim} has {counted(extent, 'element')}, which {'does' if extent == 1 else 'do'} not divide over "
             f"`{'*'.join(axes)}` ({size} devices)"
@@ -139,7 +140,7 @@ def unkept(plan: State) -> str | None:
     (value, reasons), *others = found
     source, name = line_of(plan, value, None), plan.source.addresses.names[value]
     where = f" at {source}" if source is not None else ""
-    more = f"; and {counted(len(others), 'other')}, see plan.annotations" if others else ""
+    more = f"; and {counted(len(others), 'other')}, see {question(Question.ANNOTATIONS)}" if others else ""
     return f"an annotation of the program is not kept: `{name}`{where}: {', and '.join(reasons.values())}{more}"
 
 

@@ -4,7 +4,7 @@ tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
 undo; explain w1                   -->   two answers
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -49,18 +49,18 @@ def do(session: Session, typed: Typed) -> Answer:
 
     Raises Error, with a caret into the line; the session is then as it was.
     """
-    said, answer, each, clears = list[str](), Answer(session), typed, False
+    answer = Answer(session)
     for each in _together(typed):
-        said = [*said, *filter(None, [answer.final()])]
+        before = answer.final()
         # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
         with each.located(), without_collector(), read_in(language(each)):
-            answer = _done(answer.session, each)
+            made = _done(answer.session, each)
+        before = "" if made.clears else before
+        later = None if made.later is None else _later(made.later, each, before)
+        answer = replace(made, text=_below(before, made.text), clears=answer.clears or made.clears, later=later)
         if answer.ends:
             break
-        if answer.clears:
-            said, clears = [], True
-    later = None if answer.later is None else _later(answer.later, each, said)
-    return replace(answer, text="\n".join(filter(None, [*said, answer.text])), clears=clears, later=later)
+    return answer
 
 
 def _together(typed: Typed) -> list[Typed]:
@@ -74,19 +74,23 @@ def _together(typed: Typed) -> list[Typed]:
     return found
 
 
-def _later(later: Iterator[Text], typed: Typed, said: Sequence[str]) -> Iterator[Text]:
+def _later(later: Iterator[Text], typed: Typed, before: str) -> Iterator[Text]:
     """What an answer says later, below what was said before. Between two texts, memory is given back."""
     while True:
         with typed.located(), without_collector():
             text = next(later, None)
         if text is None:
             return
-        yield partial(_below, text, typed, said)
+        yield partial(_said_later, text, typed, before)
 
 
-def _below(text: Text, typed: Typed, said: Sequence[str], width: int) -> str:
+def _said_later(text: Text, typed: Typed, before: str, width: int) -> str:
     with typed.located(), read_in(language(typed)):
-        return "\n".join([*said, text(width)])
+        return _below(before, text(width))
+
+
+def _below(before: str, text: str) -> str:
+    return "\n".join(filter(None, [before, text]))
 
 
 def _done(session: Session, typed: Typed) -> Answer:

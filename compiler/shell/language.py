@@ -75,5 +75,10 @@ def _option(typed: Typed, name: str) -> str:
     return f"{name}=True" if is_call else f"`{name}`"
 
 
-SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, lambda _: "")
+def _taken(number: int) -> str:
+    # Stops are counted from 1 here.
+    return f"`cure {number + 1}`: "
+
+
+SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, _taken)
 """The language of the shell where no line is typed: between two of them."""

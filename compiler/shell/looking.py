@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from ...dialects.english import of_bytes, there_are
 from ..api.plan import Plan
 from ..inputs.names import pattern
+from ..inputs.reader import taken
 from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
@@ -248,7 +249,8 @@ def _cured(stop: Stop) -> str:
     """What to do where propagation stops. It is tried."""
     if (found := stop.cure) is None:
         return f"help: {stop.advice}" if stop.advice else "no tactic was found with which it does not stop here"
-    return f"help: {found!r}"
+    write = taken(stop.number) if found.place else ""
+    return f"help: {write}{found!r}"
 
 
 @command("look", "silent [all]", "silent", "all", slow="adding up what is in excess")

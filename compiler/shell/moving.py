@@ -85,6 +85,19 @@ def resolve(session: Session, typed: Typed, words: Words) -> Answer:
     return _said(session, session.then(plan.resolve(chosen, ways[way - 1])))
 
 
+@command("change", "cure NUMBER", "cure 1", "number", slow="trying what could be done")
+def cure(session: Session, typed: Typed, words: Words) -> Answer:
+    """Takes what helps where propagation stops: `blocked 1`.
+
+    It may also put a tactic before an earlier one, or in its place. `undo` goes back to what was before.
+    """
+    found = session.plan.blocked
+    chosen = found[number(typed, words[0], "a stop", len(found)) - 1]
+    if chosen.cure is None:
+        raise Error("no tactic was found with which it does not stop here", helps=[chosen.advice] if chosen.advice else [])
+    return _said(session, session.then(session.plan.apply(chosen.cure)))
+
+
 @command("change", "save FILE", "save plan.partita", "file")
 def save(session: Session, typed: Typed, words: Words) -> Answer:
     """Writes the plan as a file.

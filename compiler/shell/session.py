@@ -18,6 +18,8 @@ from ..notation.read import GRAMMAR, STARTS
 from .names import Names
 
 MAIN = "main"
+WIDEST = 160
+"""The most columns that an answer takes."""
 KEPT = 3
 """The last plans of a branch that keep what they have computed; an older one computes it again if it is looked at."""
 

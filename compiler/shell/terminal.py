@@ -6,6 +6,7 @@ The answers are those of a script; a terminal adds colours, and says that someth
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -29,7 +30,7 @@ from .colours import styles
 from .commands import TABLE
 from .dialogue import do
 from .screen import folded, greeting
-from .session import Session
+from .session import WIDEST, Session
 from .typed import Typed
 
 SIGN = 3
@@ -56,6 +57,7 @@ class Terminal(Completer, Lexer):
 
         A defect of Partita, or what the user's own code raises, ends it; the tactics are then shown, so that they are not lost.
         """
+        self.measure()
         self.show(greeting(self.session))
         with ExitStack() as if_it_raises:
             if_it_raises.callback(self.rescue)
@@ -66,6 +68,7 @@ class Terminal(Completer, Lexer):
 
     def ends(self) -> bool:
         """Reads a line and answers it. Whether it was the last one."""
+        self.measure()
         try:
             line = self.reader.prompt([("", "\n"), *self._coloured(prompt(self.session), "fg:ansibrightblack")])
         except KeyboardInterrupt:
@@ -74,6 +77,10 @@ class Terminal(Completer, Lexer):
             return True
         self.number += 1
         return self.answer(Typed(line, self.number)).ends
+
+    def measure(self) -> None:
+        """Takes the width of the terminal, which may have become wider or narrower."""
+        self.session = replace(self.session, width=min(self.console.width, WIDEST))
 
     def rescue(self) -> None:
         """Shows the tactics of a session that ends by an exception."""

@@ -45,7 +45,7 @@ from partita.rewrites.lower.to_flow import GRANULARITIES
 
 CHANGES = (*ACTIONS, "apply", "place", "resolve")
 """The methods that make another plan."""
-NOT_ASKED = ("add",)
+NOT_ASKED = "add", "on"
 """The methods of answers that are no questions."""
 RUNS = "stablehlo", "run", "compile", "jit"
 """Those that compile for devices, as all do that take the arguments of the function: asked of few plans."""
@@ -93,6 +93,7 @@ class Asked:
             "name": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
             "kernel": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
             "kind": lambda _: KINDS,
+            "width": lambda _: (160, 60),
         }
 
     @property

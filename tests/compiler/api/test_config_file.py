@@ -111,7 +111,7 @@ PLACES = {
     "an unknown tactic": ('[[tactics]]\nname = "DataParalel"\naxis = "data"', (2, "DataParalel")),
     "an unknown argument": ('[[tactics]]\nname = "DataParallel"\naxs = "data"', (3, "axs")),
     "an argument that is missing": ('[[tactics]]\nname = "ZeRO"\naxis = "data"', (2, "ZeRO")),
-    "a value of a wrong kind": ('[[tactics]]\nname = "DataParallel"\naxis = 3', (3, "axis = 3")),
+    "a value of a wrong kind": ('[[tactics]]\nname = "DataParallel"\naxis = 3', (3, "axis")),
     "a flag that is a text": ('[[tactics]]\nname = "Tile"\npadded = "no"\naxis = "data"\nvalues.x = 0', (3, "padded")),
     "a stage that there is not": (
         '[[tactics]]\nname = "ZeRO"\nstage = 4\naxis = "data"\nparams = "w1"',

@@ -41,7 +41,7 @@ def numbers(plan: pt.Plan, kind: str) -> list[str]:
 def test_a_sum_of_sums_names_the_tactic_of_each_term(two_sums: pt.Plan) -> None:
     (found,) = two_sums.collectives()
     assert found.causes == ((1, "tile('w1', 1, 'model')"), (2, "tile('emb', 0, 'model')"))
-    assert ", by 1: tile('w1', 1, 'model') and 2: tile('emb', 0, 'model')" in str(found)
+    assert ", because of 1: tile('w1', 1, 'model') and 2: tile('emb', 0, 'model')" in str(found)
     assert str(two_sums.collectives()).endswith("1, 2\n1: tile('w1', 1, 'model')\n2: tile('emb', 0, 'model')")
 
 
@@ -56,7 +56,7 @@ def test_its_explanation_has_the_op_of_each_term_and_says_that_they_are_added(tw
 def test_an_expectation_and_the_report_name_them_too(two_sums: pt.Plan) -> None:
     with pytest.raises(pt.Error) as error:
         two_sums.expect(all_reduce=0)
-    assert "by 1: tile('w1', 1, 'model') and 2: tile('emb', 0, 'model')" in str(error.value)
+    assert "because of 1: tile('w1', 1, 'model') and 2: tile('emb', 0, 'model')" in str(error.value)
     steps: Any = data(two_sums)["steps"]
     assert steps[-1]["sent"][0]["tactics"] == [1, 2]
 
@@ -168,7 +168,7 @@ def test_bytes_are_of_one_run_and_total_bytes_of_a_call() -> None:
     (found,) = plan.collectives()
     assert (found.bytes, found.times, found.total_bytes) == (768, 6, 6 * 768)
     assert found.total_bytes == plan.bytes_per_device()
-    assert str(found).startswith("all_gather of `ws` over data: 768 bytes x 6 trips for dot_general at ")
+    assert str(found).startswith("all_gather of `ws` over data: 768 bytes x 6 trips, needed by `dot_general` at ")
     assert "total bytes" in str(plan.collectives()) and "4,608" in str(plan.collectives())
     assert ", 768 bytes x 6 trips" in plan.lower("whole").to_dot()
 
@@ -179,4 +179,4 @@ def test_a_loop_of_unknown_trips_has_bytes_of_a_trip() -> None:
 
     plan = pt.plan(powers, pt.Mesh(data=4), array(32, 16), array(16, 16)).tile("w", 0, "data").apply(pt.EachTrip("w"))
     lines = [str(each) for each in plan.collectives() if each.where]
-    assert lines and all(" bytes a trip for " in line and "(in while#0)" in line for line in lines)
+    assert lines and all(" bytes a trip, needed by " in line and "(in while#0)" in line for line in lines)

@@ -14,6 +14,7 @@ from scipy.stats import kendalltau
 from ten_plans import transformer
 
 import partita as pt
+from partita.dialects.english import of_bytes
 from partita.examples import gpt
 
 WITHIN = [
@@ -111,4 +112,4 @@ def test_a_diff_and_the_ways_out_of_a_conflict_have_the_peak() -> None:
     assert tiled.diff(plan).memory == (plan.memory().bytes, tiled.memory().bytes)
     for way in tiled.conflicts[0].resolutions:
         assert way.memory == tiled.apply(way).memory().bytes
-        assert f"{way.memory:,} bytes stored" in repr(way)
+        assert f"stores {of_bytes(way.memory)}" in repr(way)

@@ -64,9 +64,9 @@ def test_a_collective_names_the_parameter_the_direction_the_trips_and_the_tactic
         ("params/wq", "recomputed", 6, "2"),
     ]
     assert str(gathers[0]).startswith(
-        "all_gather of `params/wq` (forward) over data: 14,336 bytes x 6 trips for dot_general at "
+        "all_gather of `params/wq` (forward) over data: 14,336 bytes x 6 trips, needed by `dot_general` at "
     )
-    assert str(gathers[0]).endswith(", by 2: ZeRO(stage=3, axis='data', params='params')")
+    assert str(gathers[0]).endswith(", because of 2: ZeRO(stage=3, axis='data', params='params')")
 
 
 def test_what_the_program_itself_places_is_said_without_the_sign_of_a_comment() -> None:
@@ -83,4 +83,5 @@ def test_what_the_program_itself_places_is_said_without_the_sign_of_a_comment() 
     assert "decided by 1: the program's own shard_map" in plan.explain("x")
     replicated = plan.replicate("result", "a").collectives()
     assert [each.causes[0] for each in replicated] == [(1, "the program's own shard_map")]
-    assert all(", by 1: the program's own shard_map and 2: replicate('result', 'a')" in str(each) for each in replicated)
+    said = ", because of 1: the program's own shard_map and 2: replicate('result', 'a')"
+    assert all(said in str(each) for each in replicated)

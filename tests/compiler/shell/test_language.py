@@ -29,7 +29,6 @@ ONLY_PYTHON = {
     "no conflict": "take one of plan.conflicts: plan.resolve(plan.conflicts[0])",
     "all of them": "to resolve all: plan.apply(pt.Resolve())",
     "another plan's conflict": "take one of plan.conflicts",
-    "a number": "take it from its list: plan.explain(plan.collectives()[",
     "another plan's collective": "take one of plan.collectives()",
     "another plan's stop": "take one of plan.blocked",
     "expectations": "`plan.explain(value)` says which tactic decided",

@@ -344,6 +344,30 @@ def test_a_conflict_is_found_explained_and_resolved() -> None:
     assert after(tiled, ["resolve 1"]).plan.conflicts == after(tiled, ["resolve all"]).plan.conflicts == []
 
 
+def ordered(x: jax.Array) -> jax.Array:
+    return jnp.sort(x, axis=0) * 2
+
+
+def test_a_stop_is_found_explained_and_cured() -> None:
+    session = Session.start(pt.plan(ordered, MESH, jax.ShapeDtypeStruct((64, 16), jnp.float32)))
+    tiled = after(session, ["tile x.0 @data"])
+    assert answer(tiled, "blocked").startswith("1: `data` (4 devices) stops at sort")
+    assert "help: " in answer(tiled, "blocked 1") and "help: " in answer(tiled, "explain stop 1")
+    assert all("`cure 1`: " not in answer(tiled, line) for line in ("blocked", "blocked 1"))
+    cured = after(tiled, ["cure 1"])
+    assert cured.plan.blocked == []
+    assert after(cured, ["undo"]).plan.trace == tiled.plan.trace
+    with pytest.raises(pt.Error, match="expected the number of a stop, got `2`"):
+        do(tiled, Typed("cure 2"))
+
+
+def test_a_cure_that_changes_an_earlier_tactic_says_how_it_is_taken() -> None:
+    session = Session.start(pt.plan(jnp.sort, MESH, jax.ShapeDtypeStruct((64,), jnp.float32)))
+    tiled = after(session, ["tile a.0 @data"])
+    assert all("`cure 1`: " in answer(tiled, line) for line in ("blocked", "blocked 1"))
+    assert after(tiled, ["cure 1"]).plan.blocked == []
+
+
 def test_a_session_is_a_plan_file(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = ["tile x.0 @data", 'Megatron("model", column="w1")']
@@ -387,3 +411,5 @@ def test_a_script_shows_what_rewritings_save_when_all_are_tried() -> None:
     assert "reassociate" in wanted
     assert first.final() == wanted
     assert transcript(session, "rewrites") == f"{prompt(session)}rewrites\n{wanted}"
+    assert do(session, Typed("rewrites; history")).final() == f"{wanted}\n{answer(session, 'history')}"
+    assert do(session, Typed("history; rewrites")).final() == f"{answer(session, 'history')}\n{wanted}"

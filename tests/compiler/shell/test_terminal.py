@@ -195,6 +195,16 @@ def test_clear_clears_the_screen_before_what_comes_after_it() -> None:
     assert shown.file.getvalue() == "\x1b[2J\x1b[Hmesh data=4, model=2\nno tactics so far\n"
 
 
+def test_a_terminal_may_become_narrower() -> None:
+    session = small()
+    shown = Console(file=io.StringIO(), width=60)
+    with create_pipe_input() as keyboard:
+        keyboard.send_text("tile x.0 @data\r\x04")
+        assert Terminal(session, shown, keyboard, DummyOutput()).run().width == 60
+    assert isinstance(shown.file, io.StringIO)
+    assert max(map(len, shown.file.getvalue().splitlines())) <= 60
+
+
 def test_clear_is_for_the_screen_alone() -> None:
     shown, last = typed("clear; tile x.0 @data\rhistory; clear; undo\r\x04", small())
     assert "1: tile x.0 @data" not in shown and "without tile x.0 @data" in shown
