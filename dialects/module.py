@@ -3,10 +3,12 @@
 from io import StringIO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove
 
 from .english import counted
+from .signature import ArrayOp
 
 
 class Module(ModuleOp):
@@ -33,6 +35,14 @@ class TextPrinter(Printer):
     def __init__(self, stream: StringIO) -> None:
         super().__init__(stream)
         self.write = stream.write
+
+    def print_op(self, op: Operation) -> None:
+        if isinstance(op, ArrayOp) and not op.has_trait(IsolatedFromAbove):
+            self._print_results(op)
+            self.write(op.name)
+            op.print(self)
+        else:
+            super().print_op(op)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         if "\n" in text:

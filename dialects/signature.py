@@ -24,7 +24,7 @@ NOTHING: Mapping[str, Attribute] = {}
 
 def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
     """The types of values that the op's definition has already found to be arrays."""
-    return tuple(value.type for value in values if isinstance(value.type, ArrayType))
+    return tuple([type for value in values if isinstance(type := value.type, ArrayType)])
 
 
 class Word(NamedTuple):
@@ -78,7 +78,7 @@ class ArrayOp(IRDLOperation):
             printer.print_region(region)
         if self.attributes:
             printer.print_op_attributes(self.attributes, print_keyword=True)
-        sides = [", ".join(type.text for type in array_types(each)) for each in (self.operands, self.results) if each]
+        sides = [", ".join([type.text for type in array_types(each)]) for each in (self.operands, self.results) if each]
         printer.print_string(f" : {' -> '.join(sides) or '()'}")
 
     @classmethod
