@@ -3,12 +3,13 @@
 from io import StringIO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
 from .english import counted
 from .signature import ArrayOp
+from .types import ArrayType
 
 
 class Module(ModuleOp):
@@ -43,6 +44,12 @@ class TextPrinter(Printer):
             op.print(self)
         else:
             super().print_op(op)
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, ArrayType):
+            self.write(f"!{attribute.name}<{attribute.text}>")
+        else:
+            super().print_attribute(attribute)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         if "\n" in text:
