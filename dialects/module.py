@@ -5,7 +5,6 @@ from io import StringIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove
 
 from .english import counted
 from .signature import ArrayOp
@@ -38,7 +37,7 @@ class TextPrinter(Printer):
         self.write = stream.write
 
     def print_op(self, op: Operation) -> None:
-        if isinstance(op, ArrayOp) and not op.has_trait(IsolatedFromAbove):
+        if isinstance(op, ArrayOp) and not op.regions:
             self._print_results(op)
             self.write(op.name)
             op.print(self)
