@@ -232,7 +232,7 @@ def _made_at(value: SSAValue, order: Mapping[Operation, int]) -> tuple[int, int]
 
 def hoist_constants(block: Block) -> None:
     """Moves constants to the beginning, each once, in the order in which they are read, and removes unused ones."""
-    made = {op.results[0]: op for op in block.ops if isinstance(op, ConstantOp)}
+    made: dict[SSAValue, ConstantOp] = {op.results[0]: op for op in block.ops if isinstance(op, ConstantOp)}
     for op in made.values():
         op.detach()
     kept: dict[tuple[Attribute, Attribute], ConstantOp] = {}
