@@ -55,6 +55,9 @@ class ArrayOp(IRDLOperation):
         """Like `create`, it checks nothing, which takes a third of the time of xDSL's own constructor."""
         Operation.__init__(self, operands=operands, result_types=result_types, properties=properties, regions=regions)
 
+    def __post_init__(self) -> None:
+        """Nothing: xDSL looks here for properties with defaults, and no op of ours has one."""
+
     def print_head(self, printer: Printer) -> None:
         printer.print_string("".join(word.text(self.properties[word.name]) for word in self.FIRST))
         print_operands(printer, self.operands)
