@@ -91,3 +91,20 @@ def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> Non
         return bundles.source, bundles.target, bundles.itemsize
 
     assert bundled("a b c d e _", "a b c d _ e") == bundled("h f a b _ g", "h f a b g _")
+
+
+def test_redistributions_that_differ_in_axes_that_stay_at_the_ends_of_a_dim_are_one() -> None:
+    """`s*a*t*4` to `s*2*t*4`, `s` and `t` of any number of axes, is `a` to `2` of rows of 4."""
+    mesh = Mesh(dict.fromkeys("abcdefgh", 2))
+
+    def bundled(*axes: str, moving: int, rest: int) -> tuple[object, ...]:
+        """Of a dim of these axes, of which one moves to the other dim, and the rest of both dims."""
+        strides = [rest * 2**at for at in reversed(range(len(axes)))]
+        here = [(0, Factor.of(axis, stride, mesh)) for axis, stride in zip(axes, strides, strict=True)]
+        there = [*here[:moving], (1, Factor.of(axes[moving], 4, mesh)), *here[moving + 1 :]]
+        shape = rest * 2 ** len(axes), 8
+        bundles = Bundles(Layout.of(shape, here), Layout.of(shape, there), 4, mesh)
+        return bundles.source, bundles.target, bundles.itemsize
+
+    assert bundled("a", "b", "c", moving=1, rest=4) == bundled("h", "f", "e", "c", "b", "a", moving=2, rest=4)
+    assert bundled("a", "b", moving=0, rest=4) == bundled("a", "b", "c", "d", moving=1, rest=4)
