@@ -15,6 +15,8 @@ from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.rewrites.redistribute.bundles import Bundles
+from partita.rewrites.redistribute.kinds.pieces import trade_of
+from partita.rewrites.redistribute.search import path
 
 
 def growth(work: Callable[[int], int], small: int) -> float:
@@ -76,6 +78,20 @@ def test_the_ways_out_over_many_dims_and_axes_are_tried_in_time_that_grows_with_
     work(3)
     few, many = work(3), work(12)
     assert many / few < 1.2 * (12 / 3) ** 3, "steps, conflicts of each, and the dims of a layout"
+
+
+def test_a_page_over_many_axes_of_two_dims_grows_at_most_with_their_square(tmp_path: Path) -> None:
+    """A page has a step for each axis, and tries conflicts of each."""
+
+    def work(count: int) -> int:
+        plan = growing.axes(count)["x @ x, two dims"]()[1]
+        path.cache_clear()
+        trade_of.cache_clear()
+        return calls(lambda: plan.html(tmp_path / "page.html"))
+
+    work(6)
+    few, many = work(6), work(12)
+    assert many / few < (12 / 6) ** 2
 
 
 def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> None:
