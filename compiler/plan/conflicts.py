@@ -16,7 +16,7 @@ from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.checks import refused, shown
 from ..inputs.lines import Source
-from ..inputs.reader import Question, cited, question
+from ..inputs.reader import Question, cited, explained, question
 from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
@@ -159,6 +159,15 @@ def is_open(plan: State, key: tuple[int, int, str]) -> bool:
         return False
     table = plan.table.axes[each.axis]
     return table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
+
+
+def met_at(plan: State, node: int, value: int, axis: str) -> str:
+    """What to say of a conflict that is open at an op, or at an argument: its claims, and what shows its ways out."""
+    key = node, value, axis
+    if not is_open(plan, key):
+        return ""
+    claims = "; ".join(claims_of(plan, plan.table.conflicts[key]))
+    return f"a conflict on `{axis}`: {claims}; {explained(open_keys(plan).index(key))} shows the ways out"
 
 
 def warning(plan: State) -> str | None:
