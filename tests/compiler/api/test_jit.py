@@ -330,6 +330,23 @@ def test_arguments_that_lie_otherwise_are_one_warning_for_each_kind_of_arguments
     assert not warned_of(lambda: jax.jit(layer)(placed[0], turned))
 
 
+def test_an_argument_that_lies_on_fewer_devices_or_on_others_is_told_by_its_devices() -> None:
+    """The specs are the same, so they alone would say that nothing is wrong."""
+    layer = pt.jit(model, mesh=MESH, tactics=TILED, reshard="error")
+    whole = layer.in_shardings(X, W)[0]
+    devices = whole.mesh.devices
+    few, turned = (jax.sharding.Mesh(some, ("data", "model")) for some in (devices[:2], devices[::-1]))
+    with pytest.raises(pt.Error) as raised:
+        layer(jax.device_put(X, NamedSharding(few, whole.spec)), W)
+    on = [f"{whole.spec} on {2 * size} devices (data={size}, model=2)" for size in (2, 4)]
+    assert raised.value.notes == (f"`x` lies as {on[0]}, the plan wants {on[1]}",)
+    with pytest.raises(pt.Error) as raised:
+        layer(jax.device_put(X, NamedSharding(turned, whole.spec)), W)
+    assert raised.value.notes == (
+        f"`x` lies as {on[1]}, the plan wants the same on other devices, or in another order of them",
+    )
+
+
 def test_what_a_step_returns_is_not_moved_in_the_next_one() -> None:
     step = pt.jit(
         lambda w, x: w - 0.1 * x.T @ jnp.tanh(x @ w), mesh=MESH, tactics=[pt.Tile({"w": 1}, "model")], donate_argnums=0
