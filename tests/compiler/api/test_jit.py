@@ -371,6 +371,22 @@ def test_arguments_that_lie_otherwise_can_be_an_error_or_accepted() -> None:
         pt.jit(model, mesh=MESH, tactics=TILED, reshard=wrong)
 
 
+def test_a_conflict_is_one_warning_of_a_function_at_the_line_that_first_needs_its_plan() -> None:
+    layer = pt.jit(lambda x: x + x.T, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
+    square = np.ones((8, 8), np.float32)
+    with pytest.warns(pt.ConflictWarning) as first:
+        layer.in_shardings(square)
+        layer.eval_shape(square)
+        layer(square)
+    with pytest.warns(pt.ConflictWarning) as other:
+        jax.jit(pt.jit(lambda x: x + x.T, mesh=MESH, tactics=layer.tactics))(square)
+    with pytest.warns(pt.ConflictWarning) as compiled:
+        layer.plan(square).compile()
+    start = inspect.getsourcelines(test_a_conflict_is_one_warning_of_a_function_at_the_line_that_first_needs_its_plan)[1]
+    places = [(each.filename, each.lineno - start) for each in (*first, *other, *compiled)]
+    assert places == [(__file__, line) for line in (4, 8, 10)]
+
+
 def test_a_function_without_tactics_says_once_that_each_device_computes_all() -> None:
     alone = pt.jit(model, mesh=MESH)
     with pytest.warns(pt.PlacementWarning, match="no tactics") as caught:
