@@ -478,7 +478,11 @@ def _asked(name: str, given: object) -> object:
         return given
     if (number := integer(given)) is not None:
         at = number if abs(number) < LARGEST else 0
-        helps = [f"take it from its list: plan.explain(plan.collectives()[{at}])", "or name a value by its path"]
+        helps = [
+            f"take it from its list, which counts from 0: plan.explain(plan.collectives()[{at}])",
+            'for the numbers in the list: print(*enumerate(plan.collectives()), sep="\\n")',
+            "or name a value by its path",
+        ]
         raise refused(name, "a value's name, a collective, a conflict or a stop", given, *helps)
     return said_patterns(name, given)
 

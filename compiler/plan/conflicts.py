@@ -3,7 +3,7 @@
 a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -145,7 +145,13 @@ def _change(plan: State, value: str | tuple[str, ...], dim: int | None, axis: st
 
 def conflicts(plan: State) -> Listing[Conflict]:
     """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
-    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts"))
+    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts", notes=_ways))
+
+
+def _ways(found: Sequence[Conflict]) -> Sequence[str]:
+    """The line below a list of conflicts: what shows the ways out of the first one."""
+    first = found[0]
+    return [f"{explained(open_keys(first.plan).index(first.key))} shows the ways out of the first one"]
 
 
 def open_keys(plan: State) -> list[tuple[int, int, str]]:
