@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 import sysconfig
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -148,6 +150,14 @@ _NOT_THE_USERS = (
     *(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib")),
 )
 """The folders of Partita, of Python and of installed packages. Nothing in them is the user's to fix."""
+
+
+def warn(warning: Warning) -> None:
+    """Warns at the user's line: the innermost one outside of Partita, JAX, and all else that is installed."""
+    files = (frame.f_code.co_filename for frame, _ in traceback.walk_stack(inspect.currentframe()))
+    users = (level for level, file in enumerate(files, 1) if not file.startswith(_NOT_THE_USERS))
+    warnings.warn(warning, stacklevel=next(users, 2))
+
 
 _WIDEST = 400
 """The most characters of a line that are shown."""

@@ -20,10 +20,12 @@ from ..notation.diagnostics import Text
 from .notation import load
 from .notation_plans import steps_in
 from .plan import Tactic
-from .replay import Located, tactic_of
+from .replay import Located, is_tactic, tactic_of
 
 PARTS = ("plan", "tactics")
 """What a table that holds tactics may have, one of them."""
+MOST = 3
+"""The most tables that an error names."""
 
 
 @checked
@@ -61,6 +63,9 @@ def _part(config: Config, keys: tuple[str, ...], values: Mapping[str, object]) -
     for key in values:
         if key not in PARTS:
             title = f"`{key}` is neither `plan` nor `tactics`"
+            if holding := [*_holding(values, keys)]:
+                calls = [f'pt.tactics_from("{config.file}", "{each}")' for each in holding[:MOST]]
+                _fail(config, (*keys, key), title, f"name the table that has them: {' or '.join(calls)}")
             apart = (
                 f'tactics in a file that holds more have a table of their own: pt.tactics_from("{config.file}", "partition")'
             )
@@ -72,6 +77,15 @@ def _part(config: Config, keys: tuple[str, ...], values: Mapping[str, object]) -
         title = f"`{config.file}` has no tactics" + (f" in `{'.'.join(keys)}`" if keys else "")
         _fail(config, keys, title, "write plan = '''...''', or [[tactics]] with a name and arguments for each")
     return next(iter(values))
+
+
+def _holding(values: Mapping[str, object], keys: tuple[str, ...]) -> Iterator[str]:
+    """The names of the tables inside of one that hold tactics."""
+    for key, inside in values.items():
+        if isinstance(inside, dict) and not inside.keys().isdisjoint(PARTS):
+            yield ".".join((*keys, key))
+        elif isinstance(inside, dict):
+            yield from _holding(cast("Mapping[str, object]", inside), (*keys, key))
 
 
 def _tactic(config: Config, keys: Keys) -> Tactic:
@@ -97,7 +111,8 @@ def _call(config: Config, keys: Keys) -> Call:
     name = given.pop("name", None)
     if not isinstance(name, str):
         title = "a tactic has no `name`" if name is None else f"`name` takes the name of a tactic, got {shown(name)}"
-        _fail(config, (*keys, *(["name"] if name is not None else [])), title, 'write name = "DataParallel"')
+        meant = next((each for each in given.values() if is_tactic(each)), "DataParallel")
+        _fail(config, (*keys, *(["name"] if name is not None else [])), title, f'write name = "{meant}"')
     if name == NESTS and isinstance(given.get("tactic"), dict):
         given["tactic"] = _call(config, (*keys, "tactic"))
     return Call(name, (), given)

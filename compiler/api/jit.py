@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from jax.stages import Lowered, Traced as JaxTraced, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.english import counted
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
 from ..inputs.argument_numbers import names_at
 from ..inputs.arguments import Function
@@ -31,7 +30,7 @@ from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
 from ..run.program_mesh import Gathered
 from ..run.resharded import PlacementWarning, gathered, moved
-from .plan import Plan, Tactic, plan as make_plan, warn_of_what_is_open
+from .plan import Plan, Tactic, plan as make_plan, what_is_open
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,10 +115,9 @@ class Jitted(Generic[P, R]):
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
             plan = self._planned(args, kwargs)
-            warn_of_what_is_open(plan)
             traced = plan.source.traced
             leaves = [*traced.flatten(args, kwargs), *traced.consts]
-            compiled = Compiled(plan, self.devices)
+            compiled = self._compiled(plan)
             self.calls.is_idle |= not (plan.trace or plan.table.axes or plan.mesh.size == 1)
             self.calls.wanted[self._kind(args, kwargs, placed=False)] = compiled.in_shardings
             compiled.program.gathered = self.calls.gathered
@@ -176,7 +174,7 @@ class Jitted(Generic[P, R]):
         if self.calls.gathered:
             self._say_what_is_gathered()
         if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self._moved(given, kwargs)) is not None:
-            warnings.warn(str(problem), PlacementWarning, stacklevel=2)
+            warn(PlacementWarning(str(problem)))
         return result
 
     def _moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Error | None:
@@ -199,7 +197,7 @@ class Jitted(Generic[P, R]):
             self.calls.gathered.clear()
             raise problem
         self.calls.told = True
-        warnings.warn(str(problem), PlacementWarning, stacklevel=3)
+        warn(PlacementWarning(str(problem)))
 
     def _refuse_moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         """Raises Error if a call would move arguments. Looks at each kind of arguments once."""
@@ -209,17 +207,21 @@ class Jitted(Generic[P, R]):
                 raise problem
             self.calls.fine.add(key)
 
+    def _compiled(self, plan: Plan[R]) -> Compiled[R]:
+        """As `plan.compile` makes it, but the function warns only once of a conflict or an annotation that is open."""
+        for each in what_is_open(plan):
+            if str(each) not in self.calls.open:
+                self.calls.open.add(str(each))
+                warn(each)
+        return Compiled[R](plan, self.devices)
+
     def _warn_of_no_tactics(self) -> None:
         """Warns at the line that calls the function, once, that every device computes all of it."""
         if self.calls.warned:
             return
         self.calls.warned = True
-        warnings.warn(
-            f"`pt.jit` of `{self.__name__}` has no tactics: each of the {self.mesh.size} devices computes all of it. "
-            'Give some, such as tactics=[pt.DataParallel("data")]',
-            PlacementWarning,
-            stacklevel=3,
-        )
+        text = f"`pt.jit` of `{self.__name__}` has no tactics: each of the {self.mesh.size} devices computes all of it. "
+        warn(PlacementWarning(f'{text}Give some, such as tactics=[pt.DataParallel("data")]'))
 
     def trace(self, *args: object, **kwargs: object) -> JaxTraced:
         """JAX's `Traced`, as `jax.jit(f).trace` gives it: `jax.export` takes functions that have it."""
@@ -242,7 +244,7 @@ class Jitted(Generic[P, R]):
         Of a training step, those of the next state: what a checkpoint is restored to.
         """
         plan = self.plan(*args, **kwargs)
-        traced, ends = plan.source.traced, plan.compile(self.devices).out_shardings
+        traced, ends = plan.source.traced, self._compiled(plan).out_shardings
         leaves = [
             jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=end, weak_type=each.weak_type)
             for each, end in zip(traced.out_avals, ends, strict=True)
@@ -257,7 +259,7 @@ class Jitted(Generic[P, R]):
         """
         plan = self.plan(*args, **kwargs)
         traced = plan.source.traced
-        leaves = plan.compile(self.devices).in_shardings[: len(traced.in_avals)]
+        leaves = self._compiled(plan).in_shardings[: len(traced.in_avals)]
         trees = dict.fromkeys(traced.static) | dict(
             zip(traced.arguments, tree.tree_unflatten(traced.in_tree, leaves), strict=True)
         )
@@ -279,6 +281,8 @@ class Calls:
     is_idle: bool = False
     """Whether there was a plan by which every device computes all."""
     warned: bool = False
+    open: set[str] = field(default_factory=set[str])
+    """What was warned of as open: conflicts, and annotations that are not kept."""
     gathered: list[Gathered] = field(default_factory=list[Gathered])
     """What calls gathered of results, because the program's mesh cannot say how they lie."""
     told: bool = False

@@ -7,8 +7,7 @@ p1.counts()                                    {"all_gather": 0, "all_reduce": 3
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Generic, Self, cast
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.errors import warn
 from ...dialects.given import CHECKS, LARGEST, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
@@ -422,7 +422,8 @@ class Plan(State, Generic[R]):
 
         Warns if conflicts are open, since each device then runs the ops at which they are in full.
         """
-        warn_of_what_is_open(self, stacklevel=4)
+        for each in what_is_open(self):
+            warn(each)
         return Compiled[R](self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
@@ -440,12 +441,12 @@ class ConflictWarning(UserWarning):
     """A plan with open conflicts is compiled."""
 
 
-def warn_of_what_is_open(plan: Plan, stacklevel: int = 3) -> None:
-    """Warns of conflicts of the plan that are open, and of the program's annotations that do not divide."""
+def what_is_open(plan: Plan) -> Iterator[Warning]:
+    """The warnings of conflicts of the plan that are open, and of the program's annotations that do not divide."""
     if (text := conflicts.warning(plan)) is not None:
-        warnings.warn(text, ConflictWarning, stacklevel=stacklevel)
+        yield ConflictWarning(text)
     if (text := annotations.unkept(plan)) is not None:
-        warnings.warn(text, PlacementWarning, stacklevel=stacklevel)
+        yield PlacementWarning(text)
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:
@@ -477,7 +478,11 @@ def _asked(name: str, given: object) -> object:
         return given
     if (number := integer(given)) is not None:
         at = number if abs(number) < LARGEST else 0
-        helps = [f"take it from its list: plan.explain(plan.collectives()[{at}])", "or name a value by its path"]
+        helps = [
+            f"take it from its list, which counts from 0: plan.explain(plan.collectives()[{at}])",
+            'for the numbers in the list: print(*enumerate(plan.collectives()), sep="\\n")',
+            "or name a value by its path",
+        ]
         raise refused(name, "a value's name, a collective, a conflict or a stop", given, *helps)
     return said_patterns(name, given)
 

@@ -5,14 +5,13 @@ pt.replay(train_step, "plan.partita", params, batch)   the same plan; or, if the
 """
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast, overload
 
-from ...dialects.errors import Error
+from ...dialects.errors import Error, warn
 from ...dialects.mesh import Mesh
 from ..inputs.checks import mesh_given
 from ..plan.prefixes import start_mesh
@@ -75,7 +74,7 @@ def replay(
     over = saved.mesh if isinstance(mesh, str | Path) else mesh
     made = Replayed.of(block, start(mesh_given(over), *rest))
     if problem := made.problem(saved.file):
-        warnings.warn(str(problem), ReplayWarning, stacklevel=2)
+        warn(ReplayWarning(str(problem)))
     return made.plan
 
 

@@ -12,7 +12,7 @@ from operator import methodcaller
 from typing import cast
 
 from ...dialects.errors import Error, Location, did_you_mean, relocated
-from ..inputs.calls import Call
+from ..inputs.calls import Call, no_argument, taken_by
 from ..inputs.checks import refused
 from .plan import Plan
 from .tactics import Composable, Tactic, at
@@ -71,11 +71,8 @@ def tactic_of(call: Call, location: Location | None = None) -> Step:
         title = f"unknown tactic `{name}`"
         raise Error(title, location=location and location.narrowed(title), helps=helps)
     signature = inspect.signature(make if act is None else partial(act, None))
-    takes = f"it takes {name}({', '.join(signature.parameters)})"
-    if (other := _unknown(call, signature)) is not None:
-        title = f"`{other}` is no argument of `{name}`"
-        helps = [*did_you_mean(other, signature.parameters), takes]
-        raise Error(title, location=location and location.narrowed(title), helps=helps)
+    if (problem := no_argument(name, call.kwargs, signature)) is not None:
+        raise problem if location is None else _at_line(location, problem)
     # An argument of `at` may be a tactic too.
     args = [tactic_of(each, location) if isinstance(each, Call) else each for each in call.args]
     kwargs = {key: tactic_of(each, location) if isinstance(each, Call) else each for key, each in call.kwargs.items()}
@@ -84,16 +81,14 @@ def tactic_of(call: Call, location: Location | None = None) -> Step:
         return make(*args, **kwargs) if act is None else methodcaller(name, *args, **kwargs)
     except TypeError as error:
         title = f"`{name}` is called with wrong arguments"
-        raise Error(title, location=location, label=str(error), helps=[takes]) from None
+        raise Error(title, location=location, label=str(error), helps=[taken_by(name, signature)]) from None
     except Error as error:
         raise error if location is None else _at_line(location, error) from None
 
 
-def _unknown(call: Call, signature: inspect.Signature) -> str | None:
-    """The first name of an argument that the tactic does not take; None if it takes all."""
-    if any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
-        return None
-    return next((key for key in call.kwargs if key not in signature.parameters), None)
+def is_tactic(given: object) -> bool:
+    """Whether it is the name of a tactic."""
+    return isinstance(given, str) and given in Tactic.known
 
 
 def calls_known() -> str:

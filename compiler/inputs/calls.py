@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...dialects.errors import Error, Location
+from ...dialects.errors import Error, Location, did_you_mean
 from .checks import shortened
 
 NESTS = "at"
@@ -70,6 +71,22 @@ class Call:
         if "**" in kwargs:
             raise wrong("`**` is not a literal")
         return cls(call.func.id, tuple(map(literal, call.args)), kwargs)
+
+
+def no_argument(name: str, given: Iterable[str], signature: inspect.Signature) -> Error | None:
+    """The error for the first name of an argument that a tactic does not take; None if it takes all."""
+    if any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+        return None
+    other = next((key for key in given if key not in signature.parameters), None)
+    if other is None:
+        return None
+    helps = [*did_you_mean(other, signature.parameters), taken_by(name, signature)]
+    return Error(f"`{other}` is no argument of `{name}`", helps=helps)
+
+
+def taken_by(name: str, signature: inspect.Signature) -> str:
+    """The help with the arguments that a tactic takes."""
+    return f"it takes {name}({', '.join(signature.parameters)})"
 
 
 def _quoted(call: ast.Call) -> str | None:

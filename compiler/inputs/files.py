@@ -12,6 +12,8 @@ from .checks import refused, shown
 
 LARGEST = 1 << 26
 """The most bytes of a text. A plan of 10,000 arrays has two million."""
+STEP = 1 << 20
+"""How many bytes are read at a time."""
 
 
 def regular(file: object, help: str) -> Path:
@@ -43,10 +45,13 @@ def read_text(file: str | Path) -> str:
 
 def bounded(stream: IO[bytes], file: str) -> bytes:
     """What a stream holds. Raises Error if that is more than `LARGEST`."""
-    found = stream.read(LARGEST + 1)
+    found = bytearray()
+    # Python allocates all that a read may return, so one read of the bound would take as much for the smallest file.
+    while len(found) <= LARGEST and (more := stream.read(STEP)):
+        found += more
     if len(found) > LARGEST:
         raise Error(f"`{file}` is too large: a text has at most {LARGEST:,} bytes")
-    return found
+    return bytes(found)
 
 
 def write_text(file: str | Path, text: str) -> None:

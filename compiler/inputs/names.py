@@ -19,7 +19,7 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from ...dialects.english import counted
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.errors import Error, did_you_mean, nearest
 from ..jax_private import Shaped
 from .checks import patterns_of, shortened
 
@@ -199,9 +199,26 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
 
 def near(glob: str, names: Sequence[str]) -> list[str]:
     """The help with the names that are nearest to a pattern, by their spelling or by a part that it spells out, if any are."""
+    if not plain(glob) and (patterns := _corrected(glob, names)):
+        return [f"did you mean {listed(patterns)}?"]
     return did_you_mean(glob, names, most=3) or [
         f"did you mean {listed(found)}?" for found in [_with_part(glob, names)] if found
     ]
+
+
+def _corrected(glob: str, names: Sequence[str]) -> list[str]:
+    """The pattern with one part, which it spells out, spelled otherwise, so that it matches: `**/kernal` --> `**/kernel`."""
+    found, split = list[str](), parts(glob)
+    for at, part in enumerate(split):
+        others = {each for name in _matched(split, at, "*", names) for each in parts(name)} if plain(part) else set[str]()
+        near = nearest(part, sorted(others))
+        found += ["/".join([*split[:at], each, *split[at + 1 :]]) for each in near if _matched(split, at, each, names)]
+    return found
+
+
+def _matched(split: Sequence[str], at: int, part: str, names: Sequence[str]) -> Sequence[str]:
+    """The names that a pattern matches if one of its parts is another."""
+    return Names(names).matched("/".join([*split[:at], part, *split[at + 1 :]]))
 
 
 def _with_part(glob: str, names: Iterable[str]) -> list[str]:

@@ -45,6 +45,8 @@ class Language:
     """What shows all of an answer, which has it in this attribute."""
     taken: Callable[[int], str]
     """What to type to take the cure of the stop of this number, counted from 0, and a colon."""
+    explained: Callable[[int], str]
+    """What to type to have the open conflict of this number explained, counted from 0."""
 
 
 def _steps(lines: tuple[str, ...]) -> str:
@@ -55,7 +57,15 @@ def _steps(lines: tuple[str, ...]) -> str:
     return made if len(lines) == 1 else f"plan.apply({made})"
 
 
-PYTHON = Language(str, _steps, "{}=True".format, lambda asked: asked.value, str, "plan.apply(plan.blocked[{}].cure): ".format)
+PYTHON = Language(
+    str,
+    _steps,
+    "{}=True".format,
+    lambda asked: asked.value,
+    str,
+    "plan.apply(plan.blocked[{}].cure): ".format,
+    "plan.explain(plan.conflicts[{}])".format,
+)
 
 _READER = ContextVar("reader", default=PYTHON)
 
@@ -98,3 +108,8 @@ def all_of(attribute: str) -> str:
 def taken(number: int) -> str:
     """What to type to take the cure of the stop of this number, before what it costs."""
     return _READER.get().taken(number)
+
+
+def explained(number: int) -> str:
+    """What to type to have the open conflict of this number explained."""
+    return _READER.get().explained(number)

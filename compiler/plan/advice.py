@@ -95,7 +95,7 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
     pads = replace(seed, axis="", padded=True, multiple=0).over(axes, split.mesh)
     if not before:
         if not seed.padded and _tried(plan, [partial(place, seeds=pads, text="")]) is not None:
-            yield f"or have it padded: {option('padded')}"
+            yield f"or have it padded: add {option('padded')} to this tactic"
         return
     text = f"tile({seed.name!r}, {dim}, {axes!r}, padded=True)"
     number, *more = {*before.values()}

@@ -3,7 +3,7 @@
 a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -16,7 +16,7 @@ from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import Node
 from ..inputs.checks import refused, shown
 from ..inputs.lines import Source
-from ..inputs.reader import Question, cited, question
+from ..inputs.reader import Question, cited, explained, question
 from ..views.listing import Listing, Shape
 from .claims import Some, replicate, tile
 from .collectives import bytes_per_device, line_of
@@ -145,7 +145,13 @@ def _change(plan: State, value: str | tuple[str, ...], dim: int | None, axis: st
 
 def conflicts(plan: State) -> Listing[Conflict]:
     """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
-    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts"))
+    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts", notes=_ways))
+
+
+def _ways(found: Sequence[Conflict]) -> Sequence[str]:
+    """The line below a list of conflicts: what shows the ways out of the first one."""
+    first = found[0]
+    return [f"{explained(open_keys(first.plan).index(first.key))} shows the ways out of the first one"]
 
 
 def open_keys(plan: State) -> list[tuple[int, int, str]]:
@@ -159,6 +165,15 @@ def is_open(plan: State, key: tuple[int, int, str]) -> bool:
         return False
     table = plan.table.axes[each.axis]
     return table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
+
+
+def met_at(plan: State, node: int, value: int, axis: str) -> str:
+    """What to say of a conflict that is open at an op, or at an argument: its claims, and what shows its ways out."""
+    key = node, value, axis
+    if not is_open(plan, key):
+        return ""
+    claims = "; ".join(claims_of(plan, plan.table.conflicts[key]))
+    return f"a conflict on `{axis}`: {claims}; {explained(open_keys(plan).index(key))} shows the ways out"
 
 
 def warning(plan: State) -> str | None:

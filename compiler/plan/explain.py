@@ -23,7 +23,7 @@ from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
 from .collectives import Collective, bytes_per_device, end_of, line_of, line_of_op, of_move, use_of
-from .conflicts import Conflict, claims_of, its_own
+from .conflicts import Conflict, claims_of, its_own, met_at
 from .elsewhere import along, because, parameter
 from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
@@ -134,7 +134,17 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
         yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, each.axes, "computes")
         yield from (Reason(text, 2, where) for axis in each.axes if (text := _lost(plan, move, axis)))
+    yield from _other_uses(plan, move, each.axes)
     yield from _each_trip_instead(plan, move)
+
+
+def _other_uses(plan: State, move: Move, axes: Sequence[str]) -> Iterator[Reason]:
+    """The ops beside the first one that read what is moved, and run in full because of a conflict."""
+    nodes = plan.source.program.nodes
+    for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
+        where = line_of_op(plan, node)
+        for said in filter(None, (met_at(plan, node.number, -1, axis) for axis in axes if node is not use_of(plan, move))):
+            yield Reason(f"`{node.kind}`{f' at {where}' if where else ''} reads it too, because of {said}", 1, where)
 
 
 def _terms(plan: State, terms: Iterable[Node], axes: Sequence[str]) -> Iterator[Reason]:
@@ -170,6 +180,8 @@ def _op(plan: State, node: Node, axes: Iterable[str], does: str) -> Iterator[Rea
         claim = plan.decisions.placements.claim(node.number, axis)
         if claim is None:
             yield Reason(f"no index of it is on `{axis}`: all of its devices run it in full", 2)
+            if said := met_at(plan, node.number, -1, axis):
+                yield Reason(f"because of {said}", 3, where)
             continue
         folded = "the summed index" if node.signature.instance.indices[claim.at].monoid is not None else "the index"
         text = f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}"
@@ -221,6 +233,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         claim = plan.table.claim(value, axis)
         if claim is None:
             yield from _left_whole(plan, value, axis)
+            yield from _contradicted(plan, value, axis)
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
@@ -249,6 +262,14 @@ def _left_whole(plan: State, value: int, axis: str) -> Iterator[Reason]:
     if (met := plan.table.reconciled.get((-1, value, axis))) is not None:
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
+
+
+def _contradicted(plan: State, value: int, axis: str) -> Iterator[Reason]:
+    """The conflict by which a value, or the op that makes it, is on no dim of an axis."""
+    number = plan.source.program.producer[value]
+    key = (number, -1) if number >= 0 else (-1, value)
+    if said := met_at(plan, *key, axis):
+        yield Reason(f"whole along `{axis}`, because of {said}", 1, line_of(plan, value, None))
 
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:

@@ -183,11 +183,11 @@ def _as_said(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
 
 
 def _batch(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
-    """Pad the batch, or drop its last examples."""
+    """Pad the batch, or drop its last examples. What axis a batch is on is not chosen by what divides it."""
+    del table
     extent = plan.source.shape(seed.value)[dim]
     over = extent % seed.multiple
-    pad = f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")
-    return [pad, *_other_axes(plan, table, seed.value, dim, seed.axis)]
+    return [f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")]
 
 
 def not_widened(name: str, *, is_computed: bool) -> Error:

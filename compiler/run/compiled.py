@@ -4,7 +4,6 @@ JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX
 """
 
 import inspect
-import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, Self, cast
@@ -17,7 +16,7 @@ from jax.stages import Lowered, Wrapped
 from typing_extensions import TypeVar
 
 from ...dialects.english import counted, there_are
-from ...dialects.errors import Error
+from ...dialects.errors import Error, warn
 from ...dialects.given import refused
 from ...dialects.mesh import Mesh
 from ..inputs.donated import donated
@@ -99,7 +98,7 @@ class Compiled(Generic[R]):
             raise
         if self.program.gathered and not self.told:
             self.told = True
-            warnings.warn(str(gathered(self.traced.function, self.program.gathered)), PlacementWarning, stacklevel=2)
+            warn(PlacementWarning(str(gathered(self.traced.function, self.program.gathered))))
         return results
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:

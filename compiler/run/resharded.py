@@ -9,7 +9,7 @@ Arrays that are not placed are not meant: whoever calls has to place them, or JA
 from collections.abc import Sequence
 
 from jax import Array
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from ...dialects.english import counted
 from ...dialects.errors import Error
@@ -34,7 +34,7 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
     ]
     if not found:
         return None
-    notes = [f"`{name}` lies as {_said(leaf.sharding)}, the plan wants {_said(_of(leaf, at))}" for name, leaf, at in found]
+    notes = [_note(name, leaf.sharding, _of(leaf, at)) for name, leaf, at in found]
     size = sum(leaf.nbytes for _, leaf, _ in found)
     more = [f"and {counted(len(notes) - SHOWN, 'other')}"] if len(notes) > SHOWN else []
     return Error(
@@ -82,5 +82,21 @@ def _of(leaf: Array, wanted: NamedSharding) -> NamedSharding:
     return NamedSharding(wanted.mesh, PartitionSpec(*wanted.spec[: leaf.ndim]))
 
 
-def _said(sharding: object) -> str:
+def _note(name: str, lies: Sharding, wanted: NamedSharding) -> str:
+    """How an argument lies and how the plan wants it: where the specs are the same, by the devices."""
+    ways = [_said(lies), _said(wanted)]
+    if ways[0] == ways[1]:
+        ways = [f"{way} on {_devices(each)}" for way, each in zip(ways, (lies, wanted), strict=True)]
+    if ways[0] == ways[1]:
+        ways[1] = "the same on other devices, or in another order of them"
+    return f"`{name}` lies as {ways[0]}, the plan wants {ways[1]}"
+
+
+def _devices(sharding: Sharding) -> str:
+    """How many devices, and the axes of their mesh: `8 devices (data=4, model=2)`."""
+    mesh = f" ({text(sharding.mesh.shape)})" if isinstance(sharding, NamedSharding) else ""
+    return f"{counted(sharding.num_devices, 'device')}{mesh}"
+
+
+def _said(sharding: Sharding) -> str:
     return str(sharding.spec) if isinstance(sharding, NamedSharding) else f"a {type(sharding).__name__}"

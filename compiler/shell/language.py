@@ -80,5 +80,9 @@ def _taken(number: int) -> str:
     return f"`cure {number + 1}`: "
 
 
-SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, _taken)
+def _explained(number: int) -> str:
+    return f"`explain conflict {number + 1}`"
+
+
+SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, _taken, _explained)
 """The language of the shell where no line is typed: between two of them."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, fields, replace
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 from ....dialects.errors import Error
 from ....dialects.given import check_of, checked, taken
+from ...inputs.calls import no_argument
 from ...inputs.checks import Axes, axes_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed, having, wanted
@@ -45,6 +47,14 @@ class Tactic(Composable):
         if not is_abstract:
             Tactic.known[cls.__name__] = cls
         super().__init_subclass__()
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Raises Error for an argument that the tactic does not take."""
+        del args
+        # A copy is made without arguments.
+        if kwargs and (problem := no_argument(cls.__name__, kwargs, inspect.signature(cls))) is not None:
+            raise problem
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Raises Error for a field of a wrong kind. A tactic of a user says itself what its fields take."""

@@ -160,6 +160,6 @@ def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, in
         raise Error(
             f"{title} over `{axis}` ({size} devices)",
             notes=notes,
-            helps=[f"pad the sequence to a multiple of {size}", "or have it padded: padded=True"],
+            helps=[f"pad the sequence to a multiple of {size}", "or have it padded: add padded=True to this tactic"],
         )
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ....dialects.english import counted
 from ....dialects.errors import Error
@@ -45,14 +46,14 @@ class ZeRO(Strategy):
 
     def check_stage(self) -> None:
         """Raises Error for what is no stage."""
-        stage: object = self.stage
-        if isinstance(stage, str):
-            helps = ["write " + step(f"ZeRO({shown(self.axis)}, {stage!r}, ...)")]
-            raise Error(
-                f"`ZeRO` takes the stage first, then the axis, got ZeRO({stage!r}, {shown(self.axis)}, ...)", helps=helps
-            )
+        stage, axis = cast("tuple[object, object]", (self.stage, self.axis))
+        if isinstance(stage, str) and isinstance(axis, int):
+            helps = ["write " + step(f"ZeRO({shown(axis)}, {stage!r}, ...)")]
+            raise Error(f"`ZeRO` takes the stage first, then the axis, got ZeRO({stage!r}, {shown(axis)}, ...)", helps=helps)
         if stage not in (1, 2, 3):
-            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {shown(stage)}", helps=["stage 3 shards the parameters too"])
+            number = stage if isinstance(stage, str) and stage in ("1", "2", "3") else None
+            helps = ["stage 3 shards the parameters too"] if number is None else [f"write a number: stage={number}"]
+            raise Error(f"`stage` of ZeRO must be 1, 2 or 3, got {shown(stage)}", helps=helps)
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         self.check_stage()

@@ -330,6 +330,23 @@ def test_arguments_that_lie_otherwise_are_one_warning_for_each_kind_of_arguments
     assert not warned_of(lambda: jax.jit(layer)(placed[0], turned))
 
 
+def test_an_argument_that_lies_on_fewer_devices_or_on_others_is_told_by_its_devices() -> None:
+    """The specs are the same, so they alone would say that nothing is wrong."""
+    layer = pt.jit(model, mesh=MESH, tactics=TILED, reshard="error")
+    whole = layer.in_shardings(X, W)[0]
+    devices = whole.mesh.devices
+    few, turned = (jax.sharding.Mesh(some, ("data", "model")) for some in (devices[:2], devices[::-1]))
+    with pytest.raises(pt.Error) as raised:
+        layer(jax.device_put(X, NamedSharding(few, whole.spec)), W)
+    on = [f"{whole.spec} on {2 * size} devices (data={size}, model=2)" for size in (2, 4)]
+    assert raised.value.notes == (f"`x` lies as {on[0]}, the plan wants {on[1]}",)
+    with pytest.raises(pt.Error) as raised:
+        layer(jax.device_put(X, NamedSharding(turned, whole.spec)), W)
+    assert raised.value.notes == (
+        f"`x` lies as {on[1]}, the plan wants the same on other devices, or in another order of them",
+    )
+
+
 def test_what_a_step_returns_is_not_moved_in_the_next_one() -> None:
     step = pt.jit(
         lambda w, x: w - 0.1 * x.T @ jnp.tanh(x @ w), mesh=MESH, tactics=[pt.Tile({"w": 1}, "model")], donate_argnums=0
@@ -352,6 +369,22 @@ def test_arguments_that_lie_otherwise_can_be_an_error_or_accepted() -> None:
     wrong: Any = "never"
     with pytest.raises(pt.Error, match='`reshard` is "warn", "error" or "allow", got'):
         pt.jit(model, mesh=MESH, tactics=TILED, reshard=wrong)
+
+
+def test_a_conflict_is_one_warning_of_a_function_at_the_line_that_first_needs_its_plan() -> None:
+    layer = pt.jit(lambda x: x + x.T, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
+    square = np.ones((8, 8), np.float32)
+    with pytest.warns(pt.ConflictWarning) as first:
+        layer.in_shardings(square)
+        layer.eval_shape(square)
+        layer(square)
+    with pytest.warns(pt.ConflictWarning) as other:
+        jax.jit(pt.jit(lambda x: x + x.T, mesh=MESH, tactics=layer.tactics))(square)
+    with pytest.warns(pt.ConflictWarning) as compiled:
+        layer.plan(square).compile()
+    start = inspect.getsourcelines(test_a_conflict_is_one_warning_of_a_function_at_the_line_that_first_needs_its_plan)[1]
+    places = [(each.filename, each.lineno - start) for each in (*first, *other, *compiled)]
+    assert places == [(__file__, line) for line in (4, 8, 10)]
 
 
 def test_a_function_without_tactics_says_once_that_each_device_computes_all() -> None:

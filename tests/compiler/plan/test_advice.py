@@ -96,7 +96,7 @@ def test_padding_is_offered_where_it_is_possible(
             plan = plan.tile(*each)
         plan.tile(value, 0, axis)
     except pt.Error as error:
-        offered = "or have it padded: padded=True" in error.helps
+        offered = "or have it padded: add padded=True to this tactic" in error.helps
         assert offered == is_padded(plan, value, axis)
         at_once = next((text for text in error.helps if text.startswith("place all axes of the dim at once")), None)
     else:

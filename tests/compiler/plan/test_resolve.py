@@ -55,6 +55,22 @@ def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> 
     assert [step.text for step in steps] == [*conflict.claims, *(f"way out: {way!r}" for way in conflict.resolutions)]
 
 
+def test_an_op_that_a_conflict_leaves_whole_and_the_collective_for_it_name_the_conflict(plan: pt.Plan) -> None:
+    """Otherwise they say that no index of the op is on the axis, although both operands are."""
+    (gather,) = (each for each in plan.collectives() if each.kind == "all_gather")
+    (conflict,) = plan.conflicts
+    said = f"because of a conflict on `data`: {'; '.join(conflict.claims)}; plan.explain(plan.conflicts[0]) shows the ways out"
+    assert said in plan.explain(gather)
+    assert f"whole along `data`, {said}" in plan.explain("add#0")
+    assert "conflict" not in plan.resolve(conflict).explain("add#0")
+
+
+def test_a_list_of_conflicts_says_what_shows_the_ways_out(plan: pt.Plan) -> None:
+    said = "plan.explain(plan.conflicts[0]) shows the ways out of the first one"
+    assert str(plan.conflicts).endswith(said) and said in getattr(plan.conflicts, "_repr_html_")()  # noqa: B009
+    assert str(plan.resolve(plan.conflicts[0]).conflicts) == "no open conflicts"
+
+
 @pytest.mark.parametrize("choice", [17, -1, True, "tile('b', 0, 'data')", None])
 def test_another_choice_is_refused(plan: pt.Plan, choice: Any) -> None:
     with pytest.raises(pt.Error, match="is not a way out of this conflict"):
