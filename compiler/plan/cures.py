@@ -75,7 +75,7 @@ class Cure:
 
 
 def cure(plan: State, stop: Blocked) -> Cure | None:
-    """The cheapest cure with which a stop, and those that are alike, are gone: by bytes, then by flops. None if none is found.
+    """The first cure with which a stop, and those that are alike, are gone; None if none is found.
 
     Those with which all devices of the axis share the work come first. Only where none of them works are fewer devices used;
     then the value is gathered once; then the tactic is undone that tiles it. Alike stops, as of layers, are cured together.
@@ -83,9 +83,8 @@ def cure(plan: State, stop: Blocked) -> Cure | None:
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
         alike = plan.once(_groups)[key]
-        tries = ([*_tried(plan, alike, islice(way(plan, alike), MOST_TRIED))] for way in _WAYS)
-        found: Sequence[Cure] = next(filter(None, tries), ())
-        known[key] = min(found, key=lambda each: (each.bytes, each.flops.known), default=None)
+        changes = (change for way in _WAYS for change in islice(way(plan, alike), MOST_TRIED))
+        known[key] = next(_tried(plan, alike, changes), None)
     return known[key]
 
 
