@@ -5,10 +5,10 @@ Each part imports only those below it:
     reference                     programs and ops in NumPy: the oracle of the tests
     flow, spmd, array, lax        the dialects; `lax_shapes` and `regions` are what their verifiers check
       group_arrays                what collectives do to the local arrays of a group of devices
-      layouts, types, signature   how a value lies on the mesh, and how types are written
+      layouts, types, signature, module   how a value lies on the mesh, and how types, ops and modules are written
     definitions                   the meaning of each named op, in index notation; tilings follow from it
     ranges                        the algebra behind every type
-    errors, english, mesh, dtypes, monoids, params, names, text, module, grammar, given, interned     what everything else uses
+    errors, english, mesh, dtypes, monoids, params, names, text, grammar, given, interned     what everything else uses
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...

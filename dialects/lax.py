@@ -55,8 +55,9 @@ class LaxOp(ArrayOp):
 
     def print_head(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
-        if self.params.data or self.regions:
-            printer.print_string(f" {self.params.text}")
+        params = self.params
+        if params.data or self.regions:
+            printer.print_string(f" {params.text}")
 
     @classmethod
     def parse_head(cls, parser: Parser) -> tuple[list[UnresolvedOperand], dict[str, Attribute]]:

@@ -3,10 +3,12 @@
 from io import StringIO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 
 from .english import counted
+from .signature import ArrayOp
+from .types import ArrayType
 
 
 class Module(ModuleOp):
@@ -33,6 +35,20 @@ class TextPrinter(Printer):
     def __init__(self, stream: StringIO) -> None:
         super().__init__(stream)
         self.write = stream.write
+
+    def print_op(self, op: Operation) -> None:
+        if isinstance(op, ArrayOp) and not op.regions:
+            self._print_results(op)
+            self.write(op.name)
+            op.print(self)
+        else:
+            super().print_op(op)
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, ArrayType):
+            self.write(f"!{attribute.name}<{attribute.text}>")
+        else:
+            super().print_attribute(attribute)
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         if "\n" in text:

@@ -40,7 +40,7 @@ def tactics_from(file: str | Path, table: str = "") -> tuple[Tactic, ...]:
         tactics_from("strategy.toml")            [[tactics]]   name = "ZeRO"   stage = 3   axis = "data"   params = "params"
         tactics_from("train.toml", "partition")  [partition]   plan = "DataParallel('data'); tile params/w1.1 @model"
     """
-    if path_of(file, "strategy.toml").suffix == ".partita":
+    if path_of(file, example="strategy.toml").suffix == ".partita":
         return load(file).tactics(table or None)
     config = Config.read(file)
     keys = config.table(table)

@@ -127,15 +127,14 @@ def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[
             case "record":
                 text.fail("record_first", each)
             case "layout":
-                layouts.append(_row(program.text, each))
+                layouts.append(_row(text, each, said))
             case _:
                 lines.append(Line(said, text.location(each), steps_of(program, each, names)))
     return tuple(lines), tuple(layouts)
 
 
-def _row(text: Text, node: Node) -> str:
+def _row(text: Text, node: Node, said: str) -> str:
     """A row of the layouts: `params/w1 x 4: f32[64, model*16]`. Raises `Wrong` for what is none."""
-    said, at = text.said(node), span(node)
     row = said.removeprefix("layout").strip()
     name, _, layout = row.rpartition(": ")
     if not name.strip():
@@ -143,6 +142,7 @@ def _row(text: Text, node: Node) -> str:
     try:
         parse_array(layout)
     except Error:
+        at = span(node)
         text.fail("layout_text", replace(at, column=at.column + said.rindex(layout)), layout=layout)
     return row
 

@@ -44,7 +44,6 @@ class _Walk:
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
         self.steps: list[Step] = []
         self.traits: dict[Signature, Traits] = {}
-        self.sizes: dict[tuple[Layout, str], int] = {}
         self.entries = self.program.entries()
 
     def main(self) -> Body:
@@ -57,14 +56,7 @@ class _Walk:
         return Body(self.steps, given, [self.read(value, end, at) for at, value in enumerate(program.returned)])
 
     def array(self, value: int, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
-        return LocalArray(self.bytes(value, layout), value, form, given)
-
-    def bytes(self, value: int, layout: Layout) -> int:
-        """The local bytes of a value: thousands of values have a few hundred layouts."""
-        key = layout, self.program.types[value].dtype
-        if (found := self.sizes.get(key)) is None:
-            found = self.sizes[key] = self.placements.local_bytes(value, layout)
-        return found
+        return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
 
     def add(self, traits: Traits, name: str, reads: Sequence[LocalArray], makes: Sequence[LocalArray], node: int = -1) -> Step:
         step = Step(traits, name, [*reads], [*makes], node)
@@ -158,7 +150,7 @@ class _Walk:
 
     def sliced(self, array: LocalArray, wanted: Layout) -> LocalArray:
         """An operand of a call, which is sliced before the call if it has more than the call reads."""
-        if self.bytes(array.value, wanted) >= array.bytes:
+        if self.placements.local_bytes(array.value, wanted) >= array.bytes:
             return array
         made = self.array(array.value, wanted, "sliced")
         self.add(COPY, "slice", [array], [made])

@@ -240,7 +240,7 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     with without_collector():
         table = _claimed(plan, seeds, len(plan.actions), propagate, held)
     idle = is_same(plan.table, table)
-    action = Action(text, "place", frozenset(seed.value for seed in seeds), propagate, held, idle=idle, redo=redo)
+    action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 

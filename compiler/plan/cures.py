@@ -180,8 +180,8 @@ def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """Keep the values whole: before the tactic that tiles them, or in its place, if it tiles nothing else."""
     stop = alike[0]
     values, step = _whole(plan, alike)
-    claimed = plan.actions[stop.tactic].values
-    if _is_wanted(plan, alike) and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == frozenset(values)):
+    claimed = set(plan.actions[stop.tactic].values)
+    if _is_wanted(plan, alike) and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
         why = "if all of it is needed anyway, keep it replicated"
         yield Change(step, stop.tactic, claimed.isdisjoint(values), why)
 

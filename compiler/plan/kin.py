@@ -136,7 +136,7 @@ def _tagged(root: State, plan: State) -> dict[int, Kin]:
     """The kin of tagged values, and of their tangents and cotangents: the values of that tag that tactics of `root` placed."""
     found: dict[int, Kin] = {}
     inside, shape = root.source.addresses.inside, root.source.program.shape
-    for placed in (value for action in root.actions for value in sorted(action.values)):
+    for placed in (value for action in root.actions for value in action.values):
         name = root.source.addresses.names[placed]
         own = inside.get(name, [])
         for each in (name, f"tangent({name})", cotangent_name(name)) if placed in own else ():

@@ -96,8 +96,8 @@ def carried(plan: Some, draft: Draft) -> Some:
     for number, action in enumerate(plan.actions[own:], own):
         if lost := [value for value in action.values if value not in to]:
             raise _lost(plan, number, min(lost))
-        kin = {to[value]: _itself(plan, value) for value in sorted(action.values)}
-        moved = replace(action, values=frozenset(to[value] for value in action.values))
+        kin = {to[value]: _itself(plan, value) for value in action.values}
+        moved = replace(action, values=dict.fromkeys(to[value] for value in action.values))
         made = replace(made, table=placed_as(made, kin, number, action), actions=(*made.actions, moved))
     return replace(made, labels=_labels(plan, made, to))
 

@@ -35,7 +35,7 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
         table = _claimed(plan, seeds, dict(said), number)
         if reconciles:
             reconcile(table, number, reconciles)
-    values, idle = frozenset(value for value, _ in said), is_same(plan.table, table)
+    values, idle = dict.fromkeys(value for value, _ in said), is_same(plan.table, table)
     action = Action(text, "place", values, is_said=True, reconciles=reconciles, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
 

@@ -41,7 +41,8 @@ class Action:
 
     text: str
     kind: str
-    values: frozenset[int] = frozenset()
+    values: Mapping[int, None] = field(default_factory=dict[int, None])
+    """In the order in which it names them; looked up like a set."""
     propagate: bool = True
     held: bool = False
     is_said: bool = False

@@ -31,7 +31,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
     value = node.end(first.operand)
     source = line_of(plan, value, node)
     splits = plan.table.ways_across(first) and first.axis in plan.mesh.whole().axes
-    tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in sorted(values))
+    tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
     split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(
         f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",

@@ -180,6 +180,8 @@ class Placements:
     """The ops that do not take the table's claims."""
     results: dict[int, Layout] = field(default_factory=dict[int, Layout])
     """The layouts in which such ops return their results: those that they have by the table."""
+    sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
+    """The local bytes of an array in a layout with elements of a dtype, for those that were asked for."""
 
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops on {self.mesh})"
@@ -248,8 +250,11 @@ class Placements:
         return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
 
     def local_bytes(self, value: int, layout: Layout) -> int:
-        """The local bytes of the value on one device in this layout."""
-        return prod(layout.local_shape(self.mesh)) * itemsize(self.program.types[value].dtype)
+        """The local bytes of the value on one device in this layout: thousands of values have a few hundred layouts."""
+        key = layout, self.program.types[value].dtype
+        if (found := self.sizes.get(key)) is None:
+            found = self.sizes[key] = prod(layout.local_shape(self.mesh)) * itemsize(key[1])
+        return found
 
     def way(self, value: int, source: Layout, target: Layout) -> Path:
         """How the value changes its layout."""

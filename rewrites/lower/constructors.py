@@ -48,7 +48,7 @@ class Nest:
     block: Block = field(default_factory=Block)
     axes: dict[str, None] = field(default_factory=dict[str, None])
     """The axes, outer to inner: in the order in which its ops use them."""
-    slices: dict[tuple[SSAValue, ArrayType], SSAValue] = field(default_factory=dict[tuple[SSAValue, ArrayType], SSAValue])
+    slices: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     sliced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     coordinates: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     leaves: dict[SSAValue, Built] = field(default_factory=dict[SSAValue, Built])
@@ -216,12 +216,11 @@ class Fusing:
             # A replicated value is its own slice. `build` must know it: an op that returns it unchanged builds nothing.
             self.nest.sliced[source] = source
             return source
-        key = (source, own)
-        found = self.nest.slices.get(key)
+        found = self.nest.slices.get(source)
         if found is None:
             op = SliceOp(source, own.layout, self.mesh)
             self.append(op)
-            found = self.nest.slices[key] = op.out
+            found = self.nest.slices[source] = op.out
             self.nest.sliced[found] = source
             self.nest.axes |= dict.fromkeys(axes_of(own))
         return found
@@ -276,7 +275,7 @@ class Fusing:
         return self.force(value)
 
     def force(self, value: Global) -> SSAValue:
-        if isinstance(value, SSAValue):
+        if not isinstance(value, Built):
             return value
         if value.ssa is None:
             value.ssa = Block(arg_types=[value.type]).args[0]

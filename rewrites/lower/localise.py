@@ -43,13 +43,21 @@ Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
 
 
 def localise(
-    program: Program, node: Node, placed: Placed, carry: Carry | None, locals: Sequence[SSAValue], into: Constructor
+    program: Program,
+    node: Node,
+    placed: Placed,
+    carry: Carry | None,
+    locals: Sequence[SSAValue],
+    types: Sequence[ArrayType],
+    into: Constructor,
 ) -> list[SSAValue]:
-    """Emits the op on local operands, some of which may carry a pending sum. Returns its local results."""
+    """Emits the op on local operands, some of which may carry a pending sum. Returns its results, which have local types."""
     if node.kind == "tag":
         return list(locals)
-    local = _Local(program, node, placed, list(locals), into)
     carried = [counts_once(operand, axes) for operand, axes in carry.once] if carry is not None else []
+    if placed.is_plain and not carried and not node.signature.rivals and not node.signature.own:
+        return same_op(node.op, locals, types, into)
+    local = _Local(program, node, placed, list(locals), types, into)
     if placed.is_plain and not carried:
         return local.op(local.locals)
     return local.bounded(local.emit([*carried, *local.asked()]))
@@ -66,9 +74,9 @@ def _is_first(axes: tuple[str, ...], ops: Emitter, into: Constructor) -> SSAValu
     return reduce(ops.both, [ops.equals(into.coordinate(axis), 0) for axis in axes])
 
 
-def same_op(op: Operation, locals: Sequence[SSAValue], into: Constructor) -> list[SSAValue]:
-    """Emits an op that returns each operand unchanged, in any layout: the same op, on all local values."""
-    made = type(op).create(operands=locals, result_types=[value.type for value in locals], properties=op.properties)
+def same_op(op: Operation, locals: Sequence[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
+    """Emits an op that one device runs as it is, on its local values: the same op, with results of local types."""
+    made = type(op).create(operands=locals, result_types=types, properties=op.properties)
     into.append(made)
     return list(made.results)
 
@@ -80,11 +88,20 @@ def unpromised(params: ParamsAttr) -> ParamsAttr:
 class _Local:
     """One op being emitted; `locals` are its operands, which the laws change before the op is emitted."""
 
-    def __init__(self, program: Program, node: Node, placed: Placed, locals: list[SSAValue], into: Constructor) -> None:
+    def __init__(
+        self,
+        program: Program,
+        node: Node,
+        placed: Placed,
+        locals: list[SSAValue],
+        types: Sequence[ArrayType],
+        into: Constructor,
+    ) -> None:
         self.program = program
         self.node = node
         self.placed = placed
         self.locals = locals
+        self.types = types
         self.into = into
         self.ops = Emitter(into)
         self.indices, self.starts = node.signature.instance.indices, node.signature.instance.definition.starts
@@ -350,7 +367,7 @@ class _Local:
     def found_vectors(self) -> Vectors:
         shape, at = self.program.shape, self.moved()
         whole = shape(self.node.operands[at] if at is not None else self.node.results[0])
-        local = type_at(self.locals[at]).shape if at is not None else self.local_type(0).shape
+        local = type_at(self.locals[at]).shape if at is not None else self.types[0].shape
         form = general(self.node.signature.instance.definition, self.params, shape(self.node.operands[0]), whole)
         return Vectors(form, [self.locals[start] for start in self.starts], shape(self.node.operands[0]), local, self.ops)
 
@@ -360,7 +377,6 @@ class _Local:
         return min(others, default=None)
 
     def op(self, locals: list[SSAValue]) -> list[SSAValue]:
-        types = [self.local_type(position) for position in range(len(self.node.results))]
         kind, params = self.node.kind, self.params
         if self.vectors is not None:
             at = self.moved()
@@ -372,7 +388,7 @@ class _Local:
             params = unpromised(params)
         if self.node.signature.own:
             params = ParamsAttr.of(**dict(params.items()), placed=True)
-        op = OPS[kind].create(operands=locals, result_types=types, properties={"params": params})
+        op = OPS[kind].create(operands=locals, result_types=self.types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
 
@@ -403,10 +419,6 @@ class _Local:
         lead, trail = reach.gaps(factor)
         begin -= sign * (lead - reach.window.lo)
         return param.put(params, *((begin, trail) if sign < 0 else (begin,)))
-
-    def local_type(self, position: int) -> ArrayType:
-        dtype = self.program.types[self.node.results[position]].dtype
-        return ArrayType.whole(dtype, self.placed.produced[position].local_shape(self.into.mesh))
 
     def factors(self, index: int) -> list[Factor]:
         """The placed factors of an index; a halo is that of the minor one, which is the last."""

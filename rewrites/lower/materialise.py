@@ -8,7 +8,8 @@ its results. Each move becomes a redistribution. The gather of a parameter waits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -35,6 +36,20 @@ def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
     return writer.module()
 
 
+class Kind(NamedTuple):
+    """An op among builders and slicers: the types that it slices and builds, the local ones of these, and its axes."""
+
+    wanted: Sequence[ArrayType]
+    results: Sequence[ArrayType]
+    local: Sequence[ArrayType]
+    axes: Sequence[str]
+
+
+def _all(kinds: Iterable[Kind]) -> Kind:
+    """Several ops as one."""
+    return Kind._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
+
+
 class Writer:
     """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
 
@@ -48,6 +63,7 @@ class Writer:
         self.values: dict[int, Global] = {}
         self.moved: dict[Move, Global] = {}
         self.types: dict[tuple[ArrayType, Layout, Pend], ArrayType] = {}
+        self.kinds: dict[int, Kind] = {}
         self.entries = self.program.entries()
 
     def module(self) -> ModuleOp:
@@ -103,21 +119,34 @@ class Writer:
         nodes = self.program.together(node)
         if node is not nodes[0]:
             return
-        read = [(each, at, self.read(v, each.number, at, into)) for each in nodes for at, v in enumerate(each.operands)]
+        wanted, results, types, axes = self.kind(node) if len(nodes) == 1 else _all(map(self.kind, nodes))
+        read = [self.read(value, each.number, at, into) for each in nodes for at, value in enumerate(each.operands)]
         into.open()
-        locals = [into.slice(made, self.wanted(each, at)) for each, at, made in read]
-        outs = self.local(node, locals, into) if len(nodes) == 1 else same_op(node.op, locals, into)
-        results = [self.built(each, at) for each in nodes for at in range(len(each.results))]
-        axes = [axis for each in nodes for axis in self.axes(each)]
+        locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
+        outs = self.local(node, locals, types, into) if len(nodes) == 1 else same_op(node.op, locals, types, into)
         made = into.close(list(zip(outs, results, strict=True)), axes)
         values = [value for each in nodes for value in each.results]
         for value, result in zip(values, made, strict=True):
             self.define(value, result, into)
 
-    def local(self, node: Node, locals: list[SSAValue], into: Constructor) -> list[SSAValue]:
+    def local(self, node: Node, locals: list[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
         """The op's local form, as it is placed and with the sum that it carries."""
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
-        return localise(self.program, node, placed, carry, locals, into)
+        return localise(self.program, node, placed, carry, locals, types, into)
+
+    def kind(self, node: Node) -> Kind:
+        """The types around an op. Ops of one kind that are placed alike have the same, but for what is pending in them."""
+        placed = self.placements.nodes[node.number]
+        pends = any(placed.pending) or not self.placements.sources.keys().isdisjoint(node.results)
+        is_alike = not pends and node.number not in self.decisions.carried
+        found = self.kinds.get(id(placed)) if is_alike else None
+        if found is None:
+            results = [self.built(node, at) for at in range(len(node.results))]
+            wanted = [self.wanted(node, at) for at in range(len(node.operands))]
+            found = Kind(wanted, results, [type.local(self.mesh) for type in results], self.axes(node))
+            if is_alike:
+                self.kinds[id(placed)] = found
+        return found
 
     def built(self, node: Node, position: int) -> ArrayType:
         """The type in which an op leaves a result; a sum that it carries is pending there."""

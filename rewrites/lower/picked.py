@@ -37,9 +37,11 @@ def picked(decisions: Decisions) -> frozenset[int]:
 def _reads(node: Node, decisions: Decisions) -> bool:
     """Whether every sum that the op leaves is that of a lookup by index vectors."""
     placed, indices = decisions.placements.nodes[node.number], node.signature.instance.indices
+    if len(node.results) != 1 or not any(placed.pending):
+        return False
     pending = {each.axis for pend in placed.pending for each in pend}
     read = {factor.name for index, factor in placed.placement if indices[index].reads and _by_vectors(indices[index])}
-    return len(node.results) == 1 and bool(pending) and pending <= read
+    return pending <= read
 
 
 def _by_vectors(index: Index) -> bool:

@@ -10,7 +10,7 @@ kernel. Equal kernels share one function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import cast
 
 from xdsl.dialects import func
@@ -192,23 +192,31 @@ def reads(run: Iterable[Operation]) -> list[SSAValue]:
     found: dict[SSAValue, None] = {}
     for each in run:
         for op in each.walk():
-            found.update((value, None) for value in op.operands if value not in inside)
+            found.update([(value, None) for value in op.operands if value not in inside])
             inside.update(op.results)
-            inside.update(arg for region in op.regions for block in region.blocks for arg in block.args)
+            for region in op.regions:
+                inside.update(arg for block in region.blocks for arg in block.args)
     return list(found)
 
 
 def leaves(run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> list[SSAValue]:
     """The values that later ops read; a constant only if something other than a kernel reads it."""
-    here = {op for each in run for op in each.walk()}
+    here = set(run)
     found: list[SSAValue] = []
     for result in (result for op in run for result in op.results):
-        users = [use.operation for use in result.uses if use.operation not in here]
+        users = [use.operation for use in result.uses if not _is_within(use.operation, here)]
         if result in known:
             users = [user for user in users if isinstance(user, RedistributeOp | BarrierOp | func.ReturnOp)]
         if users:
             found.append(result)
     return found
+
+
+def _is_within(op: Operation | None, run: Set[Operation]) -> bool:
+    """Whether the op is one of these, or inside of one."""
+    while op is not None and op not in run:
+        op = op.parent_op()
+    return op is not None
 
 
 def _made_at(value: SSAValue, order: Mapping[Operation, int]) -> tuple[int, int]:
@@ -224,14 +232,14 @@ def _made_at(value: SSAValue, order: Mapping[Operation, int]) -> tuple[int, int]
 
 def hoist_constants(block: Block) -> None:
     """Moves constants to the beginning, each once, in the order in which they are read, and removes unused ones."""
-    all_of_them = [op for op in block.ops if isinstance(op, ConstantOp)]
-    for op in all_of_them:
+    made: dict[SSAValue, ConstantOp] = {op.results[0]: op for op in block.ops if isinstance(op, ConstantOp)}
+    for op in made.values():
         op.detach()
     kept: dict[tuple[Attribute, Attribute], ConstantOp] = {}
     first: dict[SSAValue, SSAValue] = {}
     for value in (value for op in block.walk() for value in op.operands):
-        if isinstance(value.owner, ConstantOp) and value.owner.parent is None:
-            first[value] = kept.setdefault((value.owner.params, value.type), value.owner).results[0]
+        if (op := made.get(value)) is not None:
+            first[value] = kept.setdefault((op.params, value.type), op).results[0]
     rewire_users(first)
     if kept:
         block.insert_ops_before(list(kept.values()), cast(Operation, block.first_op))
@@ -244,7 +252,7 @@ def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashabl
         numbers[value] = len(numbers)
     ops: list[Hashable] = []
     for op in block.ops:
-        operands = tuple(numbers[value] for value in op.operands)
+        operands = tuple([numbers[value] for value in op.operands])
         bodies = tuple(structure(inner, numbers) for region in op.regions for inner in region.blocks)
         ops.append((op.name, operands, tuple(op.result_types), frozenset(op.properties.items()), bodies))
         for value in op.results:

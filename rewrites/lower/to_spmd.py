@@ -29,7 +29,7 @@ from ...dialects.array import (
     set_mesh,
 )
 from ...dialects.dtypes import itemsize
-from ...dialects.lax import RegionOp, ScanOp, WhileOp
+from ...dialects.lax import LaxOp, RegionOp, ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.module import Module
 from ...dialects.names import keep_names
@@ -84,6 +84,10 @@ class Lowering:
     def op(self, op: Operation, target: Block) -> None:
         self.done.add(op)
         match op:
+            case RegionOp():
+                self.regions(op, target)
+            case LaxOp():
+                self.move(op, target)
             case BuildOp():
                 for inner in list(op.body.block.ops):
                     self.op(inner, target)
@@ -99,8 +103,6 @@ class Lowering:
                 self.replace(op, spmd.BarrierOp([self.get(value) for value in op.operands]), target)
             case CoordinateOp():
                 self.replace(op, spmd.CoordinateOp(op.axes), target)
-            case RegionOp():
-                self.regions(op, target)
             case _:
                 self.move(op, target)
 

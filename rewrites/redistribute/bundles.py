@@ -4,6 +4,10 @@ Axes that both ends keep side by side move as one axis. Dims that are the same i
 
     [a*b*64, 8, c*4] to [256, a*b*2, c*4], on a=2, b=2, c=8   -->   [ab*64, 8] to [256, ab*2] of rows of 4, on ab=4
 
+Nor do axes at the ends of a dim that stay there while others change between them:
+
+    [s*a*t*4, 8] to [s*2*t*4, a*4]   -->   [a, 8] to [2, a*4] of rows of 4
+
 A search over many axes is one over few bundles, and redistributions that differ only in names, or in what does not change,
 are searched once. With few axes the search takes bundles apart all the same, because an axis can change places with another
 one of its own size.
@@ -19,7 +23,7 @@ from ...dialects.layouts import Layout, Pending
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, place_of
 from .collective_terms import Axes
-from .steps import Path, Step, in_order
+from .steps import Part, Path, Step, in_order
 
 
 class _Spot(NamedTuple):
@@ -39,38 +43,41 @@ class Bundles:
 
     def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
         self._whole, self._mesh = source, mesh
-        local, shape = source.local_shape(mesh), source.global_shape(mesh)
+        local = source.local_shape(mesh)
 
-        def looks(dim: int) -> tuple[int, list[list[tuple[int, int]]]]:
-            """What a dim is like, whatever its axes are called."""
-            return shape[dim], [[(each.stride, each.size) for each in layout.at(dim, mesh)] for layout in (source, target)]
+        def looks(part: Part) -> tuple[int, list[list[tuple[int, int]]]]:
+            """What a part is like, whatever its axes are called."""
+            return part.extent, [
+                [(each.stride, each.size) for each in _inside(layout, part, mesh)] for layout in (source, target)
+            ]
 
-        dims = (dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local)
-        self._dims = sorted(dims, key=looks)
-        here, there = (_spots(layout, self._dims, mesh) for layout in (source, target))
+        dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
+        self._parts = sorted((_part(source, target, dim, mesh) for dim in dims), key=looks)
+        here, there = (_spots(layout, self._parts, mesh) for layout in (source, target))
         named = in_order({*source.axes(), *target.axes(), *(each.axis for each in source.pending)}, mesh)
-        self.itemsize = itemsize * prod(size for dim, size in enumerate(local) if dim not in self._dims)
-        staying = {factor.name for dim, factor in source.factors(mesh) if dim not in self._dims}
+        rows = prod(part.rows for part in self._parts)
+        self.itemsize = itemsize * rows * prod(size for dim, size in enumerate(local) if dim not in dims)
+        self._staying = [each for each in source.factors(mesh) if each[1].name not in here]
+        staying = {factor.name for _, factor in self._staying}
         spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
         self._axes: dict[str, Axes] = {f"bundle{at}": each for at, each in enumerate(_bundled(spots))}
         self.mesh = Mesh({name: prod(mesh[axis] for axis in each) for name, each in self._axes.items()})
         self.source, self.target = self._joined(source), self._joined(target)
-        self.are_fewer = len(self._axes) < len(named) or len(self._dims) < source.rank
+        self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
         """Whether any axes move as one, or any dims take no part."""
 
     def _joined(self, layout: Layout) -> Layout:
         """One of the two layouts, its changed dims placed on bundles."""
-        on = {(dim, factor.name): factor for dim, factor in layout.factors(self._mesh)}
+        on = {(at, each.name): each for at, part in enumerate(self._parts) for each in _inside(layout, part, self._mesh)}
         monoids = {each.axis: each.monoid for each in layout.pending}
         placed = [
-            (at, Factor.of(name, on[dim, axes[-1]].stride, self.mesh))
-            for at, dim in enumerate(self._dims)
+            (at, Factor.of(name, on[at, axes[-1]].stride, self.mesh))
+            for at in range(len(self._parts))
             for name, axes in self._axes.items()
-            if (dim, axes[-1]) in on
+            if (at, axes[-1]) in on
         ]
         pending = [Pending(monoids[axes[0]], name) for name, axes in self._axes.items() if axes[0] in monoids]
-        shape = layout.global_shape(self._mesh)
-        return Layout.of([shape[dim] for dim in self._dims], placed, pending)
+        return Layout.of([part.extent for part in self._parts], placed, pending)
 
     def apart(self, way: Path) -> Path:
         """The steps over bundles as steps over the axes in them."""
@@ -79,19 +86,46 @@ class Bundles:
 
     def _apart(self, step: Step) -> Step:
         axes = tuple(axis for bundle in step.axes for axis in self._axes[bundle])
-        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._dims, self._mesh)
+        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._parts, self._mesh)
 
     def _layout(self, layout: Layout) -> Layout:
-        shape = [*self._whole.global_shape(self._mesh)]
-        factors = [each for each in self._whole.factors(self._mesh) if each[0] not in self._dims]
-        for dim, extent in zip(self._dims, layout.global_shape(self.mesh), strict=True):
-            shape[dim] = extent
+        shape, factors = [*self._whole.global_shape(self._mesh)], [*self._staying]
+        for part, extent in zip(self._parts, layout.global_shape(self.mesh), strict=True):
+            shape[part.dim] += (extent - part.extent) * part.minor
         for at, factor in layout.factors(self.mesh):
-            stride = factor.stride
+            stride = factor.stride * self._parts[at].minor
             for axis in reversed(self._axes[factor.name]):
-                factors.append((self._dims[at], Factor(place_of(axis), self._mesh[axis], stride)))
+                factors.append((self._parts[at].dim, Factor(place_of(axis), self._mesh[axis], stride)))
                 stride *= self._mesh[axis]
         return Layout.of(shape, factors)
+
+
+def _part(source: Layout, target: Layout, dim: int, mesh: Mesh) -> Part:
+    """What changes of a dim: without the axes at either end of it that stay. All of it, if anything is padded.
+
+    Those at the outer end stay out only if each device has one block there, so that the rest is a run of its elements.
+    """
+    extent = source.global_shape(mesh)[dim]
+    if not extent or any(layout.padded_shape(mesh) != layout.global_shape(mesh) for layout in (source, target)):
+        return Part(dim, extent)
+    here, there = source.at(dim, mesh), target.at(dim, mesh)
+    staying, moving = [each for each in here if each in there], {*here} ^ {*there}
+    inner = [each for each in staying if all(each.span <= other.stride for other in moving)]
+    outer = [each for each in staying if all(each.stride >= other.span for other in moving)]
+    top = min((each.stride for each in outer), default=extent)
+    if extent // top != prod(each.size for each in outer):
+        top = extent
+    minor = max((each.span for each in inner), default=1)
+    return Part(dim, top // minor, minor, minor // prod(each.size for each in inner))
+
+
+def _inside(layout: Layout, part: Part, mesh: Mesh) -> list[Factor]:
+    """The factors of a part, by its own strides."""
+    factors = layout.at(part.dim, mesh)
+    if part.extent == layout.global_shape(mesh)[part.dim]:
+        return factors
+    top = part.extent * part.minor
+    return [each.at(each.stride // part.minor) for each in factors if part.minor <= each.stride < top]
 
 
 def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]]) -> list[Axes]:
@@ -106,8 +140,10 @@ def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]]) -> list[Axes]:
     return [*map(tuple, bundles)]
 
 
-def _spots(layout: Layout, dims: Sequence[int], mesh: Mesh) -> dict[str, _Spot]:
+def _spots(layout: Layout, parts: Sequence[Part], mesh: Mesh) -> dict[str, _Spot]:
     placed = {
-        factor.name: _Spot(at, factor.stride, factor.span) for at, dim in enumerate(dims) for factor in layout.at(dim, mesh)
+        factor.name: _Spot(at, factor.stride, factor.span)
+        for at, part in enumerate(parts)
+        for factor in _inside(layout, part, mesh)
     }
     return placed | {each.axis: _Spot(each.monoid) for each in layout.pending}

@@ -1,8 +1,8 @@
-"""Ends of a way among many axes: what only comes is sliced first, and what only leaves is gathered last.
+"""Ends of a way among many axes: what only comes is sliced or scattered first, and what only leaves is gathered last.
 
     [a*2, b*2, 4] to [4, c*2, b*2]   -->   gather a last: [a*2, b*2, 4] to [a*2, c*2, b*2], then on to [4, c*2, b*2]
 
-So all that lies between moves the smallest parts, and dims that only gain or only lose axes take no part in the search.
+So all that lies between moves the smallest parts, and axes that only come or only leave take no part in the search.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from math import prod
 
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor
+from ...dialects.monoids import MONOIDS
+from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
 from .kinds.alone import Slice
+from .kinds.folds import ReduceScatter
 from .moves import Run, neighbours
 from .steps import Path, Step, devices
 
@@ -26,25 +28,52 @@ def changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Layo
     return Layout.of(layout.global_shape(mesh), [*rest, *((dim, factor) for factor in factors)])
 
 
-def with_all(few: Layout, many: Layout, mesh: Mesh) -> Layout:
-    """The first layout, with the dims of the other one which only have more axes, if the first one has these nowhere."""
+def with_all(few: Layout, many: Layout, mesh: Mesh, *, apart: bool) -> Layout:
+    """The first layout, with the factors of the other one that it has room for, if it has their axes nowhere.
+
+    Unless they are taken `apart`, only of dims on which the other one has all that it has, and only more.
+    """
     named = {*few.axes(), *(each.axis for each in few.pending)}
-    dims = list(few.dims)
+    shape, found = few.global_shape(mesh), [*few.factors(mesh)]
     for dim in range(few.rank):
         less, more = few.at(dim, mesh), many.at(dim, mesh)
-        if all(factor in more for factor in less) and all(each.name not in named for each in more if each not in less):
-            dims[dim] = many.dims[dim]
-    return Layout(tuple(dims), few.pending)
+        new = [factor for factor in more if factor.name not in named]
+        if apart or (all(factor in more for factor in less) and len(less) + len(new) == len(more)):
+            for factor in new:
+                beside = [each for on, each in found if on == dim]
+                found += [(dim, factor)] if fit(shape[dim], [*beside, factor]) else []
+    return few if len(found) == len(few.factors(mesh)) else Layout.of(shape, found, few.pending)
+
+
+def with_sums(few: Layout, many: Layout, mesh: Mesh) -> Layout:
+    """The first layout, with pending sums along the axes that it has room for where the other one has them."""
+    kinds = {each.monoid for each in few.pending}
+    if len(kinds) != 1 or not MONOIDS[kinds.pop()].linear:
+        return few
+    placed = with_all(few.with_pending(()), many, mesh, apart=True)
+    return placed.with_pending(tuple(each for each in few.pending if each.axis not in placed.axes()))
 
 
 def sliced(before: Layout, after: Layout, mesh: Mesh) -> Path:
     """The slices from a layout to one that has more axes."""
-    steps, now = list[Step](), before
+    steps, now = list[Step](), before.with_pending(())
     for run in _runs(after, before, mesh):
-        then = changed(now, run.dim, [*now.at(run.dim, mesh), *_of(run, after, mesh)], mesh)
+        then = _with(now, run, after, mesh)
         steps.append(replace(Slice.of(run.axes, run.dim, run.stride), before=now, after=then))
         now = then
     return Path(tuple(steps), 0)
+
+
+def scattered(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Path:
+    """The reduce_scatters from a layout to one that has axes of pending sums on dims."""
+    steps, now = list[Step](), before.with_pending(())
+    for run in _runs(after, before, mesh):
+        then = _with(now, run, after, mesh)
+        received = ReduceScatter.received(itemsize * prod(now.local_shape(mesh)), devices(run.axes, mesh))
+        step = ReduceScatter.of(before.pending[0].monoid, run.axes, run.dim, run.stride)
+        steps.append(replace(step, bytes=received, before=now, after=then))
+        now = then
+    return Path(tuple(steps), sum(step.bytes for step in steps))
 
 
 def gathered(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Path:
@@ -58,6 +87,14 @@ def gathered(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Path:
     return Path(tuple(steps), sum(step.bytes for step in steps))
 
 
+def without_gathers(way: Path) -> Path:
+    """The way up to the gathers in which it ends."""
+    steps = list(way.steps)
+    while steps and isinstance(steps[-1], AllGather):
+        steps.pop()
+    return Path(tuple(steps), sum(step.bytes for step in steps))
+
+
 def _runs(many: Layout, few: Layout, mesh: Mesh) -> Iterator[Run]:
     """The neighbours that one layout has beyond another."""
     for dim in reversed(range(many.rank)):
@@ -65,5 +102,7 @@ def _runs(many: Layout, few: Layout, mesh: Mesh) -> Iterator[Run]:
         yield from neighbours([Run((each.name,), dim, each.stride, each.span) for each in more], longest=True)
 
 
-def _of(run: Run, layout: Layout, mesh: Mesh) -> list[Factor]:
-    return [each for each in layout.at(run.dim, mesh) if each.name in run.axes]
+def _with(layout: Layout, run: Run, many: Layout, mesh: Mesh) -> Layout:
+    """The layout with a run of another one."""
+    more = [each for each in many.at(run.dim, mesh) if each.name in run.axes]
+    return changed(layout, run.dim, [*layout.at(run.dim, mesh), *more], mesh)

@@ -33,7 +33,7 @@ from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
 from .collective_terms import Op
-from .ends import changed, gathered, sliced, with_all
+from .ends import changed, gathered, scattered, sliced, with_all, with_sums, without_gathers
 from .kinds.alone import Cut, Pad
 from .kinds.folds import AllReduce
 from .kinds.halo import Halo
@@ -80,11 +80,18 @@ def _among_many(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Pa
     if not are_many(source, target):
         return None
     if source.padded_shape(mesh) == source.global_shape(mesh) and target.padded_shape(mesh) == target.global_shape(mesh):
-        first, last = with_all(source, target, mesh), with_all(target, source, mesh)
-        if first is not source or last is not target:
-            before = sliced(source.with_pending(()), first.with_pending(()), mesh)
-            after = gathered(last, target, itemsize, mesh)
-            return _then(_then(before, path(first, last, itemsize, mesh)), after)
+        first, last = with_all(source, target, mesh, apart=True), with_all(target, source, mesh, apart=True)
+        folded = with_sums(first, target, mesh)
+        if source.pending and folded is not last:
+            # A sum may be folded with less where an axis that only comes or leaves is elsewhere on the way.
+            first, last = with_all(source, target, mesh, apart=False), with_all(target, source, mesh, apart=False)
+            folded = first
+        if folded is not source or last is not target:
+            before = _then(sliced(source, first, mesh), scattered(first, folded, itemsize, mesh))
+            # Gathers between belong to the end as well, where those of neighbours are one.
+            way = without_gathers(path(folded, last, itemsize, mesh))
+            now = way.steps[-1].after if way.steps else folded
+            return _then(_then(before, way), gathered(now, target, itemsize, mesh))
     bundles = Bundles(source, target, itemsize, mesh)
     if not bundles.are_fewer:
         return None

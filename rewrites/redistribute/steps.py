@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
@@ -24,6 +24,15 @@ Bytes = int | Fraction
 
 NOT_YET = Layout(())
 """The layouts around a step that has no place in a path yet."""
+
+
+class Part(NamedTuple):
+    """What takes part of a dim: `extent` blocks of `minor` elements, of which each device has `rows`."""
+
+    dim: int
+    extent: int
+    minor: int = 1
+    rows: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +81,8 @@ class Step:
         """The ops that do the step on the local array; the last one has the result."""
         raise NotImplementedError
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
-        """The step of an array that has dims and axes of other names, and more dims."""
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+        """The step of an array of which these are parts, and which has axes of other names, and more dims."""
         return replace(self, axes=axes, before=before, after=after)
 
     def sharing(self, mesh: Mesh) -> Hashable:

@@ -41,10 +41,10 @@ ROOMS = {
     "dialects": """
         .
         reference
-        spmd flow lax lax_shapes array regions signature types layouts group_arrays
+        spmd flow lax lax_shapes array regions module signature types layouts group_arrays
         definitions
         ranges
-        errors english mesh interned dtypes precision params text module names grammar given monoids
+        errors english mesh interned dtypes precision params text names grammar given monoids
         """,
 }
 # The package's face is above all rooms.

@@ -215,7 +215,7 @@ def test_a_batch_of_the_shape_of_a_parameter_is_the_batch_and_is_not_stored() ->
     plan = pt.plan(step, pt.Mesh(data=4), p, x)
     assert plan.successors == {"p/a": "result/a", "p/b": "result/b"}
     placed = plan.apply(pt.DataParallel("data"), pt.FSDP("data"))
-    assert placed.actions[0].values == {plan.source.addresses.arguments["x"]}
+    assert placed.actions[0].values.keys() == {plan.source.addresses.arguments["x"]}
     assert plan.source.addresses.arguments["x"] not in placed.actions[1].values
     assert placed.layout(["p/*", "x"]) == {"p/a": "f32[data*2, 16]", "p/b": "f32[data*4, 8]", "x": "f32[data*4, 8]"}
     assert placed.check(p, x) < 1e-4

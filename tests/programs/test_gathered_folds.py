@@ -48,7 +48,7 @@ def test_a_fold_without_a_collective_is_gathered(what: str, axes: str):
 def test_a_plan_says_why_parts_are_gathered():
     plan = pt.plan(FOLDS["exclusive-or"], MESH, NUMBERS).tile("a", 0, "x")
     (collective,) = plan.collectives()
-    assert "by 1: tile('a', 0, 'x') (the parts of a fold that has no collective)" in str(collective)
+    assert "because of 1: tile('a', 0, 'x') (the parts of a fold that has no collective)" in str(collective)
 
 
 def test_the_result_of_a_gathered_fold_is_tiled():

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import spmd
 from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
-from ..steps import Step
+from ..steps import Part, Step
 from .tiled import Tiled
 
 
@@ -31,8 +31,11 @@ class AllToAll(Tiled):
         axes, dim, stride, to_dim, to_stride = cast(tuple[tuple[str, ...], int, int, int, int], args)
         return cls(axes=axes, dim=dim, stride=stride, to_dim=to_dim, to_stride=to_stride)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
-        return replace(self, axes=axes, before=before, after=after, dim=dims[self.dim], to_dim=dims[self.to_dim])
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+        dim, to_dim = parts[self.dim], parts[self.to_dim]
+        stride, to_stride = self.stride * dim.minor, self.to_stride * to_dim.minor
+        made = replace(self, axes=axes, before=before, after=after, dim=dim.dim, to_dim=to_dim.dim)
+        return replace(made, stride=stride, to_stride=to_stride)
 
     def block(self, mesh: Mesh) -> int:
         """How many elements stay together where the parts are joined, in the result."""

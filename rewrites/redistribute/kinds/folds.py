@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import spmd
 from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
-from ..steps import Bytes, Step, in_order, share
+from ..steps import Bytes, Part, Step, in_order, share
 from .tiled import Tiled
 
 
@@ -34,7 +34,7 @@ class AllReduce(Step):
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
         return replace(self, axes=in_order(axes, mesh), before=before, after=after)
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:

@@ -28,7 +28,7 @@ from ....dialects.mesh import Mesh
 from ....dialects.params import Literal
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Emitter, type_at
-from ..steps import Bytes, Step, devices
+from ..steps import Bytes, Part, Step, devices
 
 
 class Hop(NamedTuple):
@@ -93,8 +93,8 @@ class Halo(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(rows * self.row for rows in self.sent)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
-        dim = dims[self.dim]
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+        dim = parts[self.dim].dim
         want, have = (joined(self.extent, layout.at(dim, mesh)) for layout in (after, before))
         assert want is not None, "it has the places of the other one"
         return replace(self, axes=axes, before=before, after=after, dim=dim, want=want, have=have)

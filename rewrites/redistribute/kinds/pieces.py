@@ -28,7 +28,7 @@ from ....dialects.params import Literal
 from ....dialects.ranges.factor import Factor
 from ...emit import Emitter, type_at
 from ..rounds import Pair, rounds
-from ..steps import Bytes, Step, in_order
+from ..steps import Bytes, Part, Step, in_order
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 """Numbers of units, in order."""
@@ -60,8 +60,8 @@ class Pieces(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(units * self.unit for units, _ in self.trade.rounds)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
-        return replace(self, axes=axes, before=before, after=after, trade=self.trade.renamed(axes, dims))
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+        return replace(self, axes=axes, before=before, after=after, trade=self.trade.renamed(axes, parts))
 
     def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
         ops: list[Operation] = []
@@ -110,10 +110,10 @@ class Trade:
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
 
-    def renamed(self, axes: tuple[str, ...], dims: Sequence[int]) -> Trade:
+    def renamed(self, axes: tuple[str, ...], parts: Sequence[Part]) -> Trade:
         """The same trade along axes, and of blocks of dims, of other names."""
         other = copy(self)
-        other.axes, other.blocks = axes, {dims[dim]: block for dim, block in self.blocks.items()}
+        other.axes, other.blocks = axes, {parts[dim].dim: block * parts[dim].rows for dim, block in self.blocks.items()}
         return other
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import cast
 
 from ....dialects.layouts import Layout
 from ....dialects.mesh import Mesh
-from ..steps import Step
+from ..steps import Part, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,9 @@ class Tiled(Step):
         axes, dim, stride = cast(tuple[tuple[str, ...], int, int], args)
         return cls(axes=axes, dim=dim, stride=stride)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, dims: Sequence[int], mesh: Mesh) -> Step:
-        return replace(self, axes=axes, before=before, after=after, dim=dims[self.dim])
+    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+        part = parts[self.dim]
+        return replace(self, axes=axes, before=before, after=after, dim=part.dim, stride=self.stride * part.minor)
 
     def block(self, mesh: Mesh) -> int:
         """How many consecutive local elements stay together inward of the axes."""

@@ -15,6 +15,8 @@ from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.rewrites.redistribute.bundles import Bundles
+from partita.rewrites.redistribute.kinds.pieces import trade_of
+from partita.rewrites.redistribute.search import path
 
 
 def growth(work: Callable[[int], int], small: int) -> float:
@@ -78,6 +80,20 @@ def test_the_ways_out_over_many_dims_and_axes_are_tried_in_time_that_grows_with_
     assert many / few < 1.2 * (12 / 3) ** 3, "steps, conflicts of each, and the dims of a layout"
 
 
+def test_a_page_over_many_axes_of_two_dims_grows_at_most_with_their_square(tmp_path: Path) -> None:
+    """A page has a step for each axis, and tries conflicts of each."""
+
+    def work(count: int) -> int:
+        plan = growing.axes(count)["x @ x, two dims"]()[1]
+        path.cache_clear()
+        trade_of.cache_clear()
+        return calls(lambda: plan.html(tmp_path / "page.html"))
+
+    work(6)
+    few, many = work(6), work(12)
+    assert many / few < (12 / 6) ** 2
+
+
 def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> None:
     mesh = Mesh(dict.fromkeys("abcdefgh", 2))
 
@@ -91,3 +107,20 @@ def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> Non
         return bundles.source, bundles.target, bundles.itemsize
 
     assert bundled("a b c d e _", "a b c d _ e") == bundled("h f a b _ g", "h f a b g _")
+
+
+def test_redistributions_that_differ_in_axes_that_stay_at_the_ends_of_a_dim_are_one() -> None:
+    """`s*a*t*4` to `s*2*t*4`, `s` and `t` of any number of axes, is `a` to `2` of rows of 4."""
+    mesh = Mesh(dict.fromkeys("abcdefgh", 2))
+
+    def bundled(*axes: str, moving: int, rest: int) -> tuple[object, ...]:
+        """Of a dim of these axes, of which one moves to the other dim, and the rest of both dims."""
+        strides = [rest * 2**at for at in reversed(range(len(axes)))]
+        here = [(0, Factor.of(axis, stride, mesh)) for axis, stride in zip(axes, strides, strict=True)]
+        there = [*here[:moving], (1, Factor.of(axes[moving], 4, mesh)), *here[moving + 1 :]]
+        shape = rest * 2 ** len(axes), 8
+        bundles = Bundles(Layout.of(shape, here), Layout.of(shape, there), 4, mesh)
+        return bundles.source, bundles.target, bundles.itemsize
+
+    assert bundled("a", "b", "c", moving=1, rest=4) == bundled("h", "f", "e", "c", "b", "a", moving=2, rest=4)
+    assert bundled("a", "b", moving=0, rest=4) == bundled("a", "b", "c", "d", moving=1, rest=4)

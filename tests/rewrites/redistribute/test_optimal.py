@@ -18,7 +18,7 @@ from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.lockstep import distribute
-from partita.rewrites.redistribute import moves
+from partita.rewrites.redistribute import moves, search
 from partita.rewrites.redistribute.search import Path, path
 
 ways = cache(Ways)
@@ -188,6 +188,37 @@ def test_a_sum_over_one_of_five_axes_is_scattered_after_a_slice_along_another() 
     source = of_five(("a3", 0, 16), ("a1", 0, 8), ("a0", 0, 4), pending="a2")
     target = of_five(("a4", 0, 16), ("a0", 0, 8), ("a2", 0, 4), ("a1", 1, 4), ("a3", 2, 4))
     assert check(source, target, FIVE).bytes == 512
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ([("a0", 0, 16), ("a1", 0, 8), ("a2", 0, 4)], [("a0", 0, 16), ("a1", 1, 4), ("a2", 0, 4)]),
+        ([("a0", 0, 16), ("a1", 0, 8), ("a2", 0, 4), ("a3", 1, 2)], [("a0", 0, 16), ("a1", 1, 4), ("a2", 0, 4), ("a3", 1, 2)]),
+        ([("a0", 0, 8), ("a1", 0, 4), ("a2", 0, 2)], [("a0", 0, 8), ("a3", 0, 4), ("a1", 0, 1)]),
+        ([("a0", 0, 16), ("a1", 0, 2), ("a2", 1, 4)], [("a0", 0, 16), ("a1", 0, 1), ("a2", 1, 4)]),
+        ([("a0", 0, 16), ("a1", 0, 4), ("a2", 0, 1)], [("a0", 0, 16), ("a1", 0, 8), ("a2", 0, 1), ("a3", 2, 1)]),
+    ],
+)
+def test_axes_change_between_others_that_stay_on_a_dim(source: list[Tile], target: list[Tile]) -> None:
+    before, after = of_five(*source, ("a4", 2, 4)), of_five(*target, ("a4", 2, 4))
+    assert check(before, after, FIVE).bytes == 4 * lack(before, after, FIVE)
+
+
+def test_sums_along_several_axes_are_scattered_to_their_places_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = search._searched  # pyright: ignore[reportPrivateUsage]
+
+    def searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+        assert source is target, "nothing is left to search"
+        return whole(source, target, itemsize, mesh)
+
+    monkeypatch.setattr(search, "_searched", searched)
+    path.cache_clear()
+    pending = [Pending("add", axis) for axis in ("a1", "a2", "a3")]
+    source = layout((32, 8, 8), [("a0", 0, 16), ("a4", 2, 4)], FIVE, pending)
+    target = of_five(("a0", 0, 16), ("a1", 0, 4), ("a2", 1, 4), ("a3", 1, 1), ("a4", 2, 4))
+    assert check(source, target, FIVE).bytes == 4 * prod(source.local_shape(FIVE)) * 7 // 8
+    path.cache_clear()
 
 
 def random_layout(random: Random, folds: bool) -> Layout:
