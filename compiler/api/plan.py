@@ -366,7 +366,7 @@ class Plan(State, Generic[R]):
         """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.
 
         Give counts of collectives, and `bytes_per_device`, `memory` (without donation), `flops_per_device`, or
-        `replicated_flops`, the share of a device's flops in excess of its share of the work. A text is a bound. A count
+        `replicated_flops`, the part of a device's flops that is redundant. A text is a bound. A count
         includes the collectives that always run and the most that branches add (of each `cond`, the branch with the most). The
         body of a `while` is counted once. `counts()` reports them separately.
 

@@ -68,7 +68,7 @@ class Resolution:
         return _change(plan, self.value, self.dim, self.axis, self.first)(plan)
 
     def __repr__(self) -> str:
-        when = ", as the first tactic," if self.first else ""
+        when = ", as the first tactic" if self.first else ""
         cost = (
             f"a device then receives {of_bytes(self.bytes)}, computes {of_flops(self.flops)} and stores {of_bytes(self.memory)}"
         )

@@ -34,7 +34,7 @@ UNKNOWN = "computed by all, flops unknown"
 class Silent:
     """One array or op of which devices along `axes` all have, or do, the same.
 
-    `bytes` is what a device stores in excess of its share; of an unpartitioned op, what it receives for it. `flops` is what it
+    `bytes` is what a device stores beyond its equal share; of an unpartitioned op, what it receives for it. `flops` is what it
     computes in excess in a call, the rims of windows that overlap included.
     """
 
@@ -58,7 +58,7 @@ class Silent:
 
 
 class InExcess(Listing[Silent]):
-    """The answer of `plan.silent`. Of the `total` flops of a device in a call, `flops` are in excess of its share."""
+    """The answer of `plan.silent`. Of the `total` flops of a device in a call, `flops` are redundant."""
 
     def __init__(self, items: Iterable[Silent] = (), flops: int = 0, total: int = 0) -> None:
         self.flops, self.total = flops, total

@@ -129,7 +129,7 @@ function Ways({ ways }: { ways: Way[] }) {
           <tr key={index}>
             <td>
               <code>{text(way.tactic)}</code>
-              {way.first && <span class="faint"> before all other tactics</span>}
+              {way.first && <span class="faint">, as the first tactic</span>}
             </td>
             <td class="right">{bytes(way.bytes)}</td>
             <td class="right">{flops(way.flops)}</td>

@@ -75,7 +75,7 @@ def test_a_collective_is_found_and_says_why_it_runs(opened: Opened) -> None:
     assert found.source is not None and found.source.place
     expect(details).to_contain_text(found.source.place)
     expect(details).to_contain_text('jax.nn.gelu(layer_norm(x, p["ln2"]) @ p["w1"])')
-    expect(details).to_contain_text("already uses data by tactic 1, which was earlier; tactic 3 loses there")
+    expect(details).to_contain_text("already uses data by tactic 1, which was earlier than tactic 3")
     details.get_by_role("button", name="Show in the program").click()
     expect(page.locator(".edge.lit")).to_have_count(1)
 
@@ -277,4 +277,16 @@ def test_a_name_is_text_and_never_markup(chromium: Browser, folder: Path) -> Non
     found.tab("Layouts")
     expect(found.page.locator("tr[data-value]").filter(has_text="<b>größe")).to_have_count(1)
     assert found.page.locator("b:text('größe')").count() == 0
+    found.page.close()
+
+
+def test_a_notebook_shows_the_page_in_a_frame(chromium: Browser, tmp_path: Path) -> None:
+    cell = tmp_path / "cell.html"
+    cell.write_text(f"<!doctype html>{getattr(planned('a training step').show(height=500), '_repr_html_')()}")  # noqa: B009
+    found = Opened(chromium, cell)
+    frame = found.page.frame_locator("iframe")
+    frame.get_by_role("tab", name="Layouts").click()
+    expect(frame.get_by_role("tab", name="Layouts")).to_have_attribute("aria-selected", "true")
+    expect(frame.get_by_role("heading", level=1)).to_have_text(planned("a training step").source.traced.name)
+    assert found.wrong == []
     found.page.close()
