@@ -1,4 +1,4 @@
-"""Chromium, once for all tests of the page, and the folder of the pages that they open."""
+"""Chromium, once for each file of tests, and the folder of the pages that they open."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,8 @@ from playwright.sync_api import Browser
 from report_plans import written
 
 
-@pytest.fixture(scope="package")
+# It has an event loop, beside which no other one runs: the tests of other folders have their own.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with browser() as made:
         yield made
