@@ -456,7 +456,7 @@ def start(traced: Traced, mesh: Mesh) -> Plan:
 
 def _of(plan: State, view: Shown) -> Shown:
     """An answer of a plan, which shows the axes of its mesh in their colours."""
-    return view.on(tuple(plan.mesh.whole()))
+    return view.on(plan.coloured)
 
 
 def _plan_given(name: str, given: object) -> Plan:

@@ -179,7 +179,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         causes=causes(plan, move, step),
         why=because(plan, move, step),
         move=number,
-        mesh=tuple(plan.mesh.whole()),
+        mesh=plan.coloured,
     )
 
 

@@ -90,9 +90,8 @@ def cure(plan: State, stop: Blocked) -> Cure | None:
 
 def instead(plan: State, stop: Blocked) -> Cure | None:
     """The first cure that changes the last tactic, or comes before it."""
-    changes = (
-        each for each in (change for way in _WAYS for change in way(plan, [stop])) if each.number == len(plan.actions) - 1
-    )
+    last = len(plan.actions) - 1
+    changes = (change for way in _WAYS for change in way(plan, [stop]) if change.number == last)
     return next(_tried(plan, [stop], changes), None)
 
 

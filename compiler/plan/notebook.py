@@ -17,7 +17,7 @@ def of_plan(plan: State) -> str:
 
 
 def _elements(plan: State) -> Iterator[str]:
-    found, axes = summary(plan), tuple(plan.mesh.whole())
+    found, axes = summary(plan), plan.coloured
     yield paragraph("\n".join([*found.tactics, *found.figures]), axes)
     for title, lines in found.sections:
         text = "\n".join(lines)

@@ -161,6 +161,11 @@ class State:
         return replace(self, actions=(*self.actions[:-1], replace(self.actions[-1], redo=redo)))
 
     @cached_property
+    def coloured(self) -> tuple[str, ...]:
+        """The axes of the mesh before it was refined, each of which has a colour where the plan is shown."""
+        return tuple(self.mesh.whole())
+
+    @cached_property
     def decisions(self) -> Decisions:
         """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
         with without_collector():
