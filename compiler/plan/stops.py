@@ -4,7 +4,7 @@ So do the ops after it, until one is placed on the axis again. Such an op counts
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...dialects.english import of_bytes, of_flops
@@ -55,6 +55,8 @@ class Stop:
     plan: State = field(repr=False, compare=False)
     first: Blocked = field(repr=False, compare=False)
     """The first of the stops at this dim of this value."""
+    number: int = field(default=0, compare=False)
+    """Its number in `plan.blocked`."""
 
     @property
     def cure(self) -> Cure | None:
@@ -75,11 +77,6 @@ class Stop:
         write = taken(self.number) if found.place else ""
         costs = f"a device then receives {of_bytes(found.bytes)} in a call and computes {found.flops.text(number=of_flops)}"
         return [f"{found}\n    {write}{costs}"]
-
-    @property
-    def number(self) -> int:
-        """Its number in `plan.blocked`."""
-        return next(number for number, each in enumerate(stops(self.plan)) if each.first is self.first)
 
     @property
     def title(self) -> str:
@@ -160,7 +157,8 @@ def stops(plan: State) -> Listing[Stop]:
         alike.setdefault(key, []).append(each)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
-    return Listing(sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True), _SHAPE)
+    ordered = sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
+    return Listing([replace(each, number=at) for at, each in enumerate(ordered)], _SHAPE)
 
 
 def _row(stop: Stop) -> Sequence[Cell]:
