@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from .errors import Error
 from .layouts import Layout
 from .mesh import Mesh
+from .ranges.algebra import MeshAxis, twice
 from .ranges.factor import Factor, joined, windowed
 from .signature import ArrayOp, Terminator, Word, array_types
 from .types import ArrayType, AxesAttr
@@ -55,43 +56,33 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
     module.attributes[MESH] = StringAttr(str(mesh))
 
 
-def group_size(op: Operation, axes: AxesAttr, mesh: Mesh) -> int:
-    """The number of devices along all of `axes`. Raises VerifyException unless they are distinct axes of the mesh."""
-    if len(set(axes.data)) != len(axes.data):
+def check_axes(op: Operation, axes: AxesAttr) -> None:
+    """Raises VerifyException unless the axes are distinct."""
+    if twice(axes.data) is not None:
         raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes.text}")
-    try:
-        return axes.size(mesh)
-    except Error as error:
-        raise VerifyException(f"`{op.name}`: {error.title}") from error
 
 
-def _mesh_axis(factor: str) -> str:
-    """The mesh axis that a factor of it belongs to: `data.0:2 --> data`."""
-    return factor.partition(".")[0]
-
-
-def _check_inside(op: Operation, axes: Sequence[str]) -> None:
-    here = {_mesh_axis(axis) for build in around(op) if isinstance(build, BuildOp) for axis in build.axes}
-    if missing := [axis for axis in axes if _mesh_axis(axis) not in here]:
+def _check_inside(op: Operation, axes: Sequence[MeshAxis]) -> None:
+    here = {axis.axis for build in around(op) if isinstance(build, BuildOp) for axis in build.axes}
+    if missing := [axis for axis in axes if axis.axis not in here]:
         raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
 
 
-def global_shape(array: ArrayType, mesh: Mesh, op: Operation) -> tuple[int, ...]:
-    """The global shape. Raises VerifyException with the op's name if the layout does not fit this mesh."""
+def global_shape(array: ArrayType, op: Operation) -> tuple[int, ...]:
+    """The global shape. Raises VerifyException with the op's name if arrays cannot have the layout."""
     try:
-        shape = array.layout.global_shape(mesh)
-        array.layout.verify(mesh)
+        array.layout.verify()
     except Error as error:
         said = "; ".join((error.title, *error.helps))
-        raise VerifyException(f"`{op.name}`: `{array.text}` does not fit the mesh {mesh}: {said}") from error
-    return shape
+        raise VerifyException(f"`{op.name}`: no array is laid out as `{array.text}`: {said}") from error
+    return array.layout.global_shape
 
 
-def check_same_value(op: Operation, source: ArrayType, target: ArrayType, mesh: Mesh) -> None:
+def check_same_value(op: Operation, source: ArrayType, target: ArrayType) -> None:
     """Two types of one value in two layouts: element type and global shape agree."""
     if source.dtype != target.dtype:
         raise VerifyException(f"`{op.name}` changes layouts, not element types: {source.text} to {target.text}")
-    shapes = global_shape(source, mesh, op), global_shape(target, mesh, op)
+    shapes = global_shape(source, op), global_shape(target, op)
     if shapes[0] != shapes[1]:
         raise VerifyException(
             f"`{op.name}` changes layouts, not shapes: {source.text} is {list(shapes[0])} as a whole, "
@@ -122,36 +113,35 @@ class BuildOp(ArrayOp):
 
     traits = irdl.traits_def(RecursiveMemoryEffect())
 
-    def __init__(self, axes: Sequence[str], body: Region, result_types: Sequence[ArrayType]):
+    def __init__(self, axes: Sequence[MeshAxis], body: Region, result_types: Sequence[ArrayType]):
         super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=result_types)
 
     @property
-    def axes(self) -> tuple[str, ...]:
+    def axes(self) -> tuple[MeshAxis, ...]:
         return self.place.data
 
     def verify_(self) -> None:
-        mesh = mesh_of(self)
-        group_size(self, self.place, mesh)
+        check_axes(self, self.place)
         for build in around(self):
             if isinstance(build, BuildOp) and build is not self and (again := set(build.axes) & set(self.axes)):
-                raise VerifyException(f"a build around this one iterates over `{min(again)}` already")
+                raise VerifyException(f"a build around this one iterates over `{min(map(str, again))}` already")
         end = self.body.block.last_op
         if not isinstance(end, YieldOp):
             raise VerifyException("the body of `array.build` ends in `array.yield`")
         if len(end.operands) != len(self.results):
             raise VerifyException(f"`array.build` has {len(self.results)} results and yields {len(end.operands)}")
         for result, local in zip(array_types(self.results), array_types(end.operands), strict=True):
-            self._check_result(result, local, mesh)
+            self._check_result(result, local)
 
-    def _check_result(self, result: ArrayType, local: ArrayType, mesh: Mesh) -> None:
+    def _check_result(self, result: ArrayType, local: ArrayType) -> None:
         layout = result.layout
-        used = {_mesh_axis(axis) for axis in (*layout.axes(), *(each.axis for each in layout.pending))}
-        if outside := used - set(map(_mesh_axis, self.axes)):
-            raise VerifyException(f"{result.text} uses axis `{min(outside)}`, which this build does not iterate over")
-        global_shape(result, mesh, self)
-        if local is not result.local(mesh):
+        used = {axis.axis for axis in (*layout.axes, *(each.axis for each in layout.pending))}
+        if outside := used - {axis.axis for axis in self.axes}:
+            raise VerifyException(f"{result.text} uses axis `{min(map(str, outside))}`, which this build does not iterate over")
+        global_shape(result, self)
+        if local is not result.local:
             raise VerifyException(
-                f"`array.build` yields {local.text} where one device holds {result.local(mesh).text} of {result.text}"
+                f"`array.build` yields {local.text} where one device holds {result.local.text} of {result.text}"
             )
 
 
@@ -172,33 +162,32 @@ class SliceOp(ArrayOp):
 
     traits = irdl.traits_def(NoMemoryEffect())
 
-    def __init__(self, source: SSAValue, layout: Layout, mesh: Mesh):
+    def __init__(self, source: SSAValue, layout: Layout):
         (array,) = array_types([source])
         target = ArrayType.of(array.dtype, layout)
-        super().__init__([source], [target.local(mesh)], {"target": target})
+        super().__init__([source], [target.local], {"target": target})
 
     @property
     def layout(self) -> Layout:
         return self.target.layout
 
     def verify_(self) -> None:
-        mesh = mesh_of(self)
         (source, result), target = array_types([self.source, self.out]), self.target
         if source.layout.pending != target.layout.pending:
             raise VerifyException(f"`array.slice` cannot resolve a pending reduction: {source.text} to {target.text}")
-        check_same_value(self, source, target, mesh)
-        _check_inside(self, [*target.layout.axes(), *(each.axis for each in target.layout.pending)])
-        shape = source.layout.global_shape(mesh)
-        for dim, factor in source.layout.factors(mesh):
-            have, kept = (array.layout.at(dim, mesh) for array in (source, target))
+        check_same_value(self, source, target)
+        _check_inside(self, [*target.layout.axes, *(each.axis for each in target.layout.pending)])
+        shape = source.layout.global_shape
+        for dim, factor in source.layout.factors:
+            have, kept = (array.layout.at(dim) for array in (source, target))
             if factor not in kept and not _holds(have, kept, shape[dim]):
                 raise VerifyException(
                     f"`array.slice` keeps every tile: dim {dim} of {source.text} is over `{factor.place}`, "
                     f"but in {target.text} it is not"
                 )
-        if result is not target.local(mesh):
+        if result is not target.local:
             raise VerifyException(
-                f"`array.slice` gives {target.local(mesh).text}, what one device holds of {target.text}, not {result.text}"
+                f"`array.slice` gives {target.local.text}, what one device holds of {target.text}, not {result.text}"
             )
 
 
@@ -237,7 +226,7 @@ class Redistribute(ArrayOp):
         if not self.ins or len(self.ins) != len(self.outs):
             raise VerifyException(f"`{self.name}` has a result for each value, got {len(self.ins)} and {len(self.outs)}")
         for source, target in self.changes:
-            check_same_value(self, source, target, mesh_of(self))
+            check_same_value(self, source, target)
             if new := set(target.layout.pending) - set(source.layout.pending):
                 axes = ", ".join(f"`{each.axis}`" for each in new)
                 raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")
@@ -285,15 +274,15 @@ class Coordinate(ArrayOp):
 
     traits = irdl.traits_def(NoMemoryEffect())
 
-    def __init__(self, axes: Sequence[str]):
+    def __init__(self, axes: Sequence[MeshAxis]):
         super().__init__(properties={"along": AxesAttr(tuple(axes))}, result_types=[ArrayType.whole("int32")])
 
     @property
-    def axes(self) -> tuple[str, ...]:
+    def axes(self) -> tuple[MeshAxis, ...]:
         return self.along.data
 
     def verify_(self) -> None:
-        group_size(self, self.along, mesh_of(self))
+        check_axes(self, self.along)
         if self.out.type is not ArrayType.whole("int32"):
             raise VerifyException(f"`{self.name}` gives an i32[]")
 

@@ -22,7 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, around, global_shape, mesh_of
+from .array import Barrier, Redistribute, around, global_shape
 from .errors import nearest
 from .signature import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -89,9 +89,8 @@ class GraphOp(irdl.IRDLOperation):
             for position, array in enumerate(types):
                 if not isinstance(array, ArrayType) or array.is_whole:
                     continue
-                mesh = mesh_of(self)
-                global_shape(array, mesh, self)
-                outside = array.layout.natural(mesh).with_pending(())
+                global_shape(array, self)
+                outside = array.layout.natural.with_pending(())
                 if outside is not array.layout:
                     raise VerifyException(
                         f"{side} {position} of `flow.graph` is {array.text}, but an array outside of the program has blocks "
@@ -106,15 +105,15 @@ def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:
         close = nearest(op.name_of_kernel, kernels) or list(kernels)
         known = f": there is {', '.join(f'`@{name}`' for name in close)}" if close else ""
         raise VerifyException(f"`flow.kernel` calls `@{op.name_of_kernel}`, but the module has no such function{known}")
-    mesh, type = mesh_of(op), function.function_type
+    type = function.function_type
     for side, values, locals in (("operand", op.ins, type.inputs.data), ("result", op.outs, type.outputs.data)):
         arrays = array_types(values)
         if len(arrays) != len(locals):
             raise VerifyException(f"`@{op.name_of_kernel}` has {len(locals)} {side}s, `flow.kernel` {len(arrays)}")
         for position, (array, local) in enumerate(zip(arrays, locals, strict=True)):
-            if local is not array.local(mesh):
+            if local is not array.local:
                 raise VerifyException(
-                    f"{side} {position} of `flow.kernel @{op.name_of_kernel}` is {array.text}, {array.local(mesh).text} "
+                    f"{side} {position} of `flow.kernel @{op.name_of_kernel}` is {array.text}, {array.local.text} "
                     f"on one device, and the function has {local.text if isinstance(local, ArrayType) else local}"
                 )
 

@@ -13,8 +13,8 @@ from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
 from .monoids import MONOIDS, NAMES
-from .ranges.algebra import Axis, Extent, Product, Range, Sub, SubAxis, axes, local, placed, size, twice
-from .ranges.factor import Factor, natural, place_of, tiling, windows_over
+from .ranges.algebra import Extent, MeshAxis, Placed, Product, Range, Sub, axes, local, placed, size, twice
+from .ranges.factor import Factor, natural, tiling, windows_over
 from .ranges.text import PendingText, parse_array_text
 
 
@@ -35,11 +35,11 @@ class Pending(Interned):
     """
 
     monoid: str
-    axis: str
+    axis: MeshAxis
     dim: int
     backwards: bool
 
-    def __new__(cls, monoid: str, axis: str, dim: int = -1, backwards: bool = False) -> Pending:
+    def __new__(cls, monoid: str, axis: MeshAxis, dim: int = -1, backwards: bool = False) -> Pending:
         return intern(cls, monoid, axis, dim, backwards)
 
     @property
@@ -55,8 +55,6 @@ class Pending(Interned):
     def check(self) -> None:
         if self.monoid not in NAMES:
             raise Error(f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
-        if not isinstance(place_of(self.axis), Axis | SubAxis):
-            raise Error(f"a reduction cannot be pending over `{self.axis}`", helps=["name a mesh axis"])
 
     def __str__(self) -> str:
         sign = MONOIDS[self.monoid].sign
@@ -80,9 +78,11 @@ class Layout(Interned):
         return intern(cls, dims, _ordered(pending) if len(pending) > 1 else pending)
 
     def check(self) -> None:
-        clash = twice((*self.dims, *(place_of(p.axis) for p in self.pending if not p.scans)))
+        clash = twice((*self.dims, *(p.axis for p in self.pending if not p.scans)))
         if clash is not None:
             raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once in a layout"])
+        if len({axis.axis.devices for axis in (*self.axes, *(p.axis for p in self.pending))}) > 1:
+            raise Error(f"`{self}` has axes of several device sets", helps=["a value is on one device set: transfer it"])
 
     @staticmethod
     def of(shape: Iterable[int], factors: Iterable[tuple[int, Factor]] = (), pending: Iterable[Pending] = ()) -> Layout:
@@ -97,59 +97,65 @@ class Layout(Interned):
         """
         return _of(tuple(shape), tuple(factors), tuple(pending))
 
-    def factors(self, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
+    @property
+    def factors(self) -> tuple[tuple[int, Factor], ...]:
         """What `of` was given: every placed factor with its dim, dim by dim, major to minor.
 
         Raises `Error` for a dim that is not a tiling: a sum, sub-range, pad or window of placed factors.
         """
-        return _factors(self, mesh)
+        return _factors(self)
 
-    def verify(self, mesh: Mesh) -> None:
-        """Raises `Error` for a layout that arrays on this mesh cannot have, with the layout that comes near.
+    def verify(self) -> None:
+        """Raises `Error` for a layout that arrays cannot have, with the layout that comes near.
 
-        Each dim is a product of axes of the mesh and of numbers, perhaps padded, or windows of which some hold an element.
+        Each dim is a product of axes and of numbers, perhaps padded, or windows of which some hold an element.
         """
-        _verify(self, mesh)
+        _verify(self)
 
-    def at(self, dim: int, mesh: Mesh) -> list[Factor]:
+    def at(self, dim: int) -> list[Factor]:
         """The placed factors of one dim, major to minor."""
-        return [factor for on, factor in _factors(self, mesh) if on == dim]
+        return [factor for on, factor in _factors(self) if on == dim]
 
-    def windows(self, dim: int, mesh: Mesh) -> Factor | None:
+    def windows(self, dim: int) -> Factor | None:
         """The windows of one dim, perhaps of several places together; None if it has blocks."""
-        return windows_over(self.dims[dim], mesh)
+        return windows_over(self.dims[dim])
 
     def with_pending(self, pending: tuple[Pending, ...]) -> Layout:
         """The same dims with these pending reductions."""
         return self if pending == self.pending else Layout(self.dims, pending)
 
-    def natural(self, mesh: Mesh) -> Layout:
+    @property
+    def natural(self) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
 
         Windows become blocks. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
         """
-        return _natural(self, mesh)
+        return _natural(self)
 
-    def inner(self, dim: int, stride: int, mesh: Mesh) -> int:
+    def inner(self, dim: int, stride: int) -> int:
         """The number of consecutive local elements on `dim` inward of `stride`, which the factors placed below it divide.
 
         With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
         """
-        return stride // math.prod(factor.size for factor in self.at(dim, mesh) if factor.stride < stride)
+        return stride // math.prod(factor.size for factor in self.at(dim) if factor.stride < stride)
 
-    def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
+    @property
+    def local_shape(self) -> tuple[int, ...]:
         """The shape of the local array of one device in one iteration: `[data*128, 256] --> (128, 256)`."""
-        return _local_shape(self, mesh)
+        return _local_shape(self)
 
-    def global_shape(self, mesh: Mesh) -> tuple[int, ...]:
+    @property
+    def global_shape(self) -> tuple[int, ...]:
         """The shape of the value: `[data*128, 256], data=4 --> (512, 256)`."""
-        return _global_shape(self, mesh)
+        return _global_shape(self)
 
-    def padded_shape(self, mesh: Mesh) -> tuple[int, ...]:
+    @property
+    def padded_shape(self) -> tuple[int, ...]:
         """The shape with its padding: `[data*4 pad 30, 16], data=8 --> (32, 16)`."""
-        return _padded_shape(self, mesh)
+        return _padded_shape(self)
 
-    def axes(self) -> tuple[str, ...]:
+    @property
+    def axes(self) -> tuple[MeshAxis, ...]:
         """The mesh axes that the dims are placed on, dim by dim; those of pending reductions are not among them."""
         return _axes(self)
 
@@ -168,9 +174,9 @@ class Layout(Interned):
 
 
 @lru_cache(maxsize=1 << 14)
-def parse_array(text: str) -> tuple[str, Layout]:
-    """The dtype (a NumPy name) and layout of an array type: `parse_array(layout.text(dtype)) == (dtype, layout)`."""
-    brief, dims, pending = parse_array_text(text)
+def parse_array(text: str, *meshes: Mesh) -> tuple[str, Layout]:
+    """The dtype (a NumPy name) and layout of an array type: `parse_array(layout.text(dtype), mesh) == (dtype, layout)`."""
+    brief, dims, pending = parse_array_text(text, *meshes)
     return dtypes.long(brief), Layout(dims, tuple(map(_pending, pending)))
 
 
@@ -185,7 +191,7 @@ def _pending(text: PendingText) -> Pending:
 def _ordered(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
     """Sorted by axis within each run of one monoid, where the order has no meaning."""
     runs = itertools.groupby(pending, key=lambda p: p.monoid)
-    return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (p.axis, p.dim)))
+    return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (str(p.axis), p.dim)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -200,78 +206,64 @@ def _of(shape: tuple[int, ...], factors: tuple[tuple[int, Factor], ...], pending
 
 
 @lru_cache(maxsize=1 << 16)
-def _factors(layout: Layout, mesh: Mesh) -> tuple[tuple[int, Factor], ...]:
+def _factors(layout: Layout) -> tuple[tuple[int, Factor], ...]:
     found: list[tuple[int, Factor]] = []
     for i, dim in enumerate(layout.dims):
-        if (reaching := windows_over(dim, mesh)) is not None:
-            found += [(i, part) for part in reaching.parts(mesh)]
+        if (reaching := windows_over(dim)) is not None:
+            found += [(i, part) for part in reaching.parts]
             continue
         whole = dim.base if isinstance(dim, Sub) and dim.is_padded else dim
         parts = whole.factors if isinstance(whole, Product) else (whole,)
-        stride = math.prod(size(part, mesh) for part in parts)
+        stride = math.prod(size(part) for part in parts)
         for part in parts:
-            count = size(part, mesh)
+            count = size(part)
             stride //= max(1, count)
-            if placed(part) == (part,):
-                found.append((i, Factor(placed(part)[0], count, stride)))
+            if isinstance(part, Placed):
+                found.append((i, Factor(part, stride)))
             elif placed(part):
                 raise Error(f"dim {i} of `{layout}` is not a tiling", label=f"`{part}` is not a factor of it")
     return tuple(found)
 
 
 @lru_cache(maxsize=1 << 16)
-def _verify(layout: Layout, mesh: Mesh) -> None:
-    shape = layout.global_shape(mesh)
-    for _, factor in layout.factors(mesh):
-        if factor.name not in mesh:
-            raise _not_in_mesh(factor, mesh)
+def _verify(layout: Layout) -> None:
+    shape = layout.global_shape
     for dim in range(layout.rank):
-        one = windows_over(layout.dims[dim], mesh)
+        one = windows_over(layout.dims[dim])
         if one is not None and not any(one.window(each, shape[dim]) for each in range(one.size)):
             first, last = one.start(0), one.start(one.size - 1)
             reads = f"they begin at {first}, ..., {last} and have {one.width} elements each"
             helps = [f"a window that begins `lo` elements before its block: `win<{one.stride},{one.width},1,lo>`"]
             raise Error(f"the windows of dim {dim} have none of its {shape[dim]} elements: {reads}", helps=helps)
-    if (same := Layout.of(shape, layout.factors(mesh), layout.pending)) != layout:
+    if (same := Layout.of(shape, layout.factors, layout.pending)) != layout:
         raise Error(f"`{layout}` is not a tiling, nor windows", helps=[f"write `{same}`"])
 
 
-def _not_in_mesh(factor: Factor, mesh: Mesh) -> Error:
-    if not isinstance(factor.place, SubAxis):
-        return Error(f"`{factor.place}` is not a mesh axis", helps=["place the dim on an axis of the mesh"])
-    axis = factor.place.name
-    if (size := mesh[axis]) % factor.size:
-        fits = " or ".join(str(each) for each in range(2, size) if size % each == 0) or "none, because that is a prime"
-        return Error(f"`{factor.place}` does not divide `{axis}` ({size} devices)", helps=[f"sizes that do: {fits}"])
-    parts = f"{axis}.0={factor.size}, {axis}.1={size // factor.size}"
-    return Error(f"`{factor.place}` is not an axis of the mesh", helps=[f"write the mesh with the sub-axes: `{parts}`"])
-
-
 @lru_cache(maxsize=1 << 16)
-def _natural(layout: Layout, mesh: Mesh) -> Layout:
-    shape = layout.global_shape(mesh)
-    even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape(mesh)[dim]]
-    windows = {dim: one for dim in even if (one := windows_over(layout.dims[dim], mesh)) is not None}
+def _natural(layout: Layout) -> Layout:
+    shape = layout.global_shape
+    even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape[dim]]
+    windows = {dim: one for dim in even if (one := windows_over(layout.dims[dim])) is not None}
     blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]
-    moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim, mesh)))
+    moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim)))
     return Layout.of(shape, moved, layout.pending)
 
 
 @lru_cache(maxsize=1 << 16)
-def _local_shape(layout: Layout, mesh: Mesh) -> tuple[int, ...]:
-    return tuple(local(dim, mesh) for dim in layout.dims)
+def _local_shape(layout: Layout) -> tuple[int, ...]:
+    return tuple(local(dim) for dim in layout.dims)
 
 
 @lru_cache(maxsize=1 << 16)
-def _axes(layout: Layout) -> tuple[str, ...]:
-    return tuple(name for dim in layout.dims for name in axes(dim))
+def _axes(layout: Layout) -> tuple[MeshAxis, ...]:
+    return tuple(axis for dim in layout.dims for axis in axes(dim))
 
 
 @lru_cache(maxsize=1 << 16)
-def _padded_shape(layout: Layout, mesh: Mesh) -> tuple[int, ...]:
-    return tuple(size(dim.base if isinstance(dim, Sub) and dim.is_padded else dim, mesh) for dim in layout.dims)
+def _padded_shape(layout: Layout) -> tuple[int, ...]:
+    return tuple(size(dim.base if isinstance(dim, Sub) and dim.is_padded else dim) for dim in layout.dims)
 
 
 @lru_cache(maxsize=1 << 16)
-def _global_shape(layout: Layout, mesh: Mesh) -> tuple[int, ...]:
-    return tuple(size(dim, mesh) for dim in layout.dims)
+def _global_shape(layout: Layout) -> tuple[int, ...]:
+    return tuple(size(dim) for dim in layout.dims)

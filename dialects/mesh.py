@@ -6,13 +6,14 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Never, overload
 
 from .errors import Error, did_you_mean
 from .given import LARGEST, checked, integer, refused, shown
 from .interned import Interned, intern
+from .ranges.terms import Axis, MeshAxis, Placed, SubAxis
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
@@ -46,6 +47,10 @@ class Mesh(Interned, Mapping[str, int]):
     pairs: tuple[tuple[str, int], ...]
     slow: tuple[str, ...]
     """The axes with slow links, in the order of the mesh."""
+    devices: str
+    """The name of the device set that the axes belong to; of a program on one set, empty."""
+    places: tuple[MeshAxis, ...] = field(init=False)
+    """The axes as places: a sub-axis is part of one."""
 
     @overload
     def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh: ...
@@ -66,16 +71,23 @@ class Mesh(Interned, Mapping[str, int]):
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
         sizes = {str.__str__(name): size for name, size in given}
         pairs = tuple((_placed(name, size), _count(name, size)) for name, size in sizes.items())
-        return intern(cls, pairs, _slow([name for name, _ in pairs], slow))
+        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "")
+
+    def on(self, devices: str) -> Mesh:
+        """The same mesh of the device set of this name, whose axes are other places: `data@left`."""
+        if not isinstance(devices, str) or (devices and not _NAME.fullmatch(devices)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refused("devices", "the name of a device set", devices)
+        return intern(Mesh, self.pairs, self.slow, devices)
 
     def check(self) -> None:
         for name, size in self.pairs:
             named = isinstance(name, str) and _NAME.fullmatch(name)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
+        object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
-        return _mesh, (dict(self.pairs), self.slow)
+        return _mesh, (dict(self.pairs), self.slow, self.devices)
 
     @staticmethod
     @checked
@@ -93,11 +105,33 @@ class Mesh(Interned, Mapping[str, int]):
         """The number of devices."""
         return math.prod(size for _, size in self.pairs)
 
-    def coordinates(self) -> Iterator[dict[str, int]]:
+    def coordinates(self) -> Iterator[dict[Placed, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
-        names = [_short(name) for name, _ in self.pairs]
         for position in itertools.product(*(range(size) for _, size in self.pairs)):
-            yield dict(zip(names, position, strict=True))
+            yield dict(zip(self.places, position, strict=True))
+
+    @checked
+    def place(self, name: str) -> MeshAxis:
+        """The axis, or the sub-axis of a refined mesh, that a text names: `data`, `data.0:2`, `data@left`.
+
+        Raises `Error` for one that the mesh does not have.
+        """
+        return _by_name(self, name) or self._missing(name)
+
+    def _missing(self, name: str) -> Never:
+        """Raises the error for a name that no axis has, with the axes that come near."""
+        whole, dot, part = name.partition(".")
+        if (axis := _wholes(self).get(whole)) is None:
+            raise self._unknown(name)
+        size, _, count = axis.size, *part.partition(":")[1:]
+        if not dot or self.sub_axes(whole) or not count.isdecimal():
+            have = " and ".join(f"`{each}`" for each in self.places if each.axis is axis)
+            raise Error(f"`{name}` is not an axis of the mesh", helps=[f"`{whole}` is there as {have}"])
+        if not int(count) or size % int(count):
+            fits = " or ".join(str(each) for each in range(2, size) if size % each == 0) or "none, because that is a prime"
+            raise Error(f"`{name}` does not divide `{whole}` ({size} devices)", helps=[f"sizes that do: {fits}"])
+        parts = f"{whole}.0={count}, {whole}.1={size // int(count)}"
+        raise Error(f"`{name}` is not an axis of the mesh", helps=[f"write the mesh with the sub-axes: `{parts}`"])
 
     def refine(self, **parts: tuple[int, ...]) -> Mesh:
         """The same devices with axes split into sub-axes, major to minor: `a = a.0:2 * a.1:4`.
@@ -116,7 +150,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return Mesh(axes, slow=self.slow)
+        return Mesh(axes, slow=self.slow).on(self.devices)
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
@@ -156,7 +190,9 @@ class Mesh(Interned, Mapping[str, int]):
     def whole(self) -> Mesh:
         """The mesh before it was refined."""
         wholes = dict.fromkeys(name.partition(".")[0] for name in self)
-        return Mesh({whole: self[whole] for whole in wholes}, slow=[name.partition(".")[0] for name in self.slow])
+        return Mesh({whole: self[whole] for whole in wholes}, slow=[name.partition(".")[0] for name in self.slow]).on(
+            self.devices
+        )
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
@@ -200,21 +236,49 @@ class Mesh(Interned, Mapping[str, int]):
         return id(self)
 
     def __str__(self) -> str:
-        return ", ".join(f"{_short(name)}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
+        far = f"@{self.devices}" if self.devices else ""
+        return ", ".join(f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
 
     def __repr__(self) -> str:
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
-        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow])})"
+        on = f'.on("{self.devices}")' if self.devices else ""
+        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow])}){on}"
+
+
+@cache
+def _by_name(mesh: Mesh, name: str) -> MeshAxis | None:
+    return next((place for place in mesh.places if name in (str(place), _short(str(place)))), None)
+
+
+@cache
+def _wholes(mesh: Mesh) -> dict[str, Axis]:
+    """The axes of the mesh before it was refined, by their texts."""
+    return {str(place.axis): place.axis for place in mesh.places}
+
+
+def axis_of(name: str, *meshes: Mesh) -> MeshAxis:
+    """The axis of this name of one of the meshes. Raises `Error` if none has it, or if several have different ones."""
+    if not meshes:
+        raise Error(f"`{name}` is an axis of no mesh", helps=['write `module attributes {array.mesh = "data=4"}` around it'])
+    found = dict.fromkeys(axis for mesh in meshes if (axis := _by_name(mesh, name)) is not None)
+    if len(found) > 1:
+        sizes = " and ".join(str(axis.size) for axis in found)
+        helps = [f"name the device sets that they belong to: `{name}@left`"]
+        raise Error(f"`{name}` names several axes, with {sizes} devices", helps=helps)
+    return next(iter(found), None) or meshes[-1].place(name)
 
 
 @cache
 def _parsed(text: str) -> Mesh:
     axes: dict[str, int] = {}
     slow: list[str] = []
+    sets = dict[str, None]()
     for part in filter(str.strip, text.split(",")):
         name, equals, size = (word.strip() for word in part.partition("="))
         size, *marks = size.split() or [""]
+        name, _, devices = name.partition("@")
+        sets[devices] = None
         slow += [name] * (marks == ["slow"])
         if not equals or not size.isdecimal() or marks not in ([], ["slow"]):
             raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
@@ -225,12 +289,33 @@ def _parsed(text: str) -> Mesh:
         if name in axes:
             raise Error(f"mesh axis `{name}` is declared twice in `{text}`")
         axes[name] = int(size)
-    return Mesh(axes, slow=slow)
+    if len(sets) > 1:
+        raise Error(f"the axes of a mesh belong to one device set: `{text}`")
+    return Mesh(axes, slow=slow).on("".join(sets))
 
 
-def _mesh(axes: Mapping[str, int], slow: Sequence[str]) -> Mesh:
+def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str) -> Mesh:
     """A mesh, from what a pickle of it holds."""
-    return Mesh(axes, slow=slow)
+    return Mesh(axes, slow=slow).on(devices)
+
+
+def _places(pairs: Sequence[tuple[str, int]], devices: str) -> Iterator[MeshAxis]:
+    """The axes as places, major to minor; `Error` if sub-axes are not all parts of their axis, one after another."""
+    stride = math.prod(size for _, size in pairs)
+    for name, group in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0]):
+        parts = list(group)
+        sizes = tuple(size for _, size in parts)
+        stride //= math.prod(sizes)
+        axis = Axis(name, math.prod(sizes), devices, stride)
+        if parts[0][0] == name:
+            yield axis
+            continue
+        for number, (part, size) in enumerate(parts):
+            sub_axis = SubAxis(axis, sizes[:number], size)
+            if part != f"{name}.{number}:{size}":
+                helps = [f"name the parts of an axis one after another: `{name}.0`, `{name}.1`, ..."]
+                raise Error(f"`{part}` cannot be part {number} of `{name}`", helps=helps)
+            yield sub_axis
 
 
 def _slow(axes: Sequence[str], given: int | str | Sequence[str]) -> tuple[str, ...]:

@@ -24,11 +24,11 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Coordinate, group_size, mesh_of
+from .array import Barrier, Coordinate, check_axes
 from .dtypes import Array
 from .group_arrays import fold, join, library, split
-from .mesh import Mesh
 from .monoids import NAMES
+from .ranges.algebra import MeshAxis
 from .signature import ArrayOp, Word, array_types
 from .text import TextAttr, take
 from .types import ArrayType, AxesAttr
@@ -127,7 +127,7 @@ class Collective(ArrayOp):
     JOINS: ClassVar[tuple[str, str] | None] = None
 
     @property
-    def axes(self) -> tuple[str, ...]:
+    def axes(self) -> tuple[MeshAxis, ...]:
         return self.over.data
 
     def number(self, name: str) -> int:
@@ -163,15 +163,15 @@ class Collective(ArrayOp):
         return [join(part, dim, block) for part in parts]
 
     @classmethod
-    def make(cls, x: SSAValue, axes: Sequence[str], mesh: Mesh, **properties: str | int | PairsAttr | RowsAttr) -> Self:
-        """The op with the result type that its operand gives: `AllGatherOp.make(x, ["data"], mesh, dim=0, block=8)`."""
+    def make(cls, x: SSAValue, axes: Sequence[MeshAxis], **properties: str | int | PairsAttr | RowsAttr) -> Self:
+        """The op with the result type that its operand gives: `AllGatherOp.make(x, [data], dim=0, block=8)`."""
         over = AxesAttr(tuple(axes))
         all_of_them: dict[str, Attribute] = {"over": over}
         for name, value in properties.items():
             all_of_them[name] = (
                 StringAttr(value) if isinstance(value, str) else IntAttr(value) if isinstance(value, int) else value
             )
-        result = cls.result(array_types([x])[0], over.size(mesh), all_of_them)
+        result = cls.result(array_types([x])[0], over.size, all_of_them)
         return cls.create(operands=[x], properties=all_of_them, result_types=[result])
 
     def verify_(self) -> None:
@@ -181,7 +181,8 @@ class Collective(ArrayOp):
                 raise VerifyException(f"`{self.name}` takes local arrays, but {each.text} is placed or pending")
         if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in NAMES:
             raise VerifyException(f"`{self.name}`: `{monoid.data}` is not a monoid, take one of {', '.join(NAMES)}")
-        group = group_size(self, self.over, mesh_of(self))
+        check_axes(self, self.over)
+        group = self.over.size
         wanted = self.result(array, group, self.properties)
         if out is not wanted:
             raise VerifyException(f"`{self.name}` of {array.text} over {group} devices is {wanted.text}, not {out.text}")

@@ -20,9 +20,13 @@ from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
 
 from .errors import Error, Location
+from .mesh import Mesh
 
 T = TypeVar("T")
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
+_MESH = re.compile(r'\barray\.mesh\s*=\s*"([^"\n]*)"')
 
 
 class _Lexer(MLIRLexer):
@@ -47,6 +51,14 @@ class _Reader(Parser):
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, "", name)
         self._parser_state = ParserState(_Lexer(Input(text, name)))
+        self.meshes = tuple(map(self._mesh, _MESH.finditer(text)))
+
+    def _mesh(self, declared: re.Match[str]) -> Mesh:
+        """A mesh that the text declares; in generic syntax, behind the types that name its axes."""
+        try:
+            return Mesh.parse(declared[1])
+        except Error as error:
+            self.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error.title}', *declared.span(1))
 
     def resolve_operand(self, operand: UnresolvedOperand, type: AttributeInvT) -> SSAValue[AttributeInvT]:
         if operand.operand_name not in self.ssa_values:
@@ -81,6 +93,11 @@ def _marked(error: VerifyException) -> list[str]:
     """The op that xDSL underlines in the text of the module, which is the error's note."""
     lines = [line for note in getattr(error, "__notes__", ()) for line in str(note).splitlines()]
     return [op.strip() for op, mark in pairwise(lines) if mark.lstrip().startswith("^^")][:1]
+
+
+def meshes(parser: AttrParser) -> tuple[Mesh, ...]:
+    """The meshes that the text declares whose axes its types may name."""
+    return parser.meshes if isinstance(parser, _Reader) else ()
 
 
 def take(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:

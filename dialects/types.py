@@ -11,14 +11,14 @@ from xdsl.parser import AttrParser
 from .dtypes import itemsize
 from .errors import Error
 from .layouts import Layout, parse_array
-from .mesh import Mesh
-from .ranges.algebra import Extent
-from .text import TextAttr, take
+from .mesh import axis_of
+from .ranges.algebra import Extent, MeshAxis
+from .text import TextAttr, meshes, take
 
 # A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
 # Pending reductions follow without a blank, so a `{` after a blank is always something else.
 _ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
-_AXES = re.compile(r"\(\s*[\w.:]+(?:\s*,\s*[\w.:]+)*\s*\)")
+_AXES = re.compile(r"\(\s*[\w.:@]+(?:\s*,\s*[\w.:@]+)*\s*\)")
 
 
 # By element type and layout. Types are never freed, like layouts.
@@ -82,16 +82,17 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
     def text(self) -> str:
         return self.layout.text(self.dtype)
 
-    def local(self, mesh: Mesh) -> "ArrayType":
-        """The local type on one device of `mesh`: `f32[data*128, 256]{+model} --> f32[128, 256]`."""
-        return _local(self, mesh)
+    @cached_property
+    def local(self) -> "ArrayType":
+        """The local type on one device: `f32[data*128, 256]{+model} --> f32[128, 256]`."""
+        return ArrayType.whole(self.dtype, self.layout.local_shape)
 
     @classmethod
     def read(cls, parser: AttrParser) -> "ArrayType":
         start = parser.pos
         text = take(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
         try:
-            return ArrayType.of(*parse_array(text))
+            return ArrayType.of(*parse_array(text, *meshes(parser)))
         except Error as error:
             parser.raise_error(str(error), start, start + len(text))
 
@@ -101,13 +102,8 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
     __hash__ = object.__hash__
 
 
-@lru_cache(maxsize=1 << 14)
-def _local(array: ArrayType, mesh: Mesh) -> ArrayType:
-    return ArrayType.whole(array.dtype, array.layout.local_shape(mesh))
-
-
 @irdl_attr_definition
-class AxesAttr(TextAttr[tuple[str, ...]]):
+class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
     """Mesh axes, major to minor: `(data, model)`.
 
     A factor of an axis is written `data.0:2`, as in a layout, or by its name `data.0` if the mesh is refined.
@@ -117,23 +113,17 @@ class AxesAttr(TextAttr[tuple[str, ...]]):
 
     @cached_property
     def text(self) -> str:
-        return f"({', '.join(self.data)})"
+        return f"({', '.join(map(str, self.data))})"
 
-    def size(self, mesh: Mesh) -> int:
-        """The number of devices along all of them. Raises Error for an axis that the mesh does not have."""
-        return prod(_axis_size(axis, mesh) for axis in self.data)
+    @cached_property
+    def size(self) -> int:
+        """The number of devices along all of them."""
+        return prod(axis.size for axis in self.data)
 
     @classmethod
     def read(cls, parser: AttrParser) -> "AxesAttr":
         text = take(parser, _AXES, "mesh axes, like `(data, model)`")
-        return AxesAttr(tuple(axis.strip() for axis in text[1:-1].split(",")))
-
-
-def _axis_size(axis: str, mesh: Mesh) -> int:
-    name, _, factor = axis.partition(":")
-    if not factor:
-        return mesh[name]
-    whole = name.partition(".")[0]
-    if mesh[whole] % int(factor):
-        raise Error(f"`{axis}` is not a factor of `{whole}`, which has {mesh[whole]} devices")
-    return int(factor)
+        try:
+            return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser)) for axis in text[1:-1].split(",")))
+        except Error as error:
+            parser.raise_error(str(error), parser.pos - len(text), parser.pos)

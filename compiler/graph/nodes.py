@@ -98,7 +98,7 @@ def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
     all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
     types = array_types(all_of_them)
     return {
-        value: Value(f"%{number}", type.text, type.local(mesh).nbytes)
+        value: Value(f"%{number}", type.text, type.local.nbytes)
         for number, (value, type) in enumerate(zip(all_of_them, types, strict=True))
     }
 

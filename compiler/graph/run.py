@@ -48,8 +48,8 @@ class Form:
     @classmethod
     def of(cls, type: ArrayType, mesh: Mesh) -> Self:
         layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
-        shape, local = layout.global_shape(mesh), layout.local_shape(mesh)
-        if layout.pending or layout is not layout.natural(mesh):
+        shape, local = layout.global_shape, layout.local_shape
+        if layout.pending or layout is not layout.natural:
             return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, PartitionSpec(*mesh.axes))
         return cls(False, shape, local, type.dtype, travels, spec(layout, mesh))
 

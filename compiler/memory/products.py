@@ -47,7 +47,7 @@ def copied(node: Node, placed: Placed, mesh: Mesh, swapped: bool) -> Copies | No
 
 def _indices(dims: Digits, layout: Layout, mesh: Mesh) -> list[int]:
     """The major index of each dim of more than one element, on one device."""
-    return [digits[0].at for digits, extent in zip(dims, layout.local_shape(mesh), strict=True) if digits and extent != 1]
+    return [digits[0].at for digits, extent in zip(dims, layout.local_shape, strict=True) if digits and extent != 1]
 
 
 def _order(has: list[int], wanted: list[int], batch: list[int]) -> Order:
@@ -68,6 +68,6 @@ def _of_convolution(numbers: Record, placed: Placed, mesh: Mesh) -> Copies:
 
 def _sorted(order: Order, layout: Layout, mesh: Mesh) -> Order:
     """The order; empty if no dim of more than one element changes its place."""
-    shape = layout.local_shape(mesh)
+    shape = layout.local_shape
     moved = [dim for dim in order if shape[dim] != 1]
     return () if moved == sorted(moved) else order

@@ -160,7 +160,7 @@ def _state(plan: State, value: int, said: Said) -> str:
         return f"not applied: {step('Annotated()')} applies it"
     layout = plan.table.layout(value)
     # An argument comes in blocks, in whatever order the program has its rows.
-    layout = layout.natural(plan.mesh) if plan.source.program.producer[value] < 0 else layout
+    layout = layout.natural if plan.source.program.producer[value] < 0 else layout
     by = _departs(plan, value, said, layout)
     why = lacks or reasons or by
     return f"altered to {plan.layout_text(value, layout)}: {why}" if why else "applied"
@@ -174,7 +174,7 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
         if (
             on is not None
             and (wanted or plan.source.program.producer[value] >= 0)
-            and (other := wanted ^ set(layout.at(dim, plan.mesh)))
+            and (other := wanted ^ set(layout.at(dim)))
         ):
             claims = (plan.table.claim(value, factor.name) for factor in other)
             tactics = [claim.tactic for claim in claims if claim is not None]
@@ -194,4 +194,4 @@ def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]
 
 def _lies(plan: State, value: int, dim: int, axes: Sequence[str]) -> bool:
     """Whether the dim is on these axes already, as padding makes it fit."""
-    return _wanted(plan, value, dim, axes) == set(plan.table.layout(value).at(dim, plan.mesh))
+    return _wanted(plan, value, dim, axes) == set(plan.table.layout(value).at(dim))

@@ -60,9 +60,9 @@ def _claims(plan: State, move: Move, axis: str) -> Iterator[Claim]:
         claims.append(own)
         if any(each.axis == axis for each in move.pending):
             ran += terms_of(plan, move)
-        elif axis in move.source.axes() and (own is None or not move.uses):
+        elif axis in move.source.axes and (own is None or not move.uses):
             ran += [nodes[number]] if (number := plan.source.program.producer[move.value]) >= 0 else []
-        if axis in move.target.axes():
+        if axis in move.target.axes:
             ran += [node for node, position in uses if _is_along(plan, node, position, axis)]
             # A result has the layout of the table, wherever its op runs.
             claims.append(plan.table.claim(move.value, axis) if len(uses) < len(move.uses) else None)

@@ -117,7 +117,7 @@ def padding_bytes(plan: State) -> int:
     program, placements, excess = plan.source.program, plan.decisions.placements, 0
     for value in program.arguments:
         home = placements.home(value)
-        parts = prod(factor.size for _, factor in home.factors(plan.mesh))
+        parts = prod(factor.size for _, factor in home.factors)
         whole = program.types[value].nbytes
         excess += placements.local_bytes(value, home) - -(-whole // parts)
     return excess

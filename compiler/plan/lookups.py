@@ -54,7 +54,7 @@ def _at_boundary(plan: State, move: Move) -> str:
     if not is_argument and not any(number == len(program.nodes) for number, _ in move.uses):
         return ""
     inside, shape = move.target if is_argument else move.source, program.shape(move.value)
-    dims = [(extent, inside.at(dim, plan.mesh)) for dim, extent in enumerate(shape)]
+    dims = [(extent, inside.at(dim)) for dim, extent in enumerate(shape)]
     if any(is_padded(extent, factors) or any(each.has_halo for each in factors) for extent, factors in dims):
         return ONE_SIZE
     return ONE_BLOCK if any(not is_contiguous(extent, factors) for extent, factors in dims) else ""

@@ -38,7 +38,7 @@ class Row:
         """With its global type instead of the layout, if that can be read on this mesh."""
         try:
             dtype, layout = parse_array(self.layout)
-            shape = layout.global_shape(mesh)
+            shape = layout.global_shape
         except Error:
             return self
         return replace(self, layout=f"{short(dtype)}{[*shape]}")

@@ -168,7 +168,7 @@ def _instead(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
 
 
 def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
-    used = {*table.layout(value).axes(), axis}
+    used = {*table.layout(value).axes, axis}
     others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
     axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if next_factor(table, value, dim, each) is not None]
     return [f"use {' or '.join(axes)}"] if axes else []

@@ -124,7 +124,7 @@ def _replicated(plan: State) -> Iterator[Silent]:
     program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
     for value in dict.fromkeys((*program.arguments, *program.returned)):
         layout = boundary(placements, value)
-        axes = _whole_on(plan, {factor.name for _, factor in layout.factors(plan.mesh)})
+        axes = _whole_on(plan, {factor.name for _, factor in layout.factors})
         excess = _excess(plan, placements.local_bytes(value, layout), axes)
         if excess and program.shape(value):
             yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)

@@ -75,7 +75,7 @@ def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
 
 
 def _in(plan: State, node: Node, placed: Placed) -> int | None:
-    ins, outs = (tuple(layout.local_shape(plan.mesh) for layout in side) for side in (placed.wanted, placed.produced))
+    ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
     # The parameters of a border are those of its loop or branch.
     params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)
     return flops(node.kind, cast(ParamsAttr, params), ins, outs)

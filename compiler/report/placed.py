@@ -43,7 +43,7 @@ def changes(before: list[int], after: list[int]) -> Json:
 
 def _layout(kept: Kept) -> Json:
     layout, dtype, mesh = kept
-    local = layout.local_shape(mesh)
+    local = layout.local_shape
     bytes_of_a_device = itemsize(dtype)
     for extent in local:
         bytes_of_a_device *= extent
@@ -51,14 +51,14 @@ def _layout(kept: Kept) -> Json:
         "text": layout.text(dtype),
         "local": list(local),
         "bytes": bytes_of_a_device,
-        "dims": [_dim(layout, dim, extent, mesh) for dim, extent in enumerate(layout.global_shape(mesh))],
+        "dims": [_dim(layout, dim, extent, mesh) for dim, extent in enumerate(layout.global_shape)],
         "pending": [{"text": str(each), "axis": each.axis} for each in layout.pending],
     }
 
 
 def _dim(layout: Layout, dim: int, extent: int, mesh: Mesh) -> Json:
     try:
-        factors, window = layout.at(dim, mesh), layout.windows(dim, mesh)
+        factors, window = layout.at(dim), layout.windows(dim)
     except Error:
         return {"extent": extent, "text": str(layout.dims[dim]), "factors": []}
     found: Json = {
@@ -66,7 +66,7 @@ def _dim(layout: Layout, dim: int, extent: int, mesh: Mesh) -> Json:
         "text": str(layout.dims[dim]),
         "factors": [[each.name, each.size, abs(each.stride)] for each in factors],
     }
-    if (padded := layout.padded_shape(mesh)[dim]) != extent:
+    if (padded := layout.padded_shape[dim]) != extent:
         found["padded"] = padded
     if window is not None and window.size <= MOST_WINDOWS:
         found["windows"] = _windows(window, extent)

@@ -75,4 +75,4 @@ def _full(
 def spec(layout: Layout, mesh: Mesh, rank: int | None = None) -> PartitionSpec:
     """The layout as a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
     dims = range(layout.rank if rank is None else rank)
-    return PartitionSpec(*(tuple(factor.name for factor in layout.at(dim, mesh)) or None for dim in dims))
+    return PartitionSpec(*(tuple(factor.name for factor in layout.at(dim)) or None for dim in dims))

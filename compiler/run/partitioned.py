@@ -159,7 +159,7 @@ class Partitioned:
 
     def sharding(self, value: int) -> NamedSharding:
         layout, mesh = boundary(self.plan.decisions.placements, value), self.plan.mesh
-        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors(mesh))])
+        rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors)])
         return NamedSharding(self.mesh, spec(layout, mesh, rank))
 
     def lower(self) -> Callable[..., Sequence[Array]]:

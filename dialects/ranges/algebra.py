@@ -5,7 +5,7 @@ reshapes, windows and collectives are computed in this small algebra.
 
 ```
 r ::= n                     the range 0 .. n-1
-    | a                     a mesh axis (its size comes from the mesh)      placed in space
+    | a                     a mesh axis                                     placed in space
     | a.0:2                 a factor of a mesh axis                         placed in space
     | t:n                   a named loop                                    placed in time
     | r * s                 product, major * minor: (i, j) is i·|s| + j     tiling, splitting
@@ -27,6 +27,7 @@ from .terms import (
     Axis,
     Extent,
     Loop,
+    MeshAxis,
     Of,
     Pad,
     Placed,
@@ -37,6 +38,7 @@ from .terms import (
     Sum,
     Window,
     axes,
+    major_to_minor,
     placed,
     twice,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "Axis",
     "Extent",
     "Loop",
+    "MeshAxis",
     "Of",
     "Pad",
     "Placed",
@@ -63,6 +66,7 @@ __all__ = [
     "halo",
     "known_size",
     "local",
+    "major_to_minor",
     "pad",
     "parse_range",
     "placed",

@@ -19,18 +19,15 @@ Several factors of a dim can be joined into one factor, on the product of their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from itertools import pairwise
-from math import prod
+from typing import cast
 
 from ..errors import Error
 from ..interned import Interned, intern
-from ..mesh import Mesh
 from .denotation import size
 from .laws import product, sub, window
-from .terms import Of, Placed, Product, Range, SubAxis, placed
-from .text import parse_range
+from .terms import MeshAxis, Of, Placed, Product, Range, axes, placed
 from .windows import windows_of
 
 
@@ -49,34 +46,30 @@ class Factor(Interned):
     """
 
     place: Placed | Product
-    size: int
     stride: int
     halo: tuple[int, int] | None
+    size: int = field(init=False)
 
-    def __new__(cls, place: Placed | Product, size: int, stride: int, halo: tuple[int, int] | None = None) -> Factor:
-        return intern(cls, place, size, stride, halo)
+    def __new__(cls, place: Placed | Product, stride: int, halo: tuple[int, int] | None = None) -> Factor:
+        return intern(cls, place, stride, halo)
 
-    @staticmethod
-    def of(text: str, stride: int, mesh: Mesh) -> Factor:
-        """The factor on the place that the text names: `data`, `data.0:2`, `t:8`. Raises `Error` if the mesh lacks it."""
-        place = place_of(text)
-        if isinstance(place, SubAxis) and mesh[place.name] % place.size:
-            raise Error(f"`{place}` is not a sub-axis of `{place.name}`", label=f"{mesh[place.name]} devices do not divide")
-        return Factor(place, size(place, mesh), stride)
+    def check(self) -> None:
+        object.__setattr__(self, "size", size(self.place))
 
     @property
-    def name(self) -> str:
-        """The text of the place."""
-        return str(self.place)
+    def axis(self) -> MeshAxis:
+        """The mesh axis that it is on, if it is on one alone."""
+        return cast(MeshAxis, self.place)
 
     @property
-    def axes(self) -> tuple[str, ...]:
-        """The texts of its places, major to minor: of most factors, the one."""
-        return tuple(map(str, placed(self.place)))
+    def axes(self) -> tuple[MeshAxis, ...]:
+        """The mesh axes that it is on, major to minor: of most factors, the one."""
+        return axes(self.place)
 
-    def parts(self, mesh: Mesh) -> list[Factor]:
+    @property
+    def parts(self) -> list[Factor]:
         """A factor on each of its places, major to minor: the inverse of `joined`."""
-        return _apart([(each, size(each, mesh)) for each in placed(self.place)], self)
+        return _apart(placed(self.place), self)
 
     @property
     def span(self) -> int:
@@ -168,11 +161,11 @@ class Factor(Interned):
 
     def at(self, stride: int) -> Factor:
         """The same place at another stride, without a halo."""
-        return self if stride == self.stride and not self.has_halo else Factor(self.place, self.size, stride)
+        return self if stride == self.stride and not self.has_halo else Factor(self.place, stride)
 
     def spread(self, apart: int) -> Factor:
         """The same place and halo, with iterations so many times as far apart."""
-        return Factor(self.place, self.size, self.stride * apart, self.halo)
+        return Factor(self.place, self.stride * apart, self.halo)
 
     def outward(self, minor: int) -> Factor:
         """The factor of a dim, given the factor of an index whose neighbouring values are `minor` elements apart there.
@@ -183,7 +176,7 @@ class Factor(Interned):
         """
         if minor == 1:
             return self
-        return Factor(self.place, self.size, self.stride * minor, self.halo and (self.before * minor, self.after * minor))
+        return Factor(self.place, self.stride * minor, self.halo and (self.before * minor, self.after * minor))
 
     def inward(self, minor: int, extent: int | None = None) -> Factor | None:
         """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie in the index.
@@ -200,20 +193,11 @@ class Factor(Interned):
             return self
         if any(n % minor for n in (self.stride, self.before, self.after)):
             return None
-        return Factor(self.place, self.size, self.stride // minor, self.halo and (self.before // minor, self.after // minor))
+        return Factor(self.place, self.stride // minor, self.halo and (self.before // minor, self.after // minor))
 
     def __str__(self) -> str:
         halo = f" halo {self.before}, {self.after}" if self.has_halo else ""
         return f"{self.place}*{self.stride}{halo}"
-
-
-@lru_cache(maxsize=1 << 12)
-def place_of(text: str) -> Placed:
-    """The place that a text names. Raises `Error` if it is not an axis, sub-axis or loop."""
-    r = parse_range(text)
-    if placed(r) != (r,):
-        raise Error(f"`{text}` is not a mesh axis, sub-axis or loop")
-    return placed(r)[0]
 
 
 def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
@@ -233,16 +217,16 @@ def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
     *_, minor = ordered
     place = product(*(each.place for each in ordered))
     assert isinstance(place, Placed | Product), "a product of places is a place"
-    blocks = Factor(place, prod(each.size for each in ordered), minor.stride)
+    blocks = Factor(place, minor.stride)
     return windowed(extent, blocks, minor.before, minor.after) if minor.has_halo else blocks
 
 
-def _apart(places: Sequence[tuple[Placed | Product, int]], one: Factor) -> list[Factor]:
-    """A factor on each of these places, major to minor, with its size, from the factor that they are together."""
+def _apart(places: Sequence[Placed | Product], one: Factor) -> list[Factor]:
+    """A factor on each of these places, major to minor, from the factor that they are together."""
     found, stride = list[Factor](), one.stride
-    for place, count in reversed(places):
-        found.append(Factor(place, count, stride, None if found else one.halo))
-        stride *= count
+    for place in reversed(places):
+        found.append(Factor(place, stride, None if found else one.halo))
+        stride *= found[-1].size
     return found[::-1]
 
 
@@ -255,7 +239,7 @@ def settled(extent: int, factors: list[Factor]) -> list[Factor]:
     """
     if len(factors) < 2 or not any(factor.has_halo for factor in factors) or (one := joined(extent, factors)) is None:
         return factors
-    return _apart([(each.place, each.size) for each in major_first(factors)], one)
+    return _apart([each.place for each in major_first(factors)], one)
 
 
 def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor | None], *factors: Factor) -> Factor | None:
@@ -275,7 +259,7 @@ def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor 
         return cross(*factors)
     if (there := cross(*wholes)) is None:
         return None
-    parts = _apart([(each.place, each.size) for each in every[0]], there)
+    parts = _apart([each.place for each in every[0]], there)
     return next(part for part in parts if part.place is factors[0].place)
 
 
@@ -365,7 +349,7 @@ def _windows(extent: int, factor: Factor) -> Range:
     return Of(window(factor.place, factor.stride, factor.width, 1, factor.before), extent)
 
 
-def windows_over(dim: Range, mesh: Mesh) -> Factor | None:
+def windows_over(dim: Range) -> Factor | None:
     """The factor, perhaps on several places, of which `tiling` made a range with a halo; None if the range has none."""
     win = windows_of(dim)
     if win is None:
@@ -375,7 +359,7 @@ def windows_over(dim: Range, mesh: Mesh) -> Factor | None:
         raise Error(
             f"`{dim}` is not a range of windows, one for each device", helps=["write axes as the base: `win<...>(data)`"]
         )
-    return Factor(base, size(base, mesh), win.stride, (win.lo, win.width - win.stride - win.lo))
+    return Factor(base, win.stride, (win.lo, win.width - win.stride - win.lo))
 
 
 def is_contiguous(extent: int, factors: Sequence[Factor]) -> bool:
@@ -442,7 +426,7 @@ def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
 def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:
     """The windows that reach so far beyond the blocks; the blocks themselves, if windows are no more and no less."""
     plain = not before and not after and blocks.span >= extent
-    return blocks if plain else Factor(blocks.place, blocks.size, blocks.stride, (before, after))
+    return blocks if plain else Factor(blocks.place, blocks.stride, (before, after))
 
 
 def major_first(factors: Iterable[Factor]) -> list[Factor]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..errors import Error
-from .terms import Extent, Loop, Of, Pad, Product, Range, Sub, SubAxis, Sum, Window
+from .terms import Axis, Extent, Loop, Of, Pad, Product, Range, Sub, SubAxis, Sum, Window
 from .windows import compose
 
 _ONE = Extent(1)
@@ -32,8 +32,8 @@ def product(*factors: Range | int) -> Range:
     """The tiling of the factors, major to minor; `Error` if an axis is used twice.
 
     ```
-    product(Axis("data"), 4, 32)  -->  data*128
-    product(sum_(16, 4), Axis("data"))  -->  16*data + 4*data
+    product(Axis("data", 4), 4, 32)  -->  data*128
+    product(sum_(16, 4), Axis("data", 4))  -->  16*data + 4*data
     ```
     """
     flat: list[Range] = []
@@ -76,7 +76,7 @@ def sum_(*terms: Range | int) -> Range:
 
 
 def sub(base: Range | int, offset: int, length: int, step: int = 1) -> Range:
-    """`length` indices of `base` from `offset` on, every `step`-th; `Error` if they reach beyond a known size.
+    """`length` indices of `base` from `offset` on, every `step`-th; `Error` if they reach beyond its size.
 
     ```
     sub(sub(512, 128, 256), 0, 128, 2)  -->  512[128 : 128 : 2]
@@ -121,9 +121,11 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
 
 @lru_cache(maxsize=1 << 16)
 def known_size(r: Range) -> int | None:
-    """How many indices a range has; None if that depends on the size of an axis or on what a window slides over."""
+    """How many indices a range has; None if that depends on what a window slides over."""
     match r:
-        case Extent(n) | Loop(_, n) | SubAxis(_, _, n) | Sub(_, _, n) | Of(_, n):
+        case Axis() | SubAxis() | Loop():
+            return r.size
+        case Extent(n) | Sub(_, _, n) | Of(_, n):
             return n
         case Product(parts):
             return _fold(parts, add=False)

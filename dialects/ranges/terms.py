@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import TypeAlias
 
 from ..errors import Error
@@ -45,44 +46,80 @@ class Extent(Range):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Axis(Range):
-    """A mesh axis, one iteration for each device along it: `data`.
+    """A mesh axis, one iteration for each of the `size` devices along it: `data`.
 
-    Its size is the mesh's, so that one text serves meshes of any size.
+    Neighbours along it are `stride` devices apart in their device set, so axes are in order, major to minor, by their strides.
+    The device set is virtual: two axes of one name are told apart by the names of their sets, and not by what runs on these.
+
+    ```
+    Mesh(data=4, model=2)                --> Axis("data", 4, stride=2) and Axis("model", 2, stride=1)
+    Axis("data", 4, devices="left")      prints as `data@left`
+    ```
     """
 
     name: str
+    size: int
+    devices: str
+    stride: int
 
-    def __new__(cls, name: str) -> Axis:
-        return intern(cls, name)
+    def __new__(cls, name: str, size: int, devices: str = "", stride: int = 1) -> Axis:
+        return intern(cls, name, int(size), devices, int(stride))
 
     def check(self) -> None:
         _check_name(self.name)
+        if self.devices:
+            _check_name(self.devices)
+        if self.size < 1 or self.stride < 1:
+            raise Error(f"axis `{self}` has size {self.size}", helps=["the size is the number of devices along it"])
+
+    @property
+    def axis(self) -> Axis:
+        """The axis itself: of a sub-axis, the one that it is a part of."""
+        return self
+
+    def coordinate(self, device: int) -> int:
+        """The coordinate along it of a device, by its number in the device set."""
+        return device // self.stride % self.size
 
     def __str__(self) -> str:
-        return self.name
+        return f"{self.name}@{self.devices}" if self.devices else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class SubAxis(Range):
-    """Factor number `index` of a mesh axis that is split, major to minor: `data = data.0:2 * data.1:4`.
+    """A factor of a mesh axis that is split, major to minor, behind others of the sizes `before`: `data = data.0:2 * data.1:4`.
 
     This is how an extent of 16 is laid out as `4 x 4` on an axis of 8 devices.
     """
 
-    name: str
-    index: int
+    axis: Axis
+    before: tuple[int, ...]
     size: int
 
-    def __new__(cls, name: str, index: int, size: int) -> SubAxis:
-        return intern(cls, name, int(index), int(size))
+    def __new__(cls, axis: Axis, before: tuple[int, ...], size: int) -> SubAxis:
+        return intern(cls, axis, tuple(before), int(size))
 
     def check(self) -> None:
-        _check_name(self.name)
-        if self.index < 0 or self.size < 1:
-            raise Error(f"`{self}` is not a sub-axis", helps=["the number after the dot is 0 or more, the size 1 or more"])
+        if min((self.size, *self.before)) < 1 or self.axis.size % (prod(self.before) * self.size):
+            helps = [f"the product of its size and of those before it divides {self.axis.size}"]
+            raise Error(f"`{self}` is not a sub-axis of `{self.axis}` ({self.axis.size} devices)", helps=helps)
+
+    @property
+    def name(self) -> str:
+        """The name of the axis that it is a part of."""
+        return self.axis.name
+
+    @property
+    def stride(self) -> int:
+        """How many devices apart neighbours along it are."""
+        return self.axis.stride * (self.axis.size // (prod(self.before) * self.size))
+
+    def coordinate(self, device: int) -> int:
+        """The coordinate along it of a device, by its number in the device set."""
+        return device // self.stride % self.size
 
     def __str__(self) -> str:
-        return f"{self.name}.{self.index}:{self.size}"
+        return f"{self.axis}.{len(self.before)}:{self.size}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -90,18 +127,18 @@ class Loop(Range):
     """A named loop of `n` iterations, one after another on the same device: `t:8`."""
 
     name: str
-    n: int
+    size: int
 
-    def __new__(cls, name: str, n: int) -> Loop:
-        return intern(cls, name, int(n))
+    def __new__(cls, name: str, size: int) -> Loop:
+        return intern(cls, name, int(size))
 
     def check(self) -> None:
         _check_name(self.name)
-        if self.n < 1:
-            raise Error(f"loop `{self.name}` has {self.n} iterations", helps=["a loop runs at least once"])
+        if self.size < 1:
+            raise Error(f"loop `{self.name}` has {self.size} iterations", helps=["a loop runs at least once"])
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.n}"
+        return f"{self.name}:{self.size}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -240,8 +277,15 @@ class Of(Range):
         return f"({self.base}) of {self.n}" if _is_compound(self.base) else f"{self.base} of {self.n}"
 
 
-Placed: TypeAlias = Axis | SubAxis | Loop
+MeshAxis: TypeAlias = Axis | SubAxis
+"""A place in space: a mesh axis, or a part of one."""
+Placed: TypeAlias = MeshAxis | Loop
 """A factor that is placed: in space on a mesh axis, or in time on a loop."""
+
+
+def major_to_minor(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
+    """The axes, each once, in the order in which the devices of their mesh are numbered."""
+    return tuple(sorted(dict.fromkeys(axes), key=lambda axis: (-axis.stride, axis.size == 1)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -258,25 +302,25 @@ def placed(r: Range) -> tuple[Placed, ...]:
             return ()
 
 
-def axes(r: Range) -> tuple[str, ...]:
-    """The mesh axes that a range is placed on, in the order in which it prints: `("data", "model.0:2")`.
+def axes(r: Range) -> tuple[MeshAxis, ...]:
+    """The mesh axes that a range is placed on, in the order in which it prints: `data`, `model.0:2`.
 
     Loops are left out: they are places in time and every device runs all of their iterations.
     """
-    return tuple(str(factor) for factor in placed(r) if not isinstance(factor, Loop))
+    return tuple(factor for factor in placed(r) if not isinstance(factor, Loop))
 
 
 def twice(ranges: Iterable[Range]) -> Placed | None:
-    """The first placed factor whose axis, loop or sub-axis an earlier one of the ranges uses too, or None."""
+    """The first placed factor that meets one of an earlier range: the same axis or loop, or overlapping parts of one axis."""
     used = [factor for r in ranges if not isinstance(r, Extent) for factor in placed(r)]
-    seen: dict[str, set[int | None]] = {}
-    for factor in used if len(used) > 1 else ():
-        part = factor.index if isinstance(factor, SubAxis) else None
-        others = seen.setdefault(factor.name, set())
-        if others and (part is None or None in others or part in others):
-            return factor
-        others.add(part)
-    return None
+    return next((each for number, each in enumerate(used) if any(meet(each, other) for other in used[:number])), None)
+
+
+def meet(one: Placed, other: Placed) -> bool:
+    """Whether two places share devices' coordinates: the same axis or loop, or overlapping parts of one axis."""
+    if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
+        return one.stride < other.stride * other.size and other.stride < one.stride * one.size
+    return one.name == other.name
 
 
 def _is_compound(r: Range) -> bool:

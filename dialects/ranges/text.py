@@ -13,11 +13,12 @@ from lark.exceptions import VisitError
 from .. import grammar
 from ..errors import Error, Location
 from ..grammar import TooDeep, Word
+from ..mesh import Mesh, axis_of
 from ..monoids import SIGNS
 from . import laws as laws
-from .terms import Axis, Extent, Loop, Of, Range, SubAxis
+from .terms import Extent, Loop, MeshAxis, Of, Range
 
-PendingText: TypeAlias = tuple[str, str] | tuple[str, str, int, bool]
+PendingText: TypeAlias = tuple[str, MeshAxis] | tuple[str, MeshAxis, int, bool]
 """(monoid, axis) of a pending reduction; (monoid, axis, dim, whether it goes backwards) of a pending scan."""
 _GRAMMAR = Path(__file__).with_name("ranges.lark")
 _DEEPEST = 50
@@ -27,19 +28,22 @@ ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[PendingText, ...]]
 
 
 @lru_cache(maxsize=1 << 14)
-def parse_range(text: str) -> Range:
-    """The range, in normal form, that `text` denotes: `parse_range(str(r)) is r`. `Error` with a caret if it is not a range."""
-    return cast(Range, _parse(text, "range"))
+def parse_range(text: str, *meshes: Mesh) -> Range:
+    """The range, in normal form, that `text` denotes on the axes of these meshes: `parse_range(str(r), mesh) is r`.
+
+    Raises `Error`, with a caret if the text is not a range, and for an axis that the meshes do not have.
+    """
+    return cast(Range, _parse(text, "range", meshes))
 
 
-def parse_array_text(text: str) -> ArrayText:
+def parse_array_text(text: str, *meshes: Mesh) -> ArrayText:
     """The parts of an array type: `f32[data*128, 256]{+model}`."""
-    return cast(ArrayText, _parse(text, "array"))
+    return cast(ArrayText, _parse(text, "array", meshes))
 
 
-def _parse(text: str, start: str) -> object:
+def _parse(text: str, start: str, meshes: tuple[Mesh, ...]) -> object:
     try:
-        return _Read().transform(grammar.read(_GRAMMAR, text, start, ("range", "array"), deepest=_DEEPEST))
+        return _Read(meshes).transform(grammar.read(_GRAMMAR, text, start, ("range", "array"), deepest=_DEEPEST))
     except TooDeep as problem:
         at = Location(f"<{start}>", 1, problem.span.column, problem.span.column + 1, text)
         raise Error("a range is nested too deeply", location=at) from None
@@ -72,6 +76,10 @@ def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:
 class _Read(Transformer[Word, object]):
     """Builds each range with the function that puts it into normal form."""
 
+    def __init__(self, meshes: tuple[Mesh, ...]) -> None:
+        super().__init__()
+        self.meshes = meshes
+
     def range(self, terms: list[Range]) -> Range:
         return laws.sum_(*terms)
 
@@ -86,13 +94,10 @@ class _Read(Transformer[Word, object]):
     def extent(self, parts: list[Word]) -> Range:
         return Extent(int(parts[0].text))
 
-    def axis(self, parts: list[Word]) -> Range:
-        return Axis(str(parts[0]))
+    def axis(self, parts: list[Word]) -> MeshAxis:
+        return axis_of(parts[0].text, *self.meshes)
 
-    def subaxis(self, parts: list[Word]) -> Range:
-        name, rest = parts[0].text.split(".")
-        index, size = rest.split(":")
-        return SubAxis(name, int(index), int(size))
+    subaxis = place = axis
 
     def loop(self, parts: list[Word]) -> Range:
         name, size = parts[0].text.split(":")
@@ -107,20 +112,17 @@ class _Read(Transformer[Word, object]):
     def window(self, parts: list[Range | Word]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def place(self, parts: list[Word]) -> str:
-        return str(parts[0])
-
-    def added(self, parts: list[str]) -> tuple[str, str]:
+    def added(self, parts: list[MeshAxis]) -> tuple[str, MeshAxis]:
         return SIGNS["+"].name, parts[0]
 
-    def folded(self, parts: list[str]) -> tuple[str, str]:
-        return str(parts[0]), parts[1]
+    def folded(self, parts: tuple[Word, MeshAxis]) -> tuple[str, MeshAxis]:
+        return parts[0].text, parts[1]
 
-    def before(self, parts: tuple[tuple[str, str], Word]) -> PendingText:
+    def before(self, parts: tuple[tuple[str, MeshAxis], Word]) -> PendingText:
         (monoid, axis), dim = parts
         return monoid, axis, int(dim.text), False
 
-    def behind(self, parts: tuple[tuple[str, str], Word]) -> PendingText:
+    def behind(self, parts: tuple[tuple[str, MeshAxis], Word]) -> PendingText:
         (monoid, axis), dim = parts
         return monoid, axis, int(dim.text), True
 

@@ -35,7 +35,7 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     entry = entry_of(program)
     if mesh is None:
         mesh = mesh_of(entry) if any(MESH in each.attributes for each in around(entry)) else Mesh()
-    machine = Machine(mesh)
+    machine = Machine(mesh.size)
     block = entry.regions[0].block
     if len(args) != len(block.args):
         raise Error(f"the program takes {counted(len(block.args), 'argument')}, not {len(args)}")
@@ -46,7 +46,7 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     outputs = machine.block(block, inputs)
     end = block.last_op
     assert end is not None
-    return [collect(value, _type(out).layout, machine.mesh) for value, out in zip(outputs, end.operands, strict=True)]
+    return [collect(value, _type(out).layout, machine.devices) for value, out in zip(outputs, end.operands, strict=True)]
 
 
 def entry_of(program: Operation) -> Operation:
@@ -66,16 +66,16 @@ def _type(value: SSAValue) -> ArrayType:
 
 
 class Machine:
-    """All devices of a mesh, in lockstep, with a method for each kind of operation."""
+    """All devices of a set, in lockstep, with a method for each kind of operation."""
 
-    def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
+    def __init__(self, devices: int) -> None:
+        self.devices = devices
 
     def enter(self, array: Array, type: ArrayType, position: int) -> Value:
-        if array.shape != tuple(type.layout.global_shape(self.mesh)):
+        if array.shape != tuple(type.layout.global_shape):
             title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
             raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
-        return distribute(array, type.layout, self.mesh)
+        return distribute(array, type.layout, self.devices)
 
     def block(self, block: Block, inputs: Sequence[Value], outer: dict[SSAValue, Value] | None = None) -> list[Value]:
         """The operands of the block's terminator. `outer` holds the values of the enclosing blocks."""
@@ -91,7 +91,7 @@ class Machine:
         raise AssertionError("a block ends in a terminator")
 
     def check(self, op: Operation, type: ArrayType, value: Value) -> None:
-        local, dtype = type.layout.local_shape(self.mesh), dtype_of(type.dtype)
+        local, dtype = type.layout.local_shape, dtype_of(type.dtype)
         for held in value:
             if held.shape != tuple(local) or held.dtype != dtype:
                 raise Error(f"`{op.name}` gave {held.dtype}{list(held.shape)} where its type says {type.text}")
@@ -111,17 +111,17 @@ class Machine:
                 # Every iteration of the build is a device, and the devices that differ in no axis of it agree.
                 return self.block(op.body.block, [], env)
             case array.SliceOp():
-                return [cut(operands[0], _type(op.source).layout, op.layout, self.mesh)]
+                return [cut(operands[0], _type(op.source).layout, op.layout, self.devices)]
             case array.RedistributeOp() | flow.RedistributeOp():
                 pairs = zip(operands, op.changes, strict=True)
-                return [redistribute(x, source.layout, target.layout, self.mesh) for x, (source, target) in pairs]
+                return [redistribute(x, source.layout, target.layout, self.devices) for x, (source, target) in pairs]
             case Barrier():
                 return operands
             case Coordinate():
-                return [[np.asarray(rank(op.axes, self.mesh, device), np.int32) for device in range(self.mesh.size)]]
+                return [[np.asarray(rank(op.axes, device), np.int32) for device in range(self.devices)]]
             case spmd.Collective():
                 result = list(operands[0])
-                for group in groups(op.axes, self.mesh):
+                for group in groups(op.axes, self.devices):
                     for device, received in zip(group, op.exchange([operands[0][each] for each in group]), strict=True):
                         result[device] = received
                 return [result]
@@ -136,7 +136,7 @@ class Machine:
         """A named op on every device; devices that hold the same arrays share the work."""
         done: dict[tuple[int, ...], list[Array]] = {}
         results: list[Value] = [[] for _ in op.results]
-        for device in range(self.mesh.size):
+        for device in range(self.devices):
             inputs = [value[device] for value in operands]
             key = tuple(map(id, inputs))
             if key not in done:
@@ -181,10 +181,10 @@ class Machine:
 
     def stack(self, trips: list[Value], type: ArrayType) -> Value:
         if not trips:
-            return [np.zeros(type.layout.local_shape(self.mesh), dtype_of(type.dtype))] * self.mesh.size
-        return [np.stack([trip[device] for trip in trips]) for device in range(self.mesh.size)]
+            return [np.zeros(type.layout.local_shape, dtype_of(type.dtype))] * self.devices
+        return [np.stack([trip[device] for trip in trips]) for device in range(self.devices)]
 
 
-def run_devices(function: FuncOp, args: Sequence[Value], mesh: Mesh) -> list[Value]:
+def run_devices(function: FuncOp, args: Sequence[Value], devices: int) -> list[Value]:
     """The results of a function of local ops, given each device's local array of each argument."""
-    return Machine(mesh).block(function.body.block, args)
+    return Machine(devices).block(function.body.block, args)

@@ -1,4 +1,4 @@
-"""Values on a mesh, in NumPy: one array for each device, in the order of the mesh, all devices in lockstep.
+"""The values of a device set, in NumPy: one array for each device, in their order, all devices in lockstep.
 
 `denote` says which elements of a layout a device holds, one by one. This file does not know blocks or divisibility, so it can
 test the code that does.
@@ -13,9 +13,8 @@ import numpy as np
 from ..dtypes import Array
 from ..errors import Error
 from ..layouts import Layout
-from ..mesh import Mesh
 from ..monoids import MONOIDS
-from ..ranges.algebra import block, denote, parse_range
+from ..ranges.algebra import MeshAxis, Placed, block
 from ..ranges.windows import windows_of
 from .scans import across
 
@@ -25,17 +24,11 @@ Value: TypeAlias = list[Array]
 Positions: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 
 
-@lru_cache(maxsize=1 << 10)
-def devices(mesh: Mesh) -> tuple[dict[str, int], ...]:
-    """The coordinates of each device."""
-    return tuple(mesh.coordinates())
-
-
 @lru_cache(maxsize=1 << 14)
-def _positions(layout: Layout, mesh: Mesh, device: int) -> Positions:
+def _positions(layout: Layout, device: int) -> Positions:
     """For each dim the positions of the elements that a device holds; -1 where there is none (padding)."""
-    at = devices(mesh)[device]
-    held = [block(dim, at, mesh) for dim in layout.dims]
+    at: dict[Placed, int] = {axis: axis.coordinate(device) for axis in layout.axes}
+    held = [block(dim, at) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
 
 
@@ -48,61 +41,53 @@ def _zeroed(array: Array, layout: Layout, held: Positions) -> Array:
     return array
 
 
-@lru_cache(maxsize=1 << 12)
-def coordinate(axis: str, mesh: Mesh, device: int) -> int:
-    """The coordinate of a device along an axis, or a factor of one: `data`, `data.0:2`."""
-    position = denote(parse_range(axis), devices(mesh)[device], mesh)[0]
-    assert position is not None
-    return position
-
-
-def rank(axes: Sequence[str], mesh: Mesh, device: int) -> int:
+def rank(axes: Sequence[MeshAxis], device: int) -> int:
     """The coordinate of a device along several axes, counted major to minor."""
     number = 0
     for axis in axes:
-        number = number * len(denote(parse_range(axis), {}, mesh)) + coordinate(axis, mesh, device)
+        number = number * axis.size + axis.coordinate(device)
     return number
 
 
 @lru_cache(maxsize=1 << 12)
-def groups(axes: tuple[str, ...], mesh: Mesh) -> tuple[tuple[int, ...], ...]:
+def groups(axes: tuple[MeshAxis, ...], devices: int) -> tuple[tuple[int, ...], ...]:
     """The devices that differ only along `axes`, each group in their order."""
     ranks: dict[int, list[int]] = {}
-    for device in range(mesh.size):
-        ranks.setdefault(rank(axes, mesh, device), []).append(device)
+    for device in range(devices):
+        ranks.setdefault(rank(axes, device), []).append(device)
     # The devices of one rank are in the order of their other coordinates, which is the same for every rank.
     return tuple(zip(*(ranks[number] for number in sorted(ranks)), strict=True))
 
 
-def distribute(array: Array, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Value:
+def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Value:
     """The local array of each device (of `among`; the others hold nothing).
 
     Over pending axes the first device holds the value, and the others hold the monoid's unit, or copies if it is idempotent.
     """
     empty = np.zeros((0,))
-    value = [empty] * mesh.size
+    value = [empty] * devices
     memory: dict[tuple[bytes, ...], Array] = {}
-    for device in range(mesh.size) if among is None else among:
-        held = _positions(layout, mesh, device)
+    for device in range(devices) if among is None else among:
+        held = _positions(layout, device)
         key = tuple(each.tobytes() for each in held)
         if key not in memory:
             memory[key] = _zeroed(array[np.ix_(*(np.maximum(each, 0) for each in held))], layout, held) if held else array
-        behind = [MONOIDS[pending.monoid] for pending in layout.pending if coordinate(pending.axis, mesh, device)]
+        behind = [MONOIDS[pending.monoid] for pending in layout.pending if pending.axis.coordinate(device)]
         absent = next((monoid for monoid in behind if not monoid.idempotent), None)
         part = memory[key]
         value[device] = part if absent is None else np.full_like(part, absent.unit(part.dtype))
     return value
 
 
-def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None = None) -> Array:
+def collect(value: Value, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Array:
     """The whole array of which each device (of `among`) holds its part, pending folds done."""
-    value, layout = _scanned(value, layout, mesh, among)
+    value, layout = _scanned(value, layout, devices, among)
     parts: dict[tuple[int, ...], Array] = {}
-    for device in range(mesh.size) if among is None else among:
-        at = tuple(coordinate(pending.axis, mesh, device) for pending in layout.pending)
+    for device in range(devices) if among is None else among:
+        at = tuple(pending.axis.coordinate(device) for pending in layout.pending)
         if at not in parts:
-            parts[at] = np.zeros(layout.global_shape(mesh), value[device].dtype)
-        held = _positions(layout, mesh, device)
+            parts[at] = np.zeros(layout.global_shape, value[device].dtype)
+        held = _positions(layout, device)
         valid = [each >= 0 for each in held]
         inside = value[device][np.ix_(*valid)] if held else value[device]
         parts[at][np.ix_(*(each[keep] for each, keep in zip(held, valid, strict=True))) if held else ()] = inside
@@ -115,14 +100,14 @@ def collect(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | Non
     return parts[()]
 
 
-def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | None) -> tuple[Value, Layout]:
+def _scanned(value: Value, layout: Layout, devices: int, among: Sequence[int] | None) -> tuple[Value, Layout]:
     """The value after its pending scans, which are all along one dim."""
     scans = tuple(pending for pending in layout.pending if pending.scans)
     if not scans:
         return value, layout
     dim, result = scans[0].dim, list(value)
-    for group in groups(tuple(pending.axis for pending in scans), mesh):
-        order = sorted(group, key=lambda device: int(_positions(layout, mesh, device)[dim][0]))
+    for group in groups(tuple(pending.axis for pending in scans), devices):
+        order = sorted(group, key=lambda device: int(_positions(layout, device)[dim][0]))
         if among is None or set(order) <= set(among):
             blocks = across(MONOIDS[scans[0].monoid], [value[device] for device in order], dim, scans[0].backwards)
             for device, block in zip(order, blocks, strict=True):
@@ -130,28 +115,28 @@ def _scanned(value: Value, layout: Layout, mesh: Mesh, among: Sequence[int] | No
     return result, Layout(layout.dims, tuple(pending for pending in layout.pending if not pending.scans))
 
 
-def redistribute(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
+def redistribute(value: Value, source: Layout, target: Layout, devices: int) -> Value:
     """The same value in another layout, through the whole array; reductions that stay pending are not done."""
     kept = tuple(pending.axis for pending in target.pending)
     resolved = Layout(source.dims, tuple(pending for pending in source.pending if pending not in target.pending))
     plain = Layout(target.dims)
     result = list(value)
     others: dict[tuple[int, ...], list[int]] = {}
-    for device in range(mesh.size):
-        others.setdefault(tuple(coordinate(axis, mesh, device) for axis in kept), []).append(device)
+    for device in range(devices):
+        others.setdefault(tuple(axis.coordinate(device) for axis in kept), []).append(device)
     for among in others.values():
-        moved = distribute(collect(value, resolved, mesh, among), plain, mesh, among)
+        moved = distribute(collect(value, resolved, devices, among), plain, devices, among)
         for device in among:
             result[device] = moved[device]
     return result
 
 
-def cut(value: Value, source: Layout, target: Layout, mesh: Mesh) -> Value:
+def cut(value: Value, source: Layout, target: Layout, devices: int) -> Value:
     """The part of each device's local `source` that its iteration of `target` sees. Raises Error if it holds less."""
     result: Value = []
     memory: dict[tuple[int, tuple[bytes, ...]], Array] = {}
-    for device in range(mesh.size):
-        held, wanted = _positions(source, mesh, device), _positions(target, mesh, device)
+    for device in range(devices):
+        held, wanted = _positions(source, device), _positions(target, device)
         key = (id(value[device]), tuple(each.tobytes() for each in (*held, *wanted)))
         if key not in memory:
             memory[key] = _part(value[device], held, target, wanted)

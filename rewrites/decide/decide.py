@@ -147,11 +147,11 @@ class _Mover:
         groups: dict[Hashable, list[Move]] = {}
         for move in self.result.moves:
             is_free = move.uses and move.before is None and move.anchor < 0 and not move.together
-            if is_free and (shares := sharing(move.path, self.mesh)) is not None:
+            if is_free and (shares := sharing(move.path)) is not None:
                 dtype = self.program.types[move.value].dtype
                 groups.setdefault((key(move), move.region, dtype, shares), []).append(move)
         for group in groups.values():
-            for move, way in zip(group, joint([move.path for move in group], self.mesh) or (), strict=False):
+            for move, way in zip(group, joint([move.path for move in group]) or (), strict=False):
                 move.path, move.together = way, tuple(group)
 
     def fixed_values(self) -> None:
@@ -188,7 +188,7 @@ class _Mover:
 
     def merge(self, node: Node, placed: Placed, merged: Merged) -> None:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
-        layout, step = placed.produced[0], merged.step(placed.produced[0], self.mesh)
+        layout, step = placed.produced[0], merged.step(placed.produced[0])
         trips, way = self.program.trips(node.region), Path((step,), step.bytes)
         uses = [(node.number, SELECTED)]
         self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
@@ -298,11 +298,11 @@ class _Mover:
 
     def common(self, targets: list[Layout]) -> Layout:
         """The layout with the factors that all targets have, and with windows that have all of their windows."""
-        factors, shape = [layout.factors(self.mesh) for layout in targets], targets[0].global_shape(self.mesh)
+        factors, shape = [layout.factors for layout in targets], targets[0].global_shape
         shared = [each for each in factors[0] if all(each in f for f in factors)]
         for dim, extent in enumerate(shape):
-            if any(layout.windows(dim, self.mesh) is not None for layout in targets):
-                ones = [joined(extent, layout.at(dim, self.mesh)) for layout in targets]
+            if any(layout.windows(dim) is not None for layout in targets):
+                ones = [joined(extent, layout.at(dim)) for layout in targets]
                 one = None if None in ones else hull(extent, [each for each in ones if each is not None])
                 shared = [each for each in shared if each[0] != dim]
                 shared += [] if one is None else [(dim, part) for part in one.parts(self.mesh)]
@@ -311,7 +311,7 @@ class _Mover:
     def make(
         self, value: int, source: Layout, pend: Pend, target: Layout, before: Move | None, shared: bool, region: int
     ) -> Move:
-        way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype), self.mesh)
+        way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
 
 

@@ -83,7 +83,7 @@ class _Search:
             self.attempt(axis, self.region(each.value, axis, claim), each.value)
         for axis in sorted({pending.axis for pending in each.source.pending}):
             if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
-                parts = ((dim, factor) for dim, factor in each.target.factors(self.mesh) if factor.name == axis)
+                parts = ((dim, factor) for dim, factor in each.target.factors if factor.name == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
                 self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
 
@@ -116,11 +116,11 @@ class _Search:
 
     def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[str, Claim]]:
         """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
-        kept, pending = set(each.target.factors(self.mesh)), {pend.axis for pend in each.source.pending}
-        for dim, factor in each.source.factors(self.mesh):
+        kept, pending = set(each.target.factors), {pend.axis for pend in each.source.pending}
+        for dim, factor in each.source.factors:
             if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
                 yield factor.name, self.claim(each.value, dim, factor)
-        for dim, factor in each.target.factors(self.mesh):
+        for dim, factor in each.target.factors:
             if factor.name in pending and self.promises_parts(each, factor, terms):
                 yield factor.name, self.claim(each.value, dim, factor)
 

@@ -55,7 +55,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
     program = placements.program
     moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
-    axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes() for each in wanted)}
+    axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes for each in wanted)}
     if not axes or any(
         value in placements.fixed for number in (border.number, *moved) for value in program.nodes[number].results
     ):
@@ -132,7 +132,7 @@ class _Sum:
         return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
 
     def is_tiled(self, value: int) -> bool:
-        return self.axis in self.placements.home(value).axes()
+        return self.axis in self.placements.home(value).axes
 
     def ancestors(self, value: int) -> set[int]:
         """The ops tiled on the axis that a value is computed by, back to sums and to the carry."""

@@ -43,13 +43,13 @@ def _is_free(placements: Placements, value: int, node: Node) -> bool:
 def _received(placements: Placements, node: Node, placed: Placed) -> Bytes:
     """The bytes that a device receives for the operands of an op, for its merge, and for what its results are wanted as."""
     moved = placements.received
-    total: Bytes = placed.merged.step(placed.produced[0], placements.mesh).bytes if placed.merged is not None else 0
+    total: Bytes = placed.merged.step(placed.produced[0]).bytes if placed.merged is not None else 0
     for value, wanted in zip(node.operands, placed.wanted, strict=True):
         if not _is_free(placements, value, node):
             total += moved(value, placements.with_sums(value), wanted)
     for value, layout in zip(node.results, placed.produced, strict=True):
         home, end = placements.fixed.get(value, layout), len(placements.program.nodes)
         uses = placements.uses(value)
-        targets = {placements.wanted(*use) if use[0] < end else home.natural(placements.mesh) for use in uses}
+        targets = {placements.wanted(*use) if use[0] < end else home.natural for use in uses}
         total += moved(value, layout, home) + sum(moved(value, home, target) for target in targets)
     return total

@@ -63,7 +63,7 @@ class Merged(NamedTuple):
 
     def step(self, blocks: Layout, mesh: Mesh) -> Merge:
         """The step that merges arrays in this layout."""
-        return Merge.of_blocks(self.merging, self.dim, self.factors, blocks.local_shape(mesh))
+        return Merge.of_blocks(self.merging, self.dim, self.factors, blocks.local_shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +253,12 @@ class Placements:
         """The local bytes of the value on one device in this layout: thousands of values have a few hundred layouts."""
         key = layout, self.program.types[value].dtype
         if (found := self.sizes.get(key)) is None:
-            found = self.sizes[key] = prod(layout.local_shape(self.mesh)) * itemsize(key[1])
+            found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
     def way(self, value: int, source: Layout, target: Layout) -> Path:
         """How the value changes its layout."""
-        return path(source, target, itemsize(self.program.types[value].dtype), self.mesh)
+        return path(source, target, itemsize(self.program.types[value].dtype))
 
     def received(self, value: int, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device receives if the value changes its layout."""
@@ -301,7 +301,7 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
     returns: dict[int, list[int]] = {}
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
-    return Placements(table, program, mesh, nodes, fixed, settled, homes, sources, returns, elsewhere, results)
+    return Placements(table, program, nodes, fixed, settled, homes, sources, returns, elsewhere, results)
 
 
 def _placed(table: Table) -> list[Placed]:
@@ -329,4 +329,4 @@ def _fixed(table: Table) -> dict[int, Layout]:
 
 def boundary(placements: Placements, value: int) -> Layout:
     """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
-    return placements.results.get(value, placements.home(value)).natural(placements.mesh)
+    return placements.results.get(value, placements.home(value)).natural

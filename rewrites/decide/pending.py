@@ -203,7 +203,7 @@ class _Reach:
             if carry is not None:
                 self.carriers[number] = carry
                 assumed = self.assumed.get(number, carry.pend)
-                wider = _together((assumed, carry.pend), self.placements.mesh)
+                wider = _together((assumed, carry.pend))
                 if wider is not None and wider != assumed:
                     self.wider[number] = wider
         lost = {
@@ -256,7 +256,7 @@ class _Reach:
         if not sums:
             return None
         parts = list(dict.fromkeys(sums.values()))
-        pend = _together(parts, self.placements.mesh)
+        pend = _together(parts)
         if pend is None or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
             return None
         zeros = self.program.zeros(node)
@@ -354,9 +354,9 @@ class _Reach:
             return False
         for position, value in enumerate(node.operands):
             if position in positions:
-                if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes()):
+                if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes):
                     return False
-            elif not axes.isdisjoint(self.placements.home(value).axes()) and not axes.isdisjoint(self.placements.axes(node)):
+            elif not axes.isdisjoint(self.placements.home(value).axes) and not axes.isdisjoint(self.placements.axes(node)):
                 return False
         return True
 
@@ -444,10 +444,10 @@ def _result(reach: _Reach, number: int) -> int:
 def _price(placements: Placements, reach: _Reach, value: int) -> int:
     """Bytes received to resolve the value: a reduce_scatter over the axes on which all uses need slices, then an all_reduce."""
     pend = reach.pending[value]
-    wanted = [placements.wanted(number, position).axes() for number, position in placements.uses(value)]
+    wanted = [placements.wanted(number, position).axes for number, position in placements.uses(value)]
     sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
     width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
-    bytes = _received(reach.layouts[value], pend, sliced, placements.mesh) * width * trips
+    bytes = _received(reach.layouts[value], pend, sliced) * width * trips
     # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
     return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + _is_moved(reach, value)
 
@@ -465,8 +465,8 @@ def _is_moved(reach: _Reach, value: int) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _received(layout: Layout, pend: Pend, sliced: frozenset[str], mesh: Mesh) -> Bytes:
     """The elements that a device receives to resolve a value of this layout, and to slice it on some of the axes."""
-    size, parts = prod(layout.local_shape(mesh)), devices(sliced, mesh)
-    rest = devices({each.axis for each in pend} - sliced, mesh)
+    size, parts = prod(layout.local_shape), devices(sliced)
+    rest = devices({each.axis for each in pend} - sliced)
     bytes = share(size, parts) + Fraction(share(size, rest, times=2), parts)
     # Whole numbers are added and compared much faster.
     return bytes.numerator if bytes.denominator == 1 else bytes

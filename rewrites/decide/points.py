@@ -121,15 +121,15 @@ class _Meeting(Sweep):
     def price(self, node: Node, index: int, factor: Factor) -> Price:
         placed, width = self.placed(node, index, factor), self.table.program.types
         ways = [
-            path(self.table.layout(value), wanted, itemsize(width[value].dtype), self.table.mesh)
+            path(self.table.layout(value), wanted, itemsize(width[value].dtype))
             for value, wanted in zip(node.operands, placed.wanted, strict=True)
         ]
         is_lost = False
         for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
             wanted = list(dict.fromkeys(self.wanted_by(value)))
-            is_lost |= self.axis not in layout.axes() and all(self.axis not in each.axes() for each in wanted)
+            is_lost |= self.axis not in layout.axes and all(self.axis not in each.axes for each in wanted)
             source = layout.with_pending(pend)
-            ways += [path(source, each, itemsize(width[value].dtype), self.table.mesh) for each in wanted or [layout]]
+            ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
         return Price(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
 
     def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> Placed:

@@ -20,9 +20,9 @@ def is_stored(placements: Placements, value: int) -> bool:
     """Whether an argument only lies on an axis, on which an op that reads it is placed otherwise, or not at all."""
     table, end = placements.table, len(placements.program.nodes)
     _, reads = reads_of(placements, value)
-    for axis in placements.homes[value].axes():
+    for axis in placements.homes[value].axes:
         own = table.claim(value, axis)
-        readers = [use[0] for use, _ in reads if use[0] < end and axis not in placements.wanted(*use).axes()]
+        readers = [use[0] for use, _ in reads if use[0] < end and axis not in placements.wanted(*use).axes]
         if own is not None and any(_is_taken(placements, number, axis, own) for number in readers):
             return True
     return False
@@ -42,11 +42,11 @@ def gathered_at_source(placements: Placements) -> None:
     """Takes the axes off ops that only move an argument, if they are read whole and it then receives fewer bytes."""
     program = placements.program
     for value in program.arguments:
-        axes = set(placements.homes[value].axes())
+        axes = set(placements.homes[value].axes)
         if not axes or len(program.uses[value]) < 2:
             continue
         moved, reads = reads_of(placements, value)
-        if not moved or all(axes <= set(placements.wanted(*use).axes()) for use, _ in reads) or is_stored(placements, value):
+        if not moved or all(axes <= set(placements.wanted(*use).axes) for use, _ in reads) or is_stored(placements, value):
             continue
         lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
         after = {number: placements.without(program.nodes[number], gone) for number, gone in lost.items() if gone}
@@ -59,7 +59,7 @@ def gathered_at_source(placements: Placements) -> None:
 def _read_on(placements: Placements, value: int) -> set[str]:
     """The axes on which any op wants what is made of a value by moving its elements."""
     _, reads = reads_of(placements, value)
-    return {axis for use, _ in reads for axis in placements.wanted(*use).axes()}
+    return {axis for use, _ in reads for axis in placements.wanted(*use).axes}
 
 
 def _received(placements: Placements, value: int, after: dict[int, Placed]) -> Bytes:

@@ -153,15 +153,15 @@ class Table:
 
     def refined(self, mesh: Mesh) -> Table:
         """The same placements on a mesh that has sub-axes instead of some axes, for which nothing is blocked yet."""
-        made = Table(self.program, mesh, widened=self.widened, each_trip=self.each_trip, closed=dict(self.closed))
+        made = Table(self.program, widened=self.widened, each_trip=self.each_trip, closed=dict(self.closed))
         for axis, table in self.axes.items():
-            minor = mesh[axis]
+            minor = axis.size
             for part in mesh.parts(axis):
-                minor //= mesh[part]
+                minor //= part.size
                 if part == axis:
                     made.axes[part] = table
-                elif mesh[part] > 1:
-                    made.axes[part] = table.part(Factor.of(part, 0, mesh), minor)
+                elif part.size > 1:
+                    made.axes[part] = table.part(Factor.of(part, 0), minor)
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
         for (node, value, axis), each in self.reconciled.items():
             made.reconciled |= {(node, value, part): replace(each, axis=part) for part in mesh.parts(axis) if part in made.axes}
@@ -197,7 +197,7 @@ class Table:
         old = self.axes.get(axis)
         if old is None:
             program = self.program
-            whole = Factor.of(axis, 0, self.mesh)
+            whole = Factor.of(axis, 0)
             none = AxisTable(whole, [None] * len(program.nodes), [None] * len(program.types))
             self.axes[axis] = none
             return none
@@ -358,7 +358,7 @@ def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0, ru
     factors = table.on_dim(value, dim)
     strides = [factor.stride for factor in factors]
     block = min(strides, default=run or table.program.shape(value)[dim])
-    size = table.mesh[axis]
+    size = table.axis.size
     if pads and not strides and block > 1:
         block = -(-block // pads) * pads
     if block < 1 or block % size:

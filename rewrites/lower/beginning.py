@@ -76,7 +76,7 @@ class _Counting(Fusing):
     """Counts the ops that lowering keeps: those before the open nest, and those in it."""
 
     def __init__(self, block: Block, mesh: Mesh) -> None:
-        super().__init__(block, mesh)
+        super().__init__(block)
         self.final = self.open_ops = 0
 
     def append(self, op: Operation) -> None:

@@ -95,7 +95,7 @@ def placed(type: ArrayType) -> bool:
 
 def axes_of(type: ArrayType) -> list[str]:
     """The axes that a type's dims are placed on or that its sums are pending over."""
-    return [*map(str, type.layout.axes()), *(each.axis for each in type.layout.pending)]
+    return [*map(str, type.layout.axes), *(each.axis for each in type.layout.pending)]
 
 
 def nested(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class Plain:
         ssa = self.force(source)
         if not placed(target):
             return ssa
-        op = SliceOp(ssa, target.layout, self.mesh)
+        op = SliceOp(ssa, target.layout)
         self.body.add_op(op)
         return op.out
 
@@ -147,7 +147,7 @@ class Plain:
                 self.block.add_op(op)
             return [local for local, _ in results]
         self.body.add_op(YieldOp([local for local, _ in results]))
-        build = BuildOp(nested(axes, self.mesh), Region(self.body), [type for _, type in results])
+        build = BuildOp(nested(axes), Region(self.body), [type for _, type in results])
         self.block.add_op(build)
         return list(build.results)
 
@@ -166,7 +166,7 @@ class Plain:
         return value
 
     def inside(self, block: Block) -> Plain:
-        return Plain(block, self.mesh)
+        return Plain(block)
 
     def outer(self, op: Operation) -> None:
         self.block.add_op(op)
@@ -218,7 +218,7 @@ class Fusing:
             return source
         found = self.nest.slices.get(source)
         if found is None:
-            op = SliceOp(source, own.layout, self.mesh)
+            op = SliceOp(source, own.layout)
             self.append(op)
             found = self.nest.slices[source] = op.out
             self.nest.sliced[found] = source
@@ -228,8 +228,8 @@ class Fusing:
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
         """A device's own part of its local array, without communication."""
         mesh = self.mesh
-        for step in path(own.layout, target.layout, itemsize(own.dtype), mesh).steps:
-            for op in step.ops(local, mesh):
+        for step in path(own.layout, target.layout, itemsize(own.dtype)).steps:
+            for op in step.ops(local):
                 self.append(op)
                 local = op.results[0]
             self.nest.axes |= dict.fromkeys(step.axes)
@@ -283,7 +283,7 @@ class Fusing:
         return value.ssa
 
     def inside(self, block: Block) -> Fusing:
-        return Fusing(block, self.mesh)
+        return Fusing(block)
 
     def outer(self, op: Operation) -> None:
         self.end_nest()
@@ -321,7 +321,7 @@ class Fusing:
                 self.block.insert_op_before(each, op)
         else:
             region = op.detach_region(op.body)
-            build = BuildOp(nested(nest.axes, self.mesh), region, [leaf.type for leaf in nest.leaves.values()])
+            build = BuildOp(nested(nest.axes), region, [leaf.type for leaf in nest.leaves.values()])
             self.block.insert_op_before(build, op)
             results = build.results
         op.detach()

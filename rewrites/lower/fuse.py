@@ -36,9 +36,9 @@ def fuse(module: ModuleOp) -> ModuleOp:
     mesh = mesh_of(main)
     made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
     keep_names(main, made)
-    _Replay().block(main.body.block, Fusing(made.body.block, mesh))
+    _Replay().block(main.body.block, Fusing(made.body.block))
     result = Module([made])
-    set_mesh(result, mesh)
+    set_mesh(result)
     return result
 
 

@@ -29,6 +29,6 @@ def fold_parts(
     """The fold on every device, from this device's part; `folds` have one monoid, since folds by several do not commute."""
     (monoid,) = {each.monoid for each in folds}
     type, emit = type_at(local), Emitter(Appending(block))
-    steps = parts(layout, folds, itemsize(type.dtype), mesh).steps
+    steps = parts(layout, folds, itemsize(type.dtype)).steps
     gathered = walk(steps, emit.reshape(local, (1, *type.shape)), block)
     return emit.make(MONOIDS[monoid].gathered, (gathered,), type.dtype, type.shape, axes=(0,))

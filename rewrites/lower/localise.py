@@ -165,7 +165,7 @@ class _Local:
     def lists(self, found: list[SSAValue]) -> list[SSAValue]:
         """The elements that the op selects of this block, and their positions in it, along the dim that it selects along."""
         dim, apart, _ = cast(Selected, self.placed.selected)
-        shape = apart.local_shape(self.into.mesh)
+        shape = apart.local_shape
         *values, positions = (self.ops.reshape(each, shape) for each in found)
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
@@ -181,15 +181,15 @@ class _Local:
         *others, at = self.op([values])
         shape = type_at(at).shape
         for each in positions:
-            in_list = self.ops.reshape(at, apart.local_shape(into.mesh))
+            in_list = self.ops.reshape(at, apart.local_shape)
             at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
         return [*others, at]
 
     def merged(self, blocks: list[SSAValue], index: int) -> list[SSAValue]:
         """The results of the op, from sorted blocks."""
-        step = cast(Merged, self.placed.merged).step(self.placed.produced[0], self.into.mesh)
+        step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
         device = self.ops.make("div", (self.offset(index), self.ops.number(self.block(index), IDS)), IDS, ())
-        return step.exchanged(blocks, device, self.into.mesh, self.into)
+        return step.exchanged(blocks, device, self.into)
 
     def argument(self, term: Term, drops: bool) -> None:
         """Changes the operand that an argument of the op is about; `drops` if the op drops positions outside the array."""

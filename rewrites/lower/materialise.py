@@ -73,13 +73,13 @@ class Writer:
         main = func.FuncOp(program.main.sym_name.data, (inputs, outputs))
         keep_names(program.main, main)
         block = main.body.block
-        into = self.constructor(block, self.mesh)
+        into = self.constructor(block)
         for value, arg in zip(program.arguments, block.args, strict=True):
             self.define(value, arg, into)
         self.body(0, into)
         into.finish_into(func.ReturnOp(*self.returned(outputs, into)))
         module = Module([main])
-        set_mesh(module, self.mesh)
+        set_mesh(module)
         return module
 
     def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
@@ -143,7 +143,7 @@ class Writer:
         if found is None:
             results = [self.built(node, at) for at in range(len(node.results))]
             wanted = [self.wanted(node, at) for at in range(len(node.operands))]
-            found = Kind(wanted, results, [type.local(self.mesh) for type in results], self.axes(node))
+            found = Kind(wanted, results, [type.local for type in results], self.axes(node))
             if is_alike:
                 self.kinds[id(placed)] = found
         return found

@@ -41,7 +41,7 @@ class Across:
 
     def steps(self) -> tuple[Step, ...]:
         """The gather of the totals."""
-        return totals(self.layout, self.dim, itemsize(self.type.dtype), self.mesh).steps
+        return totals(self.layout, self.dim, itemsize(self.type.dtype)).steps
 
     def total(self) -> SSAValue:
         """The fold of a whole block."""
@@ -66,8 +66,8 @@ class Across:
 
     def bounded(self, scanned: SSAValue, rank: SSAValue) -> SSAValue:
         """The scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
-        emit, window = self.emit, self.layout.windows(self.dim, self.mesh)
-        extent = self.layout.global_shape(self.mesh)[self.dim]
+        emit, window = self.emit, self.layout.windows(self.dim)
+        extent = self.layout.global_shape[self.dim]
         if window is None or not window.overhangs(extent):
             return scanned
         start = emit.make("mul", (rank, emit.number(window.stride, IDS)), IDS, ())
@@ -77,7 +77,7 @@ class Across:
     def rank(self) -> SSAValue:
         """The number of this device's block."""
         emit, parts = self.emit, list[SSAValue]()
-        for factor in self.layout.at(self.dim, self.mesh):
+        for factor in self.layout.at(self.dim):
             op = spmd.CoordinateOp([factor.name])
             self.block.add_op(op)
             parts.append(emit.make("mul", (op.out, emit.number(factor.stride // self.length, IDS)), IDS, ()))

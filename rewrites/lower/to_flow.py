@@ -168,7 +168,7 @@ class _Writer:
         graph = flow.GraphOp(self.main.sym_name.data, Region(self.block), outputs)
         keep_names(self.main, graph)
         module = Module([graph, *self.kernels.values()])
-        set_mesh(module, self.mesh)
+        set_mesh(module)
         return module
 
 
@@ -272,10 +272,10 @@ def change(op: flow.RedistributeOp, mesh: Mesh) -> func.FuncOp:
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """
     lowering = Lowering(mesh)
-    block = Block(arg_types=[before.local(mesh) for before, _ in op.changes])
+    block = Block(arg_types=[before.local for before, _ in op.changes])
     lowering.locals.update(zip(op.ins, block.args, strict=True))
     lowering.redistribute(op, block)
     block.add_op(func.ReturnOp(*(lowering.get(out) for out in op.outs)))
     made = function("redistribute", block)
-    set_mesh(ModuleOp([made]), mesh)
+    set_mesh(ModuleOp([made]))
     return made

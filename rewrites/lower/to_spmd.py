@@ -53,7 +53,7 @@ def to_spmd(module: ModuleOp) -> ModuleOp:
     made = func.FuncOp(main.sym_name.data, types, Region(block))
     keep_names(main, made)
     result = Module([made])
-    set_mesh(result, mesh)
+    set_mesh(result)
     return result
 
 
@@ -71,7 +71,7 @@ class Lowering:
 
     def local(self, type: object) -> ArrayType:
         """The local type of a value of this type."""
-        return cast(ArrayType, type).local(self.mesh)
+        return cast(ArrayType, type).local
 
     def block(self, source: Block, target: Block) -> None:
         """Lower the ops of one block into another, whose arguments are the local ones."""
@@ -146,10 +146,10 @@ class Lowering:
 
     def redistribute(self, op: Redistribute, target: Block) -> None:
         """The steps of each value; those of several values may share their collectives."""
-        alone = [path(x.layout, y.layout, itemsize(x.dtype), self.mesh) for x, y in op.changes] if len(op.ins) > 1 else ()
-        if alone and (ways := joint(alone, self.mesh)):
+        alone = [path(x.layout, y.layout, itemsize(x.dtype)) for x, y in op.changes] if len(op.ins) > 1 else ()
+        if alone and (ways := joint(alone)):
             steps = [way.steps[0] for way in ways]
-            ops, made = steps[0].exchange(steps, [self.get(value) for value in op.ins], self.mesh)
+            ops, made = steps[0].exchange(steps, [self.get(value) for value in op.ins])
             target.add_ops(ops)
             self.locals.update(zip(op.results, made, strict=True))
         else:
@@ -167,17 +167,17 @@ class Lowering:
         scans, sums = (tuple(each for each in resolved if each.scans is scanned) for scanned in (True, False))
         whole = before.with_pending(())
         if scans:
-            across = Across(local, whole, scans[0], mesh, target)
+            across = Across(local, whole, scans[0], target)
             local = across.finish(self.walk(across.steps(), across.total(), target))
         folds, sums = (tuple(each for each in sums if each.is_gathered is gathered) for gathered in (True, False))
         if folds:
-            local = fold_parts(local, whole, folds, mesh, target, self.walk)
-        way = path(before.with_pending(sums), after.with_pending(()), itemsize(type.dtype), mesh)
+            local = fold_parts(local, whole, folds, target, self.walk)
+        way = path(before.with_pending(sums), after.with_pending(()), itemsize(type.dtype))
         return self.walk(way.steps, local, target)
 
     def walk(self, steps: Iterable[Step], local: SSAValue, target: Block) -> SSAValue:
         for step in steps:
-            ops = step.ops(local, self.mesh)
+            ops = step.ops(local)
             target.add_ops(ops)
             local = ops[-1].results[0]
         return local

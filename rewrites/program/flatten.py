@@ -133,7 +133,7 @@ class _Flattener:
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
         if found is None and params.get("own_axes") and fits(params, mesh := mesh_of(self.program.main)):
-            found = table[key] = own_signature(params, mesh, ins, outs)
+            found = table[key] = own_signature(params, ins, outs)
         if found is None and params.get("once"):
             found = table[key] = once_signature(mesh_of(self.program.main), ins, outs)
         if found is None:

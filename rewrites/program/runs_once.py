@@ -23,7 +23,7 @@ def once_signature(mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayTyp
     """The signature of an op that runs once: an index for each axis that has more than one device."""
     axes = [axis for axis, size in mesh.axes.items() if size > 1]
     operands, results = (tuple((Placeable(),) * len(type.shape) for type in side) for side in (ins, outs))
-    indices = tuple(Index(mesh[axis], monoid="add") for axis in axes)
+    indices = tuple(Index(axis.size, monoid="add") for axis in axes)
     signature = Signature(Instance(definitions["whole"], indices, operands, results, moves=False), ins, outs)
     signature.own = {axis: number for number, axis in enumerate(axes)}
     signature.once = True

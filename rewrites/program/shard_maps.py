@@ -37,7 +37,7 @@ def fits(params: ParamsAttr, mesh: Mesh) -> bool:
 def misfit(params: ParamsAttr, mesh: Mesh) -> str:
     """Why an op with its own axes cannot run on the mesh; empty if it can, and for other ops."""
     axes = axes_of(params)
-    if not axes or fits(params, mesh):
+    if not axes or fits(params):
         return ""
     said = ", ".join(f"{axis}={size}" for axis, size in axes.items())
     return f"its axes {said} are not axes of the plan's mesh {mesh}"
@@ -47,14 +47,14 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     """The signature of an op whose axes fit: an index for each axis that has more than one device."""
     axes = [axis for axis, size in axes_of(params).items() if size > 1]
     numbers = {axis: number for number, axis in enumerate(axes)}
-    indices = tuple(Index(mesh[axis]) for axis in axes)
+    indices = tuple(Index(axis.size) for axis in axes)
     none = Instance(definitions["whole"], indices, (), (), moves=False)
     signature = Signature(none, ins, outs)
     signature.own = numbers
     sides = (ins, "in_specs"), (outs, "out_specs")
     specs = [(types, cast("tuple[Spec, ...]", params[key])) for types, key in sides]
     operands, results = (
-        tuple(_digits(type.shape, spec, numbers, mesh) for type, spec in zip(types, each, strict=True)) for types, each in specs
+        tuple(_digits(type.shape, spec, numbers) for type, spec in zip(types, each, strict=True)) for types, each in specs
     )
     signature.set_dims(operands, results)
     return signature
@@ -68,10 +68,10 @@ def _digits(shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mes
         left = extent
         digits: list[Digit] = []
         for axis in placed:
-            left //= mesh[axis]
-            digits.append(Digit(numbers[axis], left, None if axis == placed[0] else mesh[axis]))
+            left //= axis.size
+            digits.append(Digit(numbers[axis], left, None if axis == placed[0] else axis.size))
         dims.append(tuple(digits))
-        assert left * prod(mesh[axis] for axis in placed) == extent, "JAX has checked that the axes divide"
+        assert left * prod(axis.size for axis in placed) == extent, "JAX has checked that the axes divide"
     return tuple(dims)
 
 

@@ -20,10 +20,10 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout, Pending
-from ...dialects.mesh import Mesh
-from ...dialects.ranges.factor import Factor, place_of
+from ...dialects.ranges.algebra import Axis, MeshAxis, major_to_minor
+from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes
-from .steps import Part, Path, Step, in_order
+from .steps import Part, Path, Step, devices
 
 
 class _Spot(NamedTuple):
@@ -39,39 +39,40 @@ class _Spot(NamedTuple):
 
 
 class Bundles:
-    """A redistribution between two layouts, as one of `source` to `target` on `mesh`, which has an axis for each bundle."""
+    """A redistribution between two layouts, as one of `source` to `target`, which have an axis for each bundle."""
 
-    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
-        self._whole, self._mesh = source, mesh
-        local = source.local_shape(mesh)
+    def __init__(self, source: Layout, target: Layout, itemsize: int) -> None:
+        self._whole = source
+        local = source.local_shape
 
         def looks(part: Part) -> tuple[int, list[list[tuple[int, int]]]]:
             """What a part is like, whatever its axes are called."""
-            return part.extent, [
-                [(each.stride, each.size) for each in _inside(layout, part, mesh)] for layout in (source, target)
-            ]
+            return part.extent, [[(each.stride, each.size) for each in _inside(layout, part)] for layout in (source, target)]
 
         dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
-        self._parts = sorted((_part(source, target, dim, mesh) for dim in dims), key=looks)
-        here, there = (_spots(layout, self._parts, mesh) for layout in (source, target))
-        named = in_order({*source.axes(), *target.axes(), *(each.axis for each in source.pending)}, mesh)
+        self._parts = sorted((_part(source, target, dim) for dim in dims), key=looks)
+        here, there = (_spots(layout, self._parts) for layout in (source, target))
+        named = major_to_minor({*source.axes, *target.axes, *(each.axis for each in source.pending)})
         rows = prod(part.rows for part in self._parts)
         self.itemsize = itemsize * rows * prod(size for dim, size in enumerate(local) if dim not in dims)
-        self._staying = [each for each in source.factors(mesh) if each[1].name not in here]
-        staying = {factor.name for _, factor in self._staying}
+        self._staying = [each for each in source.factors if each[1].axis not in here]
+        staying = {factor.axis for _, factor in self._staying}
         spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
-        self._axes: dict[str, Axes] = {f"bundle{at}": each for at, each in enumerate(_bundled(spots))}
-        self.mesh = Mesh({name: prod(mesh[axis] for axis in each) for name, each in self._axes.items()})
+        bundled = _bundled(spots)
+        # The strides are such that the order of the bundles is theirs.
+        self._axes: dict[MeshAxis, Axes] = {
+            Axis(f"bundle{at}", devices(each), stride=len(bundled) - at): each for at, each in enumerate(bundled)
+        }
         self.source, self.target = self._joined(source), self._joined(target)
         self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
         """Whether any axes move as one, or any dims take no part."""
 
     def _joined(self, layout: Layout) -> Layout:
         """One of the two layouts, its changed dims placed on bundles."""
-        on = {(at, each.name): each for at, part in enumerate(self._parts) for each in _inside(layout, part, self._mesh)}
+        on = {(at, each.axis): each for at, part in enumerate(self._parts) for each in _inside(layout, part)}
         monoids = {each.axis: each.monoid for each in layout.pending}
         placed = [
-            (at, Factor.of(name, on[at, axes[-1]].stride, self.mesh))
+            (at, Factor(name, on[at, axes[-1]].stride))
             for at in range(len(self._parts))
             for name, axes in self._axes.items()
             if (at, axes[-1]) in on
@@ -86,29 +87,29 @@ class Bundles:
 
     def _apart(self, step: Step) -> Step:
         axes = tuple(axis for bundle in step.axes for axis in self._axes[bundle])
-        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._parts, self._mesh)
+        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._parts)
 
     def _layout(self, layout: Layout) -> Layout:
-        shape, factors = [*self._whole.global_shape(self._mesh)], [*self._staying]
-        for part, extent in zip(self._parts, layout.global_shape(self.mesh), strict=True):
+        shape, factors = [*self._whole.global_shape], [*self._staying]
+        for part, extent in zip(self._parts, layout.global_shape, strict=True):
             shape[part.dim] += (extent - part.extent) * part.minor
-        for at, factor in layout.factors(self.mesh):
+        for at, factor in layout.factors:
             stride = factor.stride * self._parts[at].minor
-            for axis in reversed(self._axes[factor.name]):
-                factors.append((self._parts[at].dim, Factor(place_of(axis), self._mesh[axis], stride)))
-                stride *= self._mesh[axis]
+            for axis in reversed(self._axes[factor.axis]):
+                factors.append((self._parts[at].dim, Factor(axis, stride)))
+                stride *= axis.size
         return Layout.of(shape, factors)
 
 
-def _part(source: Layout, target: Layout, dim: int, mesh: Mesh) -> Part:
+def _part(source: Layout, target: Layout, dim: int) -> Part:
     """What changes of a dim: without the axes at either end of it that stay. All of it, if anything is padded.
 
     Those at the outer end stay out only if each device has one block there, so that the rest is a run of its elements.
     """
-    extent = source.global_shape(mesh)[dim]
-    if not extent or any(layout.padded_shape(mesh) != layout.global_shape(mesh) for layout in (source, target)):
+    extent = source.global_shape[dim]
+    if not extent or any(layout.padded_shape != layout.global_shape for layout in (source, target)):
         return Part(dim, extent)
-    here, there = source.at(dim, mesh), target.at(dim, mesh)
+    here, there = source.at(dim), target.at(dim)
     staying, moving = [each for each in here if each in there], {*here} ^ {*there}
     inner = [each for each in staying if all(each.span <= other.stride for other in moving)]
     outer = [each for each in staying if all(each.stride >= other.span for other in moving)]
@@ -119,18 +120,18 @@ def _part(source: Layout, target: Layout, dim: int, mesh: Mesh) -> Part:
     return Part(dim, top // minor, minor, minor // prod(each.size for each in inner))
 
 
-def _inside(layout: Layout, part: Part, mesh: Mesh) -> list[Factor]:
+def _inside(layout: Layout, part: Part) -> list[Factor]:
     """The factors of a part, by its own strides."""
-    factors = layout.at(part.dim, mesh)
-    if part.extent == layout.global_shape(mesh)[part.dim]:
+    factors = layout.at(part.dim)
+    if part.extent == layout.global_shape[part.dim]:
         return factors
     top = part.extent * part.minor
     return [each.at(each.stride // part.minor) for each in factors if part.minor <= each.stride < top]
 
 
-def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]]) -> list[Axes]:
+def _bundled(spots: Mapping[MeshAxis, tuple[_Spot, _Spot]]) -> list[Axes]:
     """The axes that are in these places at both ends, those that stay side by side together, major to minor."""
-    bundles: list[list[str]] = []
+    bundles: list[list[MeshAxis]] = []
     for axis in sorted(spots, key=lambda axis: [(str(spot.at), -spot.stride) for spot in spots[axis]]):
         last = spots[bundles[-1][-1]] if bundles else None
         if last is not None and all(map(_Spot.is_beside, last, spots[axis])):
@@ -140,10 +141,8 @@ def _bundled(spots: Mapping[str, tuple[_Spot, _Spot]]) -> list[Axes]:
     return [*map(tuple, bundles)]
 
 
-def _spots(layout: Layout, parts: Sequence[Part], mesh: Mesh) -> dict[str, _Spot]:
+def _spots(layout: Layout, parts: Sequence[Part]) -> dict[MeshAxis, _Spot]:
     placed = {
-        factor.name: _Spot(at, factor.stride, factor.span)
-        for at, part in enumerate(parts)
-        for factor in _inside(layout, part, mesh)
+        factor.axis: _Spot(at, factor.stride, factor.span) for at, part in enumerate(parts) for factor in _inside(layout, part)
     }
     return placed | {each.axis: _Spot(each.monoid) for each in layout.pending}

@@ -1,4 +1,4 @@
-"""Which collective does what a gather, or a fold, and a slice of its result do: the collective laws, asked once a mesh.
+"""Which collective does what a gather, or a fold, and a slice of its result do: the collective laws, asked once.
 
 A step is a term without its operand. Its axes are a tuple, major to minor, because several neighbours move as one:
 
@@ -10,51 +10,34 @@ from __future__ import annotations
 from functools import cache
 from typing import cast
 
-from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
+from ...dialects.ranges.algebra import MeshAxis
 from ..rules.compile import Environment
 from ..rules.files import rules
 from .steps import devices
 
-Axes = tuple[str, ...]
+Axes = tuple[MeshAxis, ...]
 Op = tuple[object, ...]
 
 # A rule sees the value that both steps are applied to as this leaf.
 REST = "rest"
 
 
-class Laws:
-    """The collective laws on one mesh, with a memo of what each pair of steps becomes."""
-
-    def __init__(self, mesh: Mesh) -> None:
-        self.env: Environment = facts(mesh)
-        self.turns: dict[tuple[Op, Op], tuple[Op, ...]] = {}
-
-    def turn(self, outer: Op, inner: Op) -> tuple[Op, ...]:
-        """The single steps that do the same as `inner` and then `outer`."""
-        if (made := self.turns.get((outer, inner))) is None:
-            terms = rules("collectives").rewrites((*outer, (*inner, REST)), self.env)
-            steps = (cast(Op, term) for term, _ in terms)
-            made = self.turns[outer, inner] = tuple(step[:-1] for step in steps if step[-1] == REST)
-        return made
-
-
 @cache
-def laws_on(mesh: Mesh) -> Laws:
-    """The laws on a mesh, with their memo."""
-    return Laws(mesh)
+def turn(outer: Op, inner: Op) -> tuple[Op, ...]:
+    """The single steps that do the same as `inner` and then `outer`."""
+    terms = rules("collectives").rewrites((*outer, (*inner, REST)), FACTS)
+    steps = (cast(Op, term) for term, _ in terms)
+    return tuple(step[:-1] for step in steps if step[-1] == REST)
 
 
-def facts(mesh: Mesh) -> Environment:
-    """The functions that conditions of the collective laws may call, for one mesh."""
+def _disjoint(a: Axes, i: int, s: int, b: Axes, j: int, t: int) -> bool:
+    return i != j or s % (t * devices(b)) == 0 or t % (s * devices(a)) == 0
 
-    def size(axes: Axes) -> int:
-        return devices(axes, mesh)
 
-    def disjoint(a: Axes, i: int, s: int, b: Axes, j: int, t: int) -> bool:
-        return i != j or s % (t * size(b)) == 0 or t % (s * size(a)) == 0
+def _sums(monoid: str) -> bool:
+    return MONOIDS[monoid].linear
 
-    def sums(monoid: str) -> bool:
-        return MONOIDS[monoid].linear
 
-    return {"size": size, "disjoint": disjoint, "sums": sums}
+FACTS: Environment = {"size": devices, "disjoint": _disjoint, "sums": _sums}
+"""The functions that conditions of the collective laws may call."""

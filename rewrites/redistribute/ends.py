@@ -12,7 +12,6 @@ from dataclasses import replace
 from math import prod
 
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
@@ -22,66 +21,66 @@ from .moves import Run, neighbours
 from .steps import Path, Step, devices
 
 
-def changed(layout: Layout, dim: int, factors: list[Factor], mesh: Mesh) -> Layout:
+def changed(layout: Layout, dim: int, factors: list[Factor]) -> Layout:
     """The layout with these factors on a dim, and no others."""
-    rest = [each for each in layout.factors(mesh) if each[0] != dim]
-    return Layout.of(layout.global_shape(mesh), [*rest, *((dim, factor) for factor in factors)])
+    rest = [each for each in layout.factors if each[0] != dim]
+    return Layout.of(layout.global_shape, [*rest, *((dim, factor) for factor in factors)])
 
 
-def with_all(few: Layout, many: Layout, mesh: Mesh, *, apart: bool) -> Layout:
+def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
     """The first layout, with the factors of the other one that it has room for, if it has their axes nowhere.
 
     Unless they are taken `apart`, only of dims on which the other one has all that it has, and only more.
     """
-    named = {*few.axes(), *(each.axis for each in few.pending)}
-    shape, found = few.global_shape(mesh), [*few.factors(mesh)]
+    named = {*few.axes, *(each.axis for each in few.pending)}
+    shape, found = few.global_shape, [*few.factors]
     for dim in range(few.rank):
-        less, more = few.at(dim, mesh), many.at(dim, mesh)
-        new = [factor for factor in more if factor.name not in named]
+        less, more = few.at(dim), many.at(dim)
+        new = [factor for factor in more if factor.axis not in named]
         if apart or (all(factor in more for factor in less) and len(less) + len(new) == len(more)):
             for factor in new:
                 beside = [each for on, each in found if on == dim]
                 found += [(dim, factor)] if fit(shape[dim], [*beside, factor]) else []
-    return few if len(found) == len(few.factors(mesh)) else Layout.of(shape, found, few.pending)
+    return few if len(found) == len(few.factors) else Layout.of(shape, found, few.pending)
 
 
-def with_sums(few: Layout, many: Layout, mesh: Mesh) -> Layout:
+def with_sums(few: Layout, many: Layout) -> Layout:
     """The first layout, with pending sums along the axes that it has room for where the other one has them."""
     kinds = {each.monoid for each in few.pending}
     if len(kinds) != 1 or not MONOIDS[kinds.pop()].linear:
         return few
-    placed = with_all(few.with_pending(()), many, mesh, apart=True)
-    return placed.with_pending(tuple(each for each in few.pending if each.axis not in placed.axes()))
+    placed = with_all(few.with_pending(()), many, apart=True)
+    return placed.with_pending(tuple(each for each in few.pending if each.axis not in placed.axes))
 
 
-def sliced(before: Layout, after: Layout, mesh: Mesh) -> Path:
+def sliced(before: Layout, after: Layout) -> Path:
     """The slices from a layout to one that has more axes."""
     steps, now = list[Step](), before.with_pending(())
-    for run in _runs(after, before, mesh):
-        then = _with(now, run, after, mesh)
+    for run in _runs(after, before):
+        then = _with(now, run, after)
         steps.append(replace(Slice.of(run.axes, run.dim, run.stride), before=now, after=then))
         now = then
     return Path(tuple(steps), 0)
 
 
-def scattered(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Path:
+def scattered(before: Layout, after: Layout, itemsize: int) -> Path:
     """The reduce_scatters from a layout to one that has axes of pending sums on dims."""
     steps, now = list[Step](), before.with_pending(())
-    for run in _runs(after, before, mesh):
-        then = _with(now, run, after, mesh)
-        received = ReduceScatter.received(itemsize * prod(now.local_shape(mesh)), devices(run.axes, mesh))
+    for run in _runs(after, before):
+        then = _with(now, run, after)
+        received = ReduceScatter.received(itemsize * prod(now.local_shape), devices(run.axes))
         step = ReduceScatter.of(before.pending[0].monoid, run.axes, run.dim, run.stride)
         steps.append(replace(step, bytes=received, before=now, after=then))
         now = then
     return Path(tuple(steps), sum(step.bytes for step in steps))
 
 
-def gathered(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Path:
+def gathered(before: Layout, after: Layout, itemsize: int) -> Path:
     """The gathers from a layout to one that has fewer axes."""
     steps, now = list[Step](), before
-    for run in _runs(before, after, mesh):
-        then = changed(now, run.dim, [each for each in now.at(run.dim, mesh) if each.name not in run.axes], mesh)
-        received = AllGather.received(itemsize * prod(then.local_shape(mesh)), devices(run.axes, mesh))
+    for run in _runs(before, after):
+        then = changed(now, run.dim, [each for each in now.at(run.dim) if each.axis not in run.axes])
+        received = AllGather.received(itemsize * prod(then.local_shape), devices(run.axes))
         steps.append(replace(AllGather.of(run.axes, run.dim, run.stride), bytes=received, before=now, after=then))
         now = then
     return Path(tuple(steps), sum(step.bytes for step in steps))
@@ -95,14 +94,14 @@ def without_gathers(way: Path) -> Path:
     return Path(tuple(steps), sum(step.bytes for step in steps))
 
 
-def _runs(many: Layout, few: Layout, mesh: Mesh) -> Iterator[Run]:
+def _runs(many: Layout, few: Layout) -> Iterator[Run]:
     """The neighbours that one layout has beyond another."""
     for dim in reversed(range(many.rank)):
-        more = [factor for factor in many.at(dim, mesh) if factor not in few.at(dim, mesh)]
-        yield from neighbours([Run((each.name,), dim, each.stride, each.span) for each in more], longest=True)
+        more = [factor for factor in many.at(dim) if factor not in few.at(dim)]
+        yield from neighbours([Run((each.axis,), dim, each.stride, each.span) for each in more], longest=True)
 
 
-def _with(layout: Layout, run: Run, many: Layout, mesh: Mesh) -> Layout:
+def _with(layout: Layout, run: Run, many: Layout) -> Layout:
     """The layout with a run of another one."""
-    more = [each for each in many.at(run.dim, mesh) if each.name in run.axes]
-    return changed(layout, run.dim, [*layout.at(run.dim, mesh), *more], mesh)
+    more = [each for each in many.at(run.dim) if each.axis in run.axes]
+    return changed(layout, run.dim, [*layout.at(run.dim), *more])

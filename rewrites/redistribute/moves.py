@@ -20,10 +20,9 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
-from .collective_terms import Axes, Op, laws_on
-from .steps import in_order
+from .collective_terms import Axes, Op, turn
 
 Spot: TypeAlias = tuple[int, int] | str | None
 """A dim and a stride; or the monoid of a pending reduction; or nowhere."""
@@ -51,18 +50,17 @@ class Run(NamedTuple):
 class Space:
     """The states of a value between two layouts. If none of these is padded, no state is."""
 
-    def __init__(self, source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> None:
-        self.mesh, self.itemsize, self.laws = mesh, itemsize, laws_on(mesh)
-        self.shape = source.global_shape(mesh)
-        ends = [layout.padded_shape(mesh) for layout in (source, target)]
+    def __init__(self, source: Layout, target: Layout, itemsize: int) -> None:
+        self.itemsize = itemsize
+        self.shape = source.global_shape
+        ends = [layout.padded_shape for layout in (source, target)]
         self.is_padded = any(each != self.shape for each in ends)
         self.dims = range(len(self.shape) - 1, -1, -1)
-        factors = [*source.factors(mesh), *target.factors(mesh)]
-        named = in_order([*(f.name for _, f in factors), *(each.axis for each in source.pending)], mesh)
-        # Devices that hold only padding may take part along axes that neither end names.
-        every = tuple(name for name in mesh if mesh[name] > 1)
-        for names, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
-            self.size, self.patience = {name: mesh[name] for name in names}, PATIENCE[between]
+        factors = [*source.factors, *target.factors]
+        named = major_to_minor([*(f.axis for _, f in factors), *(each.axis for each in source.pending)])
+        self.size = {axis: axis.size for axis in named}
+        for between in (True, False):
+            self.patience = PATIENCE[between]
             on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
             self.is_small = len(self.places) ** len(self.size) <= SMALL
@@ -91,7 +89,7 @@ class Space:
         return sorted((n for n in found if n <= most and (self.is_padded or extent % n == 0)), reverse=True)
 
     def state(self, layout: Layout) -> State:
-        spots: dict[str, Spot] = {factor.name: (dim, factor.stride) for dim, factor in layout.factors(self.mesh)}
+        spots: dict[MeshAxis, Spot] = {factor.axis: (dim, factor.stride) for dim, factor in layout.factors}
         spots |= {each.axis: each.monoid for each in layout.pending}
         return tuple(spots.get(name) for name in self.size)
 
@@ -101,7 +99,7 @@ class Space:
         Only one block of the major axis may be padded. For axes in turn, the array itself is longer.
         """
         singles = [run for dim in self.dims for run in self.on(at, dim)]
-        factors = [(dim, Factor.of(axis, stride, self.mesh)) for (axis,), dim, stride, _ in singles]
+        factors = [(dim, Factor(axis, stride)) for (axis,), dim, stride, _ in singles]
         ends = enumerate(zip(self.shape, self.during(at), strict=True))
         own = (extent if length == self.span(at, dim) else length for dim, (extent, length) in ends)
         return Layout.of(shape or tuple(own), factors)
@@ -159,7 +157,7 @@ class Space:
 
     def put(self, at: State, *runs: tuple[Axes, int, int], free: Axes = ()) -> State:
         """The state with these axes free, and then these placed."""
-        spots: dict[str, Spot] = dict(zip(self.size, at, strict=True))
+        spots: dict[MeshAxis, Spot] = dict(zip(self.size, at, strict=True))
         spots.update(dict.fromkeys(free))
         for axes, dim, stride in runs:
             for axis in reversed(axes):
@@ -189,18 +187,18 @@ class Space:
     def _sliced(self, at: State, inner: Op, axes: Axes) -> Iterator[tuple[Op, State]]:
         """What a step that frees axes is together with a slice over them."""
         for run, after in self._placed(at, axes):
-            yield from ((op, after) for op in self.laws.turn(("slice", *run), inner))
+            yield from ((op, after) for op in turn(("slice", *run), inner))
 
     def _folded(self, at: State) -> Iterator[tuple[Op, State]]:
         """Folds over axes that are pending, and what they are together with a slice over the same axes."""
         pending = {axis: spot for axis, spot in zip(self.size, at, strict=True) if isinstance(spot, str)}
         for axes in self._together(pending):
             fold = ("all_reduce", pending[axes[0]], axes)
-            if axes == in_order(axes, self.mesh):
+            if axes == major_to_minor(axes):
                 yield fold, self.put(at, free=axes)
             yield from self._sliced(at, fold, axes)
 
-    def _together(self, pending: Mapping[str, str]) -> Iterator[Axes]:
+    def _together(self, pending: Mapping[MeshAxis, str]) -> Iterator[Axes]:
         """The axes, of those that are pending with one monoid, that are folded together, in the order that they then have."""
         if not self.is_wide:
             every = (axes for count in range(1, len(pending) + 1) for axes in permutations(pending, count))
@@ -235,7 +233,7 @@ class Space:
         changes = [*swaps, self._homeward(at, placed, free)]
         return [tuple(tuple(each.get(axis, axis) for axis in run.axes) for run in runs) for each in changes]
 
-    def _homeward(self, at: State, placed: Sequence[str], free: Sequence[str]) -> dict[str, str]:
+    def _homeward(self, at: State, placed: Sequence[MeshAxis], free: Sequence[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
         """For each axis the one that takes its place, so that as many axes as can be are where they end."""
         ends = {(self.size[axis], self.goal[self.number[axis]]): axis for axis in free}
         homes = {axis: ends.get((self.size[axis], at[self.number[axis]])) for axis in placed}
@@ -251,13 +249,13 @@ class Space:
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
         """Whether a gather and a slice over other axes are a permute."""
-        return any(op[0] == "permute" for op in self.laws.turn(("slice", axes, *run[1:3]), ("all_gather", *run[:3])))
+        return any(op[0] == "permute" for op in turn(("slice", axes, *run[1:3]), ("all_gather", *run[:3])))
 
-    def _filled(self, sizes: tuple[int, ...], free: frozenset[str]) -> list[tuple[Axes, ...]]:
+    def _filled(self, sizes: tuple[int, ...], free: frozenset[MeshAxis]) -> list[tuple[Axes, ...]]:
         """Every choice of axes for runs of these numbers of devices."""
         if not sizes:
             return [()]
-        found = (axes for n in range(1, len(free) + 1) for axes in permutations(sorted(free), n))
+        found = (axes for n in range(1, len(free) + 1) for axes in permutations(sorted(free, key=str), n))
         fitting = [axes for axes in found if self.group(axes) == sizes[0]]
         return [(axes, *rest) for axes in fitting for rest in self.filled(sizes[1:], free - {*axes})]
 
@@ -269,7 +267,7 @@ class Space:
 
 def are_many(source: Layout, target: Layout) -> bool:
     """Whether more axes take part between two layouts, or on more dims, than a search tries in every combination."""
-    count = len({*source.axes(), *target.axes(), *(each.axis for each in source.pending)})
+    count = len({*source.axes, *target.axes, *(each.axis for each in source.pending)})
     return count > FEW_AXES or count * source.rank > FEW_AXES**2
 
 

@@ -28,7 +28,6 @@ from operator import ne
 from typing import TypeAlias, cast
 
 from ...dialects.layouts import Layout, Pending
-from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
@@ -46,7 +45,7 @@ __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
 
 @lru_cache(maxsize=1 << 14)
-def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+def path(source: Layout, target: Layout, itemsize: int) -> Path:
     """The cheapest steps found from one layout of a value to another, and their bytes. What stays pending is pending in both.
 
     The cost is the bytes received by a device, then, over few axes, the number of collectives. Pending scans and folds without
@@ -57,71 +56,70 @@ def path(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
         -->  all_to_all over (data) 0@128 to 1@128: 196608 bytes
     ```
     """
-    pending = tuple(each for each in source.pending if each not in target.pending and mesh[each.axis] > 1)
+    pending = tuple(each for each in source.pending if each not in target.pending and each.axis.size > 1)
     start, target = source.with_pending(()), target.with_pending(())
     scans, folds = tuple(each for each in pending if each.scans), tuple(each for each in pending if each.is_gathered)
     if early := scans or folds:
-        before = totals(start, scans[0].dim, itemsize, mesh) if scans else parts(start, folds, itemsize, mesh)
+        before = totals(start, scans[0].dim, itemsize) if scans else parts(start, folds, itemsize)
         later = start.with_pending(tuple(each for each in pending if each not in early))
-        rest = path(later, target, itemsize, mesh)
+        rest = path(later, target, itemsize)
         return _then(before, rest)
-    if way := _through_windows(start.with_pending(pending), target, itemsize, mesh):
+    if way := _through_windows(start.with_pending(pending), target, itemsize):
         return way
-    if (way := _among_many(start.with_pending(pending), target, itemsize, mesh)) is not None:
+    if (way := _among_many(start.with_pending(pending), target, itemsize)) is not None:
         return way
-    way = _through_runs(start.with_pending(pending), target, itemsize, mesh)
-    way = shortened(way or _searched(start.with_pending(pending), target, itemsize, mesh), itemsize, mesh)
-    apart = _apart(start.with_pending(pending), target, itemsize, mesh) if any(moves(step) for step in way.steps) else ()
+    way = _through_runs(start.with_pending(pending), target, itemsize)
+    way = shortened(way or _searched(start.with_pending(pending), target, itemsize), itemsize)
+    apart = _apart(start.with_pending(pending), target, itemsize) if any(moves(step) for step in way.steps) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
 
-def _among_many(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
     """The way of what changes, if there are many axes, and not all that the layouts say changes."""
     if not are_many(source, target):
         return None
-    if source.padded_shape(mesh) == source.global_shape(mesh) and target.padded_shape(mesh) == target.global_shape(mesh):
-        first, last = with_all(source, target, mesh, apart=True), with_all(target, source, mesh, apart=True)
-        folded = with_sums(first, target, mesh)
+    if source.padded_shape == source.global_shape and target.padded_shape == target.global_shape:
+        first, last = with_all(source, target, apart=True), with_all(target, source, apart=True)
+        folded = with_sums(first, target)
         if source.pending and folded is not last:
             # A sum may be folded with less where an axis that only comes or leaves is elsewhere on the way.
-            first, last = with_all(source, target, mesh, apart=False), with_all(target, source, mesh, apart=False)
+            first, last = with_all(source, target, apart=False), with_all(target, source, apart=False)
             folded = first
         if folded is not source or last is not target:
-            before = _then(sliced(source, first, mesh), scattered(first, folded, itemsize, mesh))
+            before = _then(sliced(source, first), scattered(first, folded, itemsize))
             # Gathers between belong to the end as well, where those of neighbours are one.
-            way = without_gathers(path(folded, last, itemsize, mesh))
+            way = without_gathers(path(folded, last, itemsize))
             now = way.steps[-1].after if way.steps else folded
-            return _then(_then(before, way), gathered(now, target, itemsize, mesh))
-    bundles = Bundles(source, target, itemsize, mesh)
+            return _then(_then(before, way), gathered(now, target, itemsize))
+    bundles = Bundles(source, target, itemsize)
     if not bundles.are_fewer:
         return None
-    return bundles.apart(path(bundles.source, bundles.target, bundles.itemsize, bundles.mesh))
+    return bundles.apart(path(bundles.source, bundles.target, bundles.itemsize))
 
 
-def joint(ways: Sequence[Path], mesh: Mesh) -> tuple[Path, ...] | None:
+def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
     """The paths of several arrays of one dtype if they share collectives, which the first one counts; None if they share none.
 
     ```
     roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
     ```
     """
-    keys = {sharing(way, mesh) for way in ways}
+    keys = {sharing(way) for way in ways}
     if len(ways) == 1 or len(keys) > 1 or None in keys:
         return None
     steps = ways[0].steps[0].together([way.steps[0] for way in ways])
     return None if steps is None else tuple(Path((step,), step.bytes) for step in steps)
 
 
-def sharing(way: Path, mesh: Mesh) -> Hashable:
+def sharing(way: Path) -> Hashable:
     """Paths with one key may share collectives; None if a path cannot share any."""
-    return way.steps[0].sharing(mesh) if len(way.steps) == 1 else None
+    return way.steps[0].sharing if len(way.steps) == 1 else None
 
 
-def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | None:
     """The way if a dim has a halo in a layout: to blocks of the dim, on from there, and to a halo at the end."""
     here, there = (
-        {dim: one for dim in range(layout.rank) if (one := layout.windows(dim, mesh)) is not None}
-        for layout in (source, target)
+        {dim: one for dim in range(layout.rank) if (one := layout.windows(dim)) is not None} for layout in (source, target)
     )
     if not here and not there:
         return None
@@ -130,48 +128,48 @@ def _through_windows(source: Layout, target: Layout, itemsize: int, mesh: Mesh) 
     kept = [dim for dim, factor in here.items() if there.get(dim) is factor]
     for dim, factor in here.items():
         if dim not in kept or kept == list(here) == list(there):
-            blocks = _alone(target, dim, factor, mesh) if dim not in kept else []
-            between = changed(source.with_pending(()), dim, blocks or _even(source, dim, factor, mesh), mesh)
-            first = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
-            way = _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize, mesh))
-            return min((way, *_gathered(source, target, dim, factor, itemsize, mesh)), key=lambda way: way.bytes)
+            blocks = _alone(target, dim, factor) if dim not in kept else []
+            between = changed(source.with_pending(()), dim, blocks or _even(source, dim, factor))
+            first = Halo.between(source.with_pending(()), between, dim, itemsize)
+            way = _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize))
+            return min((way, *_gathered(source, target, dim, factor, itemsize)), key=lambda way: way.bytes)
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
-        for each in (_alone(source, dim, factor, mesh, in_turn=True), _even(target, dim, factor, mesh), []):
-            between = changed(target, dim, each, mesh)
-            last = Halo.between(between, target, dim, itemsize, mesh)
-            ways.append(_then(path(source, between, itemsize, mesh), Path((last,), last.bytes)))
+        for each in (_alone(source, dim, factor, in_turn=True), _even(target, dim, factor), []):
+            between = changed(target, dim, each)
+            last = Halo.between(between, target, dim, itemsize)
+            ways.append(_then(path(source, between, itemsize), Path((last,), last.bytes)))
     return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
 
 
-def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize: int, mesh: Mesh) -> Iterator[Path]:
+def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize: int) -> Iterator[Path]:
     """The way that gathers windows which are a tiling, and cuts the range out of what they are together.
 
     ```
     511, data*64 halo 1, -1 (8 devices)   -->   512   -->   511, from row 1 on
     ```
     """
-    if not factor.is_tiling or factor.stride < 1 or set(factor.axes) & {each.name for each in target.at(dim, mesh)}:
+    if not factor.is_tiling or factor.stride < 1 or set(factor.axes) & {each.axis for each in target.at(dim)}:
         return
-    whole = changed(source.with_pending(()), dim, [], mesh)
-    shape = tuple(factor.span if at == dim else extent for at, extent in enumerate(whole.global_shape(mesh)))
-    rest = whole.factors(mesh)
-    blocks = [(dim, each) for each in factor.at(factor.stride).parts(mesh)]
-    gather = path(Layout.of(shape, [*rest, *blocks]), gone := Layout.of(shape, rest), itemsize, mesh)
+    whole = changed(source.with_pending(()), dim, [])
+    shape = tuple(factor.span if at == dim else extent for at, extent in enumerate(whole.global_shape))
+    rest = whole.factors
+    blocks = [(dim, each) for each in factor.at(factor.stride).parts]
+    gather = path(Layout.of(shape, [*rest, *blocks]), gone := Layout.of(shape, rest), itemsize)
     cut = Cut(before=gone, after=whole, first=tuple(factor.before if at == dim else 0 for at in range(whole.rank)))
-    yield _then(_then(gather, Path((cut,), 0)), path(whole.with_pending(source.pending), target, itemsize, mesh))
+    yield _then(_then(gather, Path((cut,), 0)), path(whole.with_pending(source.pending), target, itemsize))
 
 
 def _then(first: Path, then: Path) -> Path:
     return Path(first.steps + then.steps, first.bytes + then.bytes)
 
 
-def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh, in_turn: bool = False) -> list[Factor]:
+def _alone(layout: Layout, dim: int, factor: Factor, in_turn: bool = False) -> list[Factor]:
     """The factors of a dim, if it is only on the factor's places, one run of elements a device; otherwise none.
 
     With `in_turn`, a device may have several blocks, as far apart as the factor's.
     """
-    factors, extent = layout.at(dim, mesh), layout.global_shape(mesh)[dim]
+    factors, extent = layout.at(dim), layout.global_shape[dim]
     one = joined(extent, factors)
     if one is None or one.place is not factor.place:
         return []
@@ -179,111 +177,109 @@ def _alone(layout: Layout, dim: int, factor: Factor, mesh: Mesh, in_turn: bool =
     return factors if is_run else []
 
 
-def _even(layout: Layout, dim: int, factor: Factor, mesh: Mesh) -> list[Factor]:
+def _even(layout: Layout, dim: int, factor: Factor) -> list[Factor]:
     """The factor's places on the whole dim, in blocks of one size; none on a dim without elements."""
-    extent = layout.global_shape(mesh)[dim]
+    extent = layout.global_shape[dim]
     blocks = factor.even(extent, padded=True)
-    return blocks.parts(mesh) if extent and blocks is not None else []
+    return blocks.parts if extent and blocks is not None else []
 
 
-def _through_runs(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+def _through_runs(source: Layout, target: Layout, itemsize: int) -> Path | None:
     """The way if a dim has runs of one axis in both layouts, but padded to different lengths: of what the runs share."""
-    ends = zip(source.padded_shape(mesh), target.padded_shape(mesh), strict=True)
+    ends = zip(source.padded_shape, target.padded_shape, strict=True)
     for dim in (dim for dim, (before, after) in enumerate(ends) if before != after):
-        here, there = source.at(dim, mesh), target.at(dim, mesh)
-        one = joined(source.global_shape(mesh)[dim], here)
-        if one is not None and there and _alone(source, dim, one, mesh) and _alone(target, dim, one, mesh):
-            between = changed(source.with_pending(()), dim, there, mesh)
-            step = Halo.between(source.with_pending(()), between, dim, itemsize, mesh)
-            rest = path(between.with_pending(source.pending), target, itemsize, mesh)
+        here, there = source.at(dim), target.at(dim)
+        one = joined(source.global_shape[dim], here)
+        if one is not None and there and _alone(source, dim, one) and _alone(target, dim, one):
+            between = changed(source.with_pending(()), dim, there)
+            step = Halo.between(source.with_pending(()), between, dim, itemsize)
+            rest = path(between.with_pending(source.pending), target, itemsize)
             return _then(Path((step,), step.bytes), rest)
     return None
 
 
-def _searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
     """The way through layouts between two."""
-    search = _Search(Space(source, target, itemsize, mesh), lambda: _spare(source, target, itemsize, mesh))
+    search = _Search(Space(source, target, itemsize), lambda: _spare(source, target, itemsize))
     if (steps := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
     return Path(steps, sum(step.bytes for step in steps))
 
 
-def _spare(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path | None:
+def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
     """A way that is known without a search: pieces; or with a fold, the better one of those that fold first, or last."""
     if source.pending:
-        return min(_apart(source, target, itemsize, mesh), key=lambda way: way.bytes, default=None)
-    step = Pieces.between(source, target, itemsize, mesh)
+        return min(_apart(source, target, itemsize), key=lambda way: way.bytes, default=None)
+    step = Pieces.between(source, target, itemsize)
     return None if step is None else Path((step,), step.bytes)
 
 
-def _apart(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Iterator[Path]:
+def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
     """The ways that fold first, or last, and change the dims in the best way that there is."""
     if not source.pending:
         return
     start, axes = source.with_pending(()), [each.axis for each in source.pending]
-    left = [each for each in target.factors(mesh) if each[1].name not in axes]
-    shape = target.global_shape(mesh)
+    left = [each for each in target.factors if each[1].axis not in axes]
+    shape = target.global_shape
     fits = all(fit(extent, [factor for on, factor in left if on == dim]) for dim, extent in enumerate(shape))
     # What is left of a padded dim may be no layout.
     moved = Layout.of(shape, left) if fits else None
     if start is target or start is moved:
         return
-    for folded in (start, *_scattered(source, mesh)):
+    for folded in (start, *_scattered(source)):
         if folded is not target:
-            yield _then(path(source, folded, itemsize, mesh), path(folded, target, itemsize, mesh))
-    if moved is not None and prod(moved.local_shape(mesh)) <= max(
-        prod(layout.local_shape(mesh)) for layout in (source, target)
-    ):
-        last = path(moved.with_pending(source.pending), target, itemsize, mesh)
-        yield _then(path(start, moved, itemsize, mesh), last)
+            yield _then(path(source, folded, itemsize), path(folded, target, itemsize))
+    if moved is not None and prod(moved.local_shape) <= max(prod(layout.local_shape) for layout in (source, target)):
+        last = path(moved.with_pending(source.pending), target, itemsize)
+        yield _then(path(start, moved, itemsize), last)
 
 
-def _scattered(source: Layout, mesh: Mesh) -> Iterator[Layout]:
+def _scattered(source: Layout) -> Iterator[Layout]:
     """The layouts after a reduce_scatter: the axes of the fold are outermost, or innermost, between two factors of a dim."""
-    axes, shape = [each.axis for each in source.pending], source.padded_shape(mesh)
-    group = prod(mesh[axis] for axis in axes)
-    if shape != source.global_shape(mesh) or not all(MONOIDS[each.monoid].linear for each in source.pending):
+    axes, shape = [each.axis for each in source.pending], source.padded_shape
+    group = prod(axis.size for axis in axes)
+    if shape != source.global_shape or not all(MONOIDS[each.monoid].linear for each in source.pending):
         return
     for dim, extent in enumerate(shape):
-        factors = source.at(dim, mesh)
+        factors = source.at(dim)
         for high, low in zip([extent, *(f.stride for f in factors)], [*(f.span for f in factors), 1], strict=True):
             for stride in {low, high // group} if (high // low) % group == 0 else ():
-                strides = (stride * prod(mesh[minor] for minor in axes[at + 1 :]) for at in range(len(axes)))
-                placed = [(dim, Factor.of(axis, each, mesh)) for axis, each in zip(axes, strides, strict=True)]
-                yield Layout.of(shape, [*source.factors(mesh), *placed])
+                strides = (stride * prod(minor.size for minor in axes[at + 1 :]) for at in range(len(axes)))
+                placed = [(dim, Factor(axis, each)) for axis, each in zip(axes, strides, strict=True)]
+                yield Layout.of(shape, [*source.factors, *placed])
 
 
-def totals(source: Layout, dim: int, itemsize: int, mesh: Mesh) -> Path:
+def totals(source: Layout, dim: int, itemsize: int) -> Path:
     """The step that combines scans of blocks along a dim: every device gathers the totals of all blocks.
 
     ```
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
     ```
     """
-    shape, factors = source.padded_shape(mesh), source.factors(mesh)
-    along = source.at(dim, mesh)
+    shape, factors = source.padded_shape, source.factors
+    along = source.at(dim)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
-    count = prod(factor.size for factor in along) if source.windows(dim, mesh) is not None else shape[dim] // block
+    count = prod(factor.size for factor in along) if source.windows(dim) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
     apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
     gathered = [each for each in apart if each[0] != dim]
-    return path(Layout.of(blocks, apart), Layout.of(blocks, gathered), itemsize, mesh)
+    return path(Layout.of(blocks, apart), Layout.of(blocks, gathered), itemsize)
 
 
-def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int, mesh: Mesh) -> Path:
+def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     """The step before a fold that has no collective: every device gathers the parts of all devices, on a new first dim.
 
     ```
     f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
     ```
     """
-    stacked = (prod(mesh[each.axis] for each in folds), *source.padded_shape(mesh))
-    inner = [(dim + 1, factor) for dim, factor in source.factors(mesh)]
-    strides = [prod(mesh[minor.axis] for minor in folds[at + 1 :]) for at in range(len(folds))]
-    outer = [(0, Factor.of(each.axis, stride, mesh)) for each, stride in zip(folds, strides, strict=True)]
-    return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize, mesh)
+    stacked = (prod(each.axis.size for each in folds), *source.padded_shape)
+    inner = [(dim + 1, factor) for dim, factor in source.factors]
+    strides = [prod(minor.axis.size for minor in folds[at + 1 :]) for at in range(len(folds))]
+    outer = [(0, Factor(each.axis, stride)) for each, stride in zip(folds, strides, strict=True)]
+    return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
 
 
 # Steps in the order in which they come if they may change places: slices shrink a value, gathers let it grow.

@@ -11,7 +11,6 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from .kinds.alone import Resized
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.pieces import Pieces
@@ -31,13 +30,13 @@ class _Paid(NamedTuple):
         return _Paid(self.larger + larger, self.bytes + bytes, self.exchanges + 1, self.steps + 1)
 
 
-def shortened(way: Path, itemsize: int, mesh: Mesh) -> Path:
+def shortened(way: Path, itemsize: int) -> Path:
     """The way with the best shortcuts. At the same bytes steps stay, because they move whole parts."""
     steps = way.steps
     if not way.bytes:
         return way
     breaks = [0, *(at for at, (one, then) in enumerate(pairwise(steps), 1) if not _meet(one, then)), len(steps)]
-    made = [step for first, last in pairwise(breaks) for step in _row(steps[first:last], itemsize, mesh)]
+    made = [step for first, last in pairwise(breaks) for step in _row(steps[first:last], itemsize)]
     return Path(tuple(made), sum(step.bytes for step in made))
 
 
@@ -51,35 +50,35 @@ def moves(step: Step) -> bool:
     return step.communicates and not isinstance(step, AllReduce | ReduceScatter)
 
 
-def _row(steps: Sequence[Step], itemsize: int, mesh: Mesh) -> tuple[Step, ...]:
+def _row(steps: Sequence[Step], itemsize: int) -> tuple[Step, ...]:
     """The best way through some of the layouts between these steps."""
     if len(steps) < 2:
         return tuple(steps)
     layouts = [steps[0].before, *(step.after for step in steps)]
     # What is padded first, or cut last, counts with its padding.
     ends = [0, isinstance(steps[0], Resized), -1, -1 - isinstance(steps[-1], Resized)]
-    limit = max(prod(layouts[at].local_shape(mesh)) for at in ends)
+    limit = max(prod(layouts[at].local_shape) for at in ends)
     found: list[tuple[_Paid, tuple[Step, ...]]] = [(_Paid(), ())]
     for step, layout in zip(steps, layouts[1:], strict=True):
-        larger = int(prod(layout.local_shape(mesh)) > limit)
+        larger = int(prod(layout.local_shape) > limit)
         last, before = found[-1]
         ways = [(_Paid(last.larger + larger, last.bytes + step.bytes, last.exchanges, last.steps + 1), (*before, step))]
         for (paid, before), start in zip(found[:-1], layouts, strict=False):
             # All that is left to gain is to need less room, or to receive less.
-            least, best = paid.then(larger, _least(start, layout, itemsize, mesh)), min(ways, key=lambda way: way[0])[0]
-            if paid[:2] < best[:2] and least < best and (direct := _direct(start, layout, itemsize, mesh)) is not None:
+            least, best = paid.then(larger, _least(start, layout, itemsize)), min(ways, key=lambda way: way[0])[0]
+            if paid[:2] < best[:2] and least < best and (direct := _direct(start, layout, itemsize)) is not None:
                 ways.append((paid.then(larger, direct.bytes), (*before, direct)))
         found.append(min(ways, key=lambda way: way[0]))
     return found[-1][1]
 
 
-def _direct(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Step | None:
-    halos = any(layout.windows(dim, mesh) is not None for layout in (before, after) for dim in range(layout.rank))
-    same = before.global_shape(mesh) == after.global_shape(mesh)
-    return Pieces.between(before, after, itemsize, mesh) if same and not halos else None
+def _direct(before: Layout, after: Layout, itemsize: int) -> Step | None:
+    halos = any(layout.windows(dim) is not None for layout in (before, after) for dim in range(layout.rank))
+    same = before.global_shape == after.global_shape
+    return Pieces.between(before, after, itemsize) if same and not halos else None
 
 
-def _least(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> int:
+def _least(before: Layout, after: Layout, itemsize: int) -> int:
     """The bytes that a device receives in any case: those by which it then has more, unless they may be padding."""
-    padded = after.padded_shape(mesh) != after.global_shape(mesh)
-    return 0 if padded else max(0, prod(after.local_shape(mesh)) - prod(before.local_shape(mesh))) * itemsize
+    padded = after.padded_shape != after.global_shape
+    return 0 if padded else max(0, prod(after.local_shape) - prod(before.local_shape)) * itemsize

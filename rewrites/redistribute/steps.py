@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis
 
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
@@ -43,7 +43,7 @@ class Step:
     layouts around it, what is pending left out.
     """
 
-    axes: tuple[str, ...] = ()
+    axes: tuple[MeshAxis, ...] = ()
     bytes: Bytes = 0
     before: Layout = NOT_YET
     after: Layout = NOT_YET
@@ -77,15 +77,16 @@ class Step:
         """The bytes that one device of a group receives, exactly; `larger` is the larger side's local size in bytes."""
         return share(larger, group)
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
         """The ops that do the step on the local array; the last one has the result."""
         raise NotImplementedError
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
         """The step of an array of which these are parts, and which has axes of other names, and more dims."""
         return replace(self, axes=axes, before=before, after=after)
 
-    def sharing(self, mesh: Mesh) -> Hashable:
+    @property
+    def sharing(self) -> Hashable:
         """Steps of several arrays with one key may share collectives; None: this kind shares none."""
         return None
 
@@ -95,12 +96,12 @@ class Step:
         return None
 
     @classmethod
-    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue], mesh: Mesh) -> tuple[list[Operation], list[SSAValue]]:
+    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
         """The ops of steps that share collectives, and their results."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return f"{self.kind} over ({', '.join(self.axes)})"
+        return f"{self.kind} over ({', '.join(map(str, self.axes))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +126,6 @@ def share(larger: int, group: int, times: int = 1) -> Bytes:
     return Fraction(shares, group) if shares % group else shares // group
 
 
-def devices(axes: Iterable[str], mesh: Mesh) -> int:
+def devices(axes: Iterable[MeshAxis]) -> int:
     """How many devices there are along several axes."""
-    return prod(mesh[axis] for axis in axes)
-
-
-def in_order(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
-    """Axes in mesh order."""
-    wanted = set(axes)
-    return tuple(axis for axis in mesh if axis in wanted)
+    return prod(axis.size for axis in axes)

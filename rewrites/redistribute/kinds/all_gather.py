@@ -9,7 +9,6 @@ from typing import ClassVar
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.mesh import Mesh
 from .tiled import Tiled
 
 
@@ -19,5 +18,5 @@ class AllGather(Tiled):
 
     kind: ClassVar[str] = "all_gather"
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        return [spmd.AllGatherOp.make(x, self.axes, mesh, dim=self.dim, block=self.block(mesh))]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return [spmd.AllGatherOp.make(x, self.axes, dim=self.dim, block=self.block)]

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.mesh import Mesh
+from ....dialects.ranges.algebra import MeshAxis
 from ..steps import Part, Step
 from .tiled import Tiled
 
@@ -28,26 +28,28 @@ class AllToAll(Tiled):
 
     @classmethod
     def of(cls, *args: object) -> AllToAll:
-        axes, dim, stride, to_dim, to_stride = cast(tuple[tuple[str, ...], int, int, int, int], args)
+        axes, dim, stride, to_dim, to_stride = cast(tuple[tuple[MeshAxis, ...], int, int, int, int], args)
         return cls(axes=axes, dim=dim, stride=stride, to_dim=to_dim, to_stride=to_stride)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
         dim, to_dim = parts[self.dim], parts[self.to_dim]
         stride, to_stride = self.stride * dim.minor, self.to_stride * to_dim.minor
         made = replace(self, axes=axes, before=before, after=after, dim=dim.dim, to_dim=to_dim.dim)
         return replace(made, stride=stride, to_stride=to_stride)
 
-    def block(self, mesh: Mesh) -> int:
+    @property
+    def block(self) -> int:
         """How many elements stay together where the parts are joined, in the result."""
-        return self.after.inner(self.dim, self.stride, mesh)
+        return self.after.inner(self.dim, self.stride)
 
-    def split_block(self, mesh: Mesh) -> int:
+    @property
+    def split_block(self) -> int:
         """The same where the parts are split. The split comes first, so this counts elements of the operand."""
-        return self.before.inner(self.to_dim, self.to_stride, mesh)
+        return self.before.inner(self.to_dim, self.to_stride)
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        split = {"split": self.to_dim, "split_block": self.split_block(mesh)}
-        return [spmd.AllToAllOp.make(x, self.axes, mesh, **split, concat=self.dim, concat_block=self.block(mesh))]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        split = {"split": self.to_dim, "split_block": self.split_block}
+        return [spmd.AllToAllOp.make(x, self.axes, **split, concat=self.dim, concat_block=self.block)]
 
     def __str__(self) -> str:
         return f"{Tiled.__str__(self)} to {self.to_dim}@{self.to_stride}"

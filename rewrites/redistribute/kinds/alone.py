@@ -14,7 +14,6 @@ from xdsl.ir import Operation, SSAValue
 from ....dialects import spmd
 from ....dialects.dtypes import dtype_of
 from ....dialects.lax import OPS
-from ....dialects.mesh import Mesh
 from ....dialects.monoids import MONOIDS
 from ....dialects.params import ParamsAttr, literal
 from ....dialects.types import ArrayType
@@ -36,8 +35,8 @@ class Slice(Tiled):
     def received(cls, larger: int, group: int) -> Bytes:
         return 0
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        return [spmd.SliceOp.make(x, self.axes, mesh, dim=self.dim, block=self.block(mesh))]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return [spmd.SliceOp.make(x, self.axes, dim=self.dim, block=self.block)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +57,8 @@ class Pad(Resized):
 
     kind: ClassVar[str] = "pad"
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        type, shape = cast(ArrayType, x.type), self.after.local_shape(mesh)
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        type, shape = cast(ArrayType, x.type), self.after.local_shape
         value = literal(MONOIDS["pick"].unit(dtype_of(type.dtype))[()])
         zero = OPS["constant"].of((), [ArrayType.whole(type.dtype, ())], ParamsAttr.of(value=value))
         more = tuple((0, after - before, 0) for before, after in zip(type.shape, shape, strict=True))
@@ -74,7 +73,7 @@ class Cut(Resized):
     kind: ClassVar[str] = "cut"
     first: tuple[int, ...] = ()
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        shape = self.after.local_shape(mesh)
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        shape = self.after.local_shape
         params = ParamsAttr.of(start_indices=self.first or (0,) * len(shape), strides=None)
         return [OPS["slice"].of([x], [ArrayType.whole(cast(ArrayType, x.type).dtype, shape)], params)]

@@ -13,8 +13,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.mesh import Mesh
-from ..steps import Bytes, Part, Step, in_order, share
+from ....dialects.ranges.algebra import MeshAxis, major_to_minor
+from ..steps import Bytes, Part, Step, share
 from .tiled import Tiled
 
 
@@ -27,21 +27,21 @@ class AllReduce(Step):
 
     @classmethod
     def of(cls, *args: object) -> AllReduce:
-        monoid, axes = cast(tuple[str, tuple[str, ...]], args)
+        monoid, axes = cast(tuple[str, tuple[MeshAxis, ...]], args)
         return cls(monoid=monoid, axes=axes)
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
-        return replace(self, axes=in_order(axes, mesh), before=before, after=after)
+    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
+        return replace(self, axes=major_to_minor(axes), before=before, after=after)
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        return [spmd.AllReduceOp.make(x, self.axes, mesh, monoid=self.monoid)]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return [spmd.AllReduceOp.make(x, self.axes, monoid=self.monoid)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.monoid} over ({', '.join(self.axes)})"
+        return f"{self.kind} {self.monoid} over ({', '.join(map(str, self.axes))})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,11 @@ class ReduceScatter(Tiled):
 
     @classmethod
     def of(cls, *args: object) -> ReduceScatter:
-        monoid, axes, dim, stride = cast(tuple[str, tuple[str, ...], int, int], args)
+        monoid, axes, dim, stride = cast(tuple[str, tuple[MeshAxis, ...], int, int], args)
         return cls(monoid=monoid, axes=axes, dim=dim, stride=stride)
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        return [spmd.ReduceScatterOp.make(x, self.axes, mesh, monoid=self.monoid, dim=self.dim, block=self.block(mesh))]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return [spmd.ReduceScatterOp.make(x, self.axes, monoid=self.monoid, dim=self.dim, block=self.block)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.monoid} over ({', '.join(self.axes)}) {self.dim}@{self.stride}"
+        return f"{self.kind} {self.monoid} over ({', '.join(map(str, self.axes))}) {self.dim}@{self.stride}"

@@ -24,8 +24,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.mesh import Mesh
 from ....dialects.params import Literal
+from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Emitter, type_at
 from ..steps import Bytes, Part, Step, devices
@@ -70,10 +70,10 @@ class Halo(Step):
     """The rows that each of its permutes moves; none if they move with those of another array."""
 
     @staticmethod
-    def between(before: Layout, after: Layout, dim: int, itemsize: int, mesh: Mesh) -> Halo:
+    def between(before: Layout, after: Layout, dim: int, itemsize: int) -> Halo:
         """The step between layouts that differ in one dim, which is placed on axes after it, and on these or none before."""
-        extent, shape = before.global_shape(mesh)[dim], before.local_shape(mesh)
-        want, have = (joined(extent, layout.at(dim, mesh)) for layout in (after, before))
+        extent, shape = before.global_shape[dim], before.local_shape
+        want, have = (joined(extent, layout.at(dim)) for layout in (after, before))
         assert want is not None, "windows are of all places together"
         row = itemsize * prod(size for at, size in enumerate(shape) if at != dim)
         alone = Halo(axes=want.axes, before=before, after=after, dim=dim, extent=extent, row=row, have=have, want=want)
@@ -93,15 +93,16 @@ class Halo(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(rows * self.row for rows in self.sent)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
         dim = parts[self.dim].dim
-        want, have = (joined(self.extent, layout.at(dim, mesh)) for layout in (after, before))
+        want, have = (joined(self.extent, layout.at(dim)) for layout in (after, before))
         assert want is not None, "it has the places of the other one"
         return replace(self, axes=axes, before=before, after=after, dim=dim, want=want, have=have)
 
-    def sharing(self, mesh: Mesh) -> Hashable:
+    @property
+    def sharing(self) -> Hashable:
         """The axis, and the shape of a row."""
-        shape = self.before.local_shape(mesh)
+        shape = self.before.local_shape
         return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.sent else None
 
     @classmethod
@@ -113,9 +114,9 @@ class Halo(Step):
         return [one, *(replace(each, sent=(), bytes=0) for each in rest)] if is_less else None
 
     @classmethod
-    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue], mesh: Mesh) -> tuple[list[Operation], list[SSAValue]]:
+    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
         ops: list[Operation] = []
-        here = _Here(steps[0].axes, mesh, ops)
+        here = _Here(steps[0].axes, ops)
         arrays = [_Rows(step, x, here) for step, x in zip(steps, values, strict=True) if isinstance(step, Halo)]
         arrived: list[list[tuple[Hop, SSAValue]]] = [[] for _ in arrays]
         for permute in rounds(tuple(each.step.hops for each in arrays)):
@@ -128,12 +129,12 @@ class Halo(Step):
                 arrived[at].append((hop, piece))
         return ops, [each.made_of(pieces) for each, pieces in zip(arrays, arrived, strict=True)]
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        return self.exchange([self], [x], mesh)[0]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return self.exchange([self], [x])[0]
 
     def __str__(self) -> str:
         shared = "" if self.sent or not self.hops else ", in the permutes of another array"
-        return f"halo over ({', '.join(self.axes)}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
+        return f"halo over ({', '.join(map(str, self.axes))}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -231,9 +232,9 @@ def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop],
 class _Here:
     """The device of the ops that are made: its coordinate, and what it sends and gets."""
 
-    def __init__(self, axes: tuple[str, ...], mesh: Mesh, into: list[Operation]) -> None:
-        self.axes, self.mesh, self.into, self.emit = axes, mesh, into, Emitter(into)
-        self.size = devices(axes, mesh)
+    def __init__(self, axes: tuple[MeshAxis, ...], into: list[Operation]) -> None:
+        self.axes, self.into, self.emit = axes, into, Emitter(into)
+        self.size = devices(axes)
         self.coordinate: SSAValue | None = None
         self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
 
@@ -256,7 +257,7 @@ class _Here:
         if len(steps := {after - before for before, after in pairwise(every)}) == 1:
             return self.place(steps.pop(), every[0])
         rows = spmd.RowsAttr(tuple((number,) for number in every))
-        op = spmd.PickOp.make(self.emit.iota((max(every) + 1,), 0), self.axes, self.mesh, dim=0, rows=rows)
+        op = spmd.PickOp.make(self.emit.iota((max(every) + 1,), 0), self.axes, dim=0, rows=rows)
         self.into.append(op)
         return self.emit.reshape(op.results[0], ())
 
@@ -275,7 +276,7 @@ class _Here:
             if part is not parts[0]:
                 payload = self.select(hop.senders, rows.lengthened(part, most), payload)
         pairs = sorted(pair for hop in hops for pair in hop.pairs)
-        op = spmd.PermuteOp.make(payload, self.axes, self.mesh, pairs=spmd.PairsAttr(tuple(pairs)))
+        op = spmd.PermuteOp.make(payload, self.axes, pairs=spmd.PairsAttr(tuple(pairs)))
         self.into.append(op)
         got = op.results[0]
         if len(hops) == 1:

@@ -33,7 +33,6 @@ from ....dialects import spmd
 from ....dialects.definitions.tilings import Merging
 from ....dialects.dtypes import itemsize
 from ....dialects.lax import OPS
-from ....dialects.mesh import Mesh
 from ....dialects.params import ParamsAttr
 from ....dialects.ranges.factor import Factor, major_first
 from ...emit import EXACT, IDS, Emitter, Sink, type_at
@@ -103,7 +102,7 @@ class Merge(Step):
     @staticmethod
     def of_blocks(merging: Merging, dim: int, factors: Sequence[Factor], shape: tuple[int, ...]) -> Merge:
         """The step along a dim with these factors."""
-        axes, count = tuple(factor.name for factor in major_first(factors)), prod(factor.size for factor in factors)
+        axes, count = tuple(factor.axis for factor in major_first(factors)), prod(factor.size for factor in factors)
         bytes = sum(received(merging, count)) * prod(shape)
         return Merge(axes=axes, bytes=bytes, merging=merging, dim=dim, count=count, shape=shape)
 
@@ -111,19 +110,19 @@ class Merge(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(each * prod(self.shape) for each in received(self.merging, self.count))
 
-    def exchanged(self, blocks: Sequence[SSAValue], device: SSAValue, mesh: Mesh, into: Sink) -> list[SSAValue]:
+    def exchanged(self, blocks: Sequence[SSAValue], device: SSAValue, into: Sink) -> list[SSAValue]:
         """The blocks of the sorted arrays, on the device with this number."""
-        return _Device(self, device, mesh, into).merged(blocks)
+        return _Device(self, device, into).merged(blocks)
 
     def __str__(self) -> str:
-        return f"merge over ({', '.join(self.axes)}) of dim {self.dim}, in {len(network(self.count))} rounds"
+        return f"merge over ({', '.join(map(str, self.axes))}) of dim {self.dim}, in {len(network(self.count))} rounds"
 
 
 class _Device:
     """What one device does."""
 
-    def __init__(self, step: Merge, device: SSAValue, mesh: Mesh, into: Sink) -> None:
-        self.step, self.device, self.mesh, self.into = step, device, mesh, into
+    def __init__(self, step: Merge, device: SSAValue, into: Sink) -> None:
+        self.step, self.device, self.into = step, device, into
         self.emit = Emitter(into)
         self.keys, self.ties = step.merging.keys, step.merging.ties
 
@@ -161,7 +160,7 @@ class _Device:
         if round.opens:
             type = type_at(x)
             x = self.emit.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
-        op = spmd.PermuteOp.make(x, self.step.axes, self.mesh, pairs=spmd.PairsAttr(round.pairs(self.step.count)))
+        op = spmd.PermuteOp.make(x, self.step.axes, pairs=spmd.PairsAttr(round.pairs(self.step.count)))
         self.into.append(op)
         return op.results[0]
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.mesh import Mesh
+from ....dialects.ranges.algebra import MeshAxis
 from ..steps import Bytes, Step
 
 
@@ -23,25 +23,25 @@ class Permute(Step):
 
     @classmethod
     def of(cls, *args: object) -> Permute:
-        a, b = cast(tuple[tuple[str, ...], tuple[str, ...]], args)
+        a, b = cast(tuple[tuple[MeshAxis, ...], tuple[MeshAxis, ...]], args)
         return cls(axes=tuple(dict.fromkeys(a + b)))
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         return larger
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
-        return [spmd.PermuteOp.make(x, self.axes, mesh, pairs=spmd.PairsAttr(self.pairs(mesh)))]
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return [spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(self.pairs()))]
 
-    def pairs(self, mesh: Mesh) -> tuple[tuple[int, int], ...]:
+    def pairs(self) -> tuple[tuple[int, int], ...]:
         """Which device sends to which, numbered along the axes with the last one fastest.
 
         Each device sends to one and receives from one; where several hold the same piece, one that already has what it
         wants keeps it.
         """
-        devices = [dict(zip(self.axes, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in self.axes))]
-        have = [_piece(self.before, at, mesh) for at in devices]
-        want = [_piece(self.after, at, mesh) for at in devices]
+        devices = [dict(zip(self.axes, at, strict=True)) for at in product(*(range(axis.size) for axis in self.axes))]
+        have = [_piece(self.before, at) for at in devices]
+        want = [_piece(self.after, at) for at in devices]
         free: dict[tuple[tuple[int, int], ...], list[int]] = {}
         for device, piece in enumerate(have):
             if piece != want[device]:
@@ -50,10 +50,10 @@ class Permute(Step):
         return tuple((source, device) for device, source in enumerate(sources))
 
 
-def _piece(layout: Layout, at: Mapping[str, int], mesh: Mesh) -> tuple[tuple[int, int], ...]:
+def _piece(layout: Layout, at: Mapping[MeshAxis, int]) -> tuple[tuple[int, int], ...]:
     """The first element of a device's part in each dimension, which identifies the part among those that are exchanged."""
     begins: dict[int, int] = {}
-    for dim, factor in layout.factors(mesh):
-        if factor.name in at:
-            begins[dim] = begins.get(dim, 0) + at[factor.name] * factor.stride
+    for dim, factor in layout.factors:
+        if factor.axis in at:
+            begins[dim] = begins.get(dim, 0) + at[factor.axis] * factor.stride
     return tuple(sorted(begins.items()))

@@ -23,12 +23,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.mesh import Mesh
 from ....dialects.params import Literal
+from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ....dialects.ranges.factor import Factor
 from ...emit import Emitter, type_at
 from ..rounds import Pair, rounds
-from ..steps import Bytes, Part, Step, in_order
+from ..steps import Bytes, Part, Step
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 """Numbers of units, in order."""
@@ -47,11 +47,11 @@ class Pieces(Step):
     unit: int
 
     @staticmethod
-    def between(before: Layout, after: Layout, itemsize: int, mesh: Mesh) -> Pieces | None:
+    def between(before: Layout, after: Layout, itemsize: int) -> Pieces | None:
         """The step between two layouts without pending folds and halos; None if there are too many pieces."""
-        if (trade := trade_of(before, after, mesh)) is None:
+        if (trade := trade_of(before, after)) is None:
             return None
-        local = before.local_shape(mesh)
+        local = before.local_shape
         unit = itemsize * prod(trade.blocks.get(dim, size) for dim, size in enumerate(local))
         made = (Dealt if trade.is_dealt else Pieces)(axes=trade.axes, before=before, after=after, trade=trade, unit=unit)
         return replace(made, bytes=sum(made.parts))
@@ -60,12 +60,12 @@ class Pieces(Step):
     def parts(self) -> tuple[Bytes, ...]:
         return tuple(units * self.unit for units, _ in self.trade.rounds)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
         return replace(self, axes=axes, before=before, after=after, trade=self.trade.renamed(axes, parts))
 
-    def ops(self, x: SSAValue, mesh: Mesh) -> Sequence[Operation]:
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
         ops: list[Operation] = []
-        _Units(self, ops, mesh).moved(x)
+        _Units(self, ops).moved(x)
         return ops
 
     def arriving(self, x: SSAValue, here: _Units) -> Iterator[SSAValue]:
@@ -75,7 +75,7 @@ class Pieces(Step):
             yield here.permuted(here.picked(x, self.trade.listed(sent, units)), sorted(pieces))
 
     def __str__(self) -> str:
-        return f"pieces over ({', '.join(self.axes)}): {self.before} to {self.after}"
+        return f"pieces over ({', '.join(map(str, self.axes))}): {self.before} to {self.after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +103,14 @@ class Trade:
     """
 
     def __init__(
-        self, axes: tuple[str, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]
+        self, axes: tuple[MeshAxis, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]
     ) -> None:
         self.axes, self.blocks, self.have, self.want = axes, blocks, have, want
         self.pieces = _assigned(have, [np.setdiff1d(wanted, own) for own, wanted in zip(have, inside, strict=True)])
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
 
-    def renamed(self, axes: tuple[str, ...], parts: Sequence[Part]) -> Trade:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Trade:
         """The same trade along axes, and of blocks of dims, of other names."""
         other = copy(self)
         other.axes, other.blocks = axes, {parts[dim].dim: block * parts[dim].rows for dim, block in self.blocks.items()}
@@ -157,21 +157,20 @@ class Trade:
 
 
 @lru_cache(maxsize=1 << 12)
-def trade_of(before: Layout, after: Layout, mesh: Mesh) -> Trade | None:
+def trade_of(before: Layout, after: Layout) -> Trade | None:
     """What devices exchange between two layouts; None if there are too many pieces."""
-    shape, lengths = before.global_shape(mesh), [layout.padded_shape(mesh) for layout in (before, after)]
+    shape, lengths = before.global_shape, [layout.padded_shape for layout in (before, after)]
     dims = [dim for dim in range(len(shape)) if before.dims[dim] is not after.dims[dim]]
-    here, there = ({dim: layout.at(dim, mesh) for dim in dims} for layout in (before, after))
+    here, there = ({dim: layout.at(dim) for dim in dims} for layout in (before, after))
     blocks = {dim: gcd(*(factor.stride for factor in here[dim] + there[dim])) for dim in dims}
     # Along an axis that stays in its place, each device exchanges the same units with devices of its own coordinate.
     even = [dim for dim in dims if {each[dim] for each in lengths} == {shape[dim]}]
-    staying = {factor.name for dim in even for factor in here[dim] if factor in there[dim]}
-    moving = in_order((f.name for dim in dims for f in here[dim] + there[dim] if f.name not in staying), mesh)
+    staying = {factor.axis for dim in even for factor in here[dim] if factor in there[dim]}
+    moving = major_to_minor(f.axis for dim in dims for f in here[dim] + there[dim] if f.axis not in staying)
     counts = {dim: -(-max(each[dim] for each in lengths) // blocks[dim]) for dim in dims}
-    count, local = prod(mesh[axis] for axis in moving), [layout.local_shape(mesh) for layout in (before, after)]
+    count, local = prod(axis.size for axis in moving), [layout.local_shape for layout in (before, after)]
     listed = count * sum(prod(-(-each[dim] // block) for dim, block in blocks.items()) for each in local)
-    is_on_mesh = all(name in mesh for layout in (before, after) for name in layout.axes())
-    if count > DEVICES or listed > UNITS or not is_on_mesh:
+    if count > DEVICES or listed > UNITS:
         return None
 
     def numbered(of: Mapping[int, Ids]) -> Ids:
@@ -181,14 +180,14 @@ def trade_of(before: Layout, after: Layout, mesh: Mesh) -> Trade | None:
             found = (found[:, None] * counts[dim] + at).reshape(-1)
         return found
 
-    def held(device: Mapping[str, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
+    def held(device: Mapping[MeshAxis, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
         of = {dim: np.arange(-(-length[dim] // block)) for dim, block in blocks.items()}
         for dim, each in factors.items():
             for factor in each:
-                of[dim] = of[dim][of[dim] * blocks[dim] // factor.stride % factor.size == device.get(factor.name, 0)]
+                of[dim] = of[dim][of[dim] * blocks[dim] // factor.stride % factor.size == device.get(factor.axis, 0)]
         return numbered(of)
 
-    devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(mesh[axis]) for axis in moving))]
+    devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(axis.size) for axis in moving))]
     have, want = (
         [held(device, factors, length) for device in devices] for factors, length in zip((here, there), lengths, strict=True)
     )
@@ -237,15 +236,15 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
 class _Units:
     """The ops of one step: local arrays become arrays of units, which are picked, exchanged and joined."""
 
-    def __init__(self, step: Pieces, into: list[Operation], mesh: Mesh) -> None:
-        self.step, self.mesh, self.into, self.emit = step, mesh, into, Emitter(into)
+    def __init__(self, step: Pieces, into: list[Operation]) -> None:
+        self.step, self.into, self.emit = step, into, Emitter(into)
         self.blocks = step.trade.blocks
         self.dim = next(iter(self.blocks)) if len(self.blocks) == 1 else 0
 
     def moved(self, x: SSAValue) -> None:
         """The local array after the step."""
         step = self.step
-        before, after = step.before.local_shape(self.mesh), step.after.local_shape(self.mesh)
+        before, after = step.before.local_shape, step.after.local_shape
         x = self.apart(self.resized(x, self.even(before)))
         arrays = [x, *step.arriving(x, self)]
         if len(arrays) > 1:
@@ -280,14 +279,14 @@ class _Units:
         return self.emit.reshape(self.transposed(x, tuple(order.index(at) for at in range(len(order)))), shape)
 
     def picked(self, x: SSAValue, rows: list[list[int]]) -> SSAValue:
-        return self.add(spmd.PickOp.make(x, self.step.axes, self.mesh, dim=self.dim, rows=spmd.RowsAttr.of(rows)))
+        return self.add(spmd.PickOp.make(x, self.step.axes, dim=self.dim, rows=spmd.RowsAttr.of(rows)))
 
     def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
-        return self.add(spmd.PermuteOp.make(x, self.step.axes, self.mesh, pairs=spmd.PairsAttr(tuple(pairs))))
+        return self.add(spmd.PermuteOp.make(x, self.step.axes, pairs=spmd.PairsAttr(tuple(pairs))))
 
     def dealt(self, x: SSAValue, block: int) -> SSAValue:
         blocks = {"split": self.dim, "split_block": block, "concat": self.dim, "concat_block": block}
-        return self.add(spmd.AllToAllOp.make(x, self.step.axes, self.mesh, **blocks))
+        return self.add(spmd.AllToAllOp.make(x, self.step.axes, **blocks))
 
     def add(self, op: Operation) -> SSAValue:
         self.into.append(op)

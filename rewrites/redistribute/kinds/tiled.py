@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ....dialects.layouts import Layout
-from ....dialects.mesh import Mesh
+from ....dialects.ranges.algebra import MeshAxis
 from ..steps import Part, Step
 
 
@@ -20,16 +20,17 @@ class Tiled(Step):
 
     @classmethod
     def of(cls, *args: object) -> Step:
-        axes, dim, stride = cast(tuple[tuple[str, ...], int, int], args)
+        axes, dim, stride = cast(tuple[tuple[MeshAxis, ...], int, int], args)
         return cls(axes=axes, dim=dim, stride=stride)
 
-    def renamed(self, axes: tuple[str, ...], before: Layout, after: Layout, parts: Sequence[Part], mesh: Mesh) -> Step:
+    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
         part = parts[self.dim]
         return replace(self, axes=axes, before=before, after=after, dim=part.dim, stride=self.stride * part.minor)
 
-    def block(self, mesh: Mesh) -> int:
+    @property
+    def block(self) -> int:
         """How many consecutive local elements stay together inward of the axes."""
-        return self.before.inner(self.dim, self.stride, mesh)
+        return self.before.inner(self.dim, self.stride)
 
     def __str__(self) -> str:
         return f"{Step.__str__(self)} {self.dim}@{self.stride}"
