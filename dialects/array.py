@@ -56,6 +56,12 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
     module.attributes[MESH] = StringAttr(str(mesh))
 
 
+def keep_mesh(source: ModuleOp, made: ModuleOp) -> None:
+    """Gives a module that is made of another one its mesh, if it has one."""
+    if (mesh := source.attributes.get(MESH)) is not None:
+        made.attributes[MESH] = mesh
+
+
 def check_axes(op: Operation, axes: AxesAttr) -> None:
     """Raises VerifyException unless the axes are distinct."""
     if twice(axes.data) is not None:

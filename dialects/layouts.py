@@ -191,7 +191,7 @@ def _pending(text: PendingText) -> Pending:
 def _ordered(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
     """Sorted by axis within each run of one monoid, where the order has no meaning."""
     runs = itertools.groupby(pending, key=lambda p: p.monoid)
-    return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (str(p.axis), p.dim)))
+    return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (p.axis, p.dim)))
 
 
 @lru_cache(maxsize=1 << 16)

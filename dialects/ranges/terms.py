@@ -81,6 +81,9 @@ class Axis(Range):
         """The coordinate along it of a device, by its number in the device set."""
         return device // self.stride % self.size
 
+    def __lt__(self, other: MeshAxis) -> bool:
+        return str(self) < str(other)
+
     def __str__(self) -> str:
         return f"{self.name}@{self.devices}" if self.devices else self.name
 
@@ -117,6 +120,9 @@ class SubAxis(Range):
     def coordinate(self, device: int) -> int:
         """The coordinate along it of a device, by its number in the device set."""
         return device // self.stride % self.size
+
+    def __lt__(self, other: MeshAxis) -> bool:
+        return str(self) < str(other)
 
     def __str__(self) -> str:
         return f"{self.axis}.{len(self.before)}:{self.size}"

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
@@ -121,7 +120,6 @@ class _Mover:
     def __init__(self, placements: Placements, carried: dict[int, Carry], gathered: list[int]) -> None:
         self.placements = placements
         self.program = placements.program
-        self.mesh: Mesh = placements.mesh
         self.carried = carried
         self.result = Decisions(placements, carried, gathered, [], {}, {})
 
@@ -305,7 +303,7 @@ class _Mover:
                 ones = [joined(extent, layout.at(dim)) for layout in targets]
                 one = None if None in ones else hull(extent, [each for each in ones if each is not None])
                 shared = [each for each in shared if each[0] != dim]
-                shared += [] if one is None else [(dim, part) for part in one.parts(self.mesh)]
+                shared += [] if one is None else [(dim, part) for part in one.parts]
         return Layout.of(shape, shared)
 
     def make(

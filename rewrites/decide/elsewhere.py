@@ -21,6 +21,7 @@ from typing import cast
 from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
 from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, Signature
 from ..redistribute.steps import Bytes
@@ -52,7 +53,7 @@ class Mismatch:
 
 def elsewhere(
     placements: Placements, carried: Mapping[int, Carry], mismatches: list[Mismatch]
-) -> dict[int, dict[str, Instead]]:
+) -> dict[int, dict[MeshAxis, Instead]]:
     """The ops that run elsewhere. Places them so in `placements` too."""
     search = _Search(placements, dict(carried))
     for each in mismatches:
@@ -64,17 +65,17 @@ class _Search:
     """Tries the ops around one mismatch after another; those that were found before are in place."""
 
     def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
-        self.placements, self.program, self.mesh = placements, placements.program, placements.mesh
+        self.placements, self.program = placements, placements.program
         self.table: Table = placements.table
         self.carried = carried
-        self.found = dict[int, dict[str, Instead]]()
-        self.tried: set[tuple[int, str, Claim | None]] = set()
+        self.found = dict[int, dict[MeshAxis, Instead]]()
+        self.tried: set[tuple[int, MeshAxis, Claim | None]] = set()
         self.known: dict[object, bool] = {}
         self.now = AsItIs(placements, self.carried)
-        self.movable: dict[tuple[int, str], bool] = {}
+        self.movable: dict[tuple[int, MeshAxis], bool] = {}
         """Whether ops may move along an axis; this and the next two hold as long as none moves."""
         self.patient: dict[tuple[int, frozenset[int]], bool] = {}
-        self.known_ways: dict[tuple[int, str, Claim | None, Pend | None], Otherwise | None] = {}
+        self.known_ways: dict[tuple[int, MeshAxis, Claim | None, Pend | None], Otherwise | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -83,11 +84,11 @@ class _Search:
             self.attempt(axis, self.region(each.value, axis, claim), each.value)
         for axis in sorted({pending.axis for pending in each.source.pending}):
             if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
-                parts = ((dim, factor) for dim, factor in each.target.factors if factor.name == axis)
+                parts = ((dim, factor) for dim, factor in each.target.factors if factor.axis == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
                 self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
 
-    def attempt(self, axis: str, claims: Claims, value: int) -> None:
+    def attempt(self, axis: MeshAxis, claims: Claims, value: int) -> None:
         """Places ops elsewhere if that receives less, unless all of them have been tried before."""
         keys = {(number, axis, claim) for number, claim in claims.items()}
         if keys <= self.tried:
@@ -114,20 +115,20 @@ class _Search:
 
     # --- what could receive less ------------------------------------------------------------------------------------------
 
-    def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[str, Claim]]:
+    def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[MeshAxis, Claim]]:
         """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
         kept, pending = set(each.target.factors), {pend.axis for pend in each.source.pending}
         for dim, factor in each.source.factors:
             if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
-                yield factor.name, self.claim(each.value, dim, factor)
+                yield factor.axis, self.claim(each.value, dim, factor)
         for dim, factor in each.target.factors:
-            if factor.name in pending and self.promises_parts(each, factor, terms):
-                yield factor.name, self.claim(each.value, dim, factor)
+            if factor.axis in pending and self.promises_parts(each, factor, terms):
+                yield factor.axis, self.claim(each.value, dim, factor)
 
     def claim(self, value: int, dim: int, factor: Factor) -> Claim:
         """A claim by the tactic that has placed the value or, if none has, what its sum becomes."""
-        own = self.table.claim(value, factor.name)
-        uses = (self.table.axes[factor.name].nodes[number] for number, _ in self.program.uses[value])
+        own = self.table.claim(value, factor.axis)
+        uses = (self.table.axes[factor.axis].nodes[number] for number, _ in self.program.uses[value])
         tactics = [each.tactic for each in (own, *uses) if each is not None]
         return Claim(dim, factor, tactics[0] if tactics else 0)
 
@@ -148,7 +149,7 @@ class _Search:
             factor,
         )
         known = self.known.get(key)
-        if known is False or not self.may_move(node, factor.name):
+        if known is False or not self.may_move(node, factor.axis):
             return False
         if known is None:
             known = self.known[key] = self.receives_less(node, position, dim, factor)
@@ -159,7 +160,7 @@ class _Search:
         index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
         if index is None:
             return False
-        now, after = self.placements.nodes[node.number], self.placements.without(node, {factor.name})
+        now, after = self.placements.nodes[node.number], self.placements.without(node, {factor.axis})
         ins = list(enumerate(node.operands))
         gathered = sum(self.lacks(v, after.wanted[at]) for at, v in ins if index not in node.signature.operand_at[at])
         is_sum = any(index not in at for at in node.signature.result_at)
@@ -169,7 +170,7 @@ class _Search:
     def promises_parts(self, each: Mismatch, factor: Factor, terms: list[Node]) -> bool:
         """Whether ops that make a sum could receive less if each device made its part of the result."""
         scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
-        return any(self.least(node) < scattered and self.may_move(node, factor.name) for node in terms)
+        return any(self.least(node) < scattered and self.may_move(node, factor.axis) for node in terms)
 
     def least(self, node: Node) -> Bytes:
         """What a device receives to have one operand of an op whole: the smallest that is not zero."""
@@ -203,7 +204,7 @@ class _Search:
         settled = any(value in self.placements.fixed or value in self.placements.settled for value in node.results)
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
-    def may_move(self, node: Node, axis: str) -> bool:
+    def may_move(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op may be placed otherwise on the axis: one that is held, and one that was placed otherwise, stay.
 
         One that is held and carries a sum may be placed where it is held.
@@ -212,19 +213,19 @@ class _Search:
             known = self.movable[node.number, axis] = self.is_movable(node, axis)
         return known
 
-    def is_movable(self, node: Node, axis: str) -> bool:
+    def is_movable(self, node: Node, axis: MeshAxis) -> bool:
         if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
             return False
         claims = [table.nodes[node.number] for table in self.table.axes.values()]
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
-        axes = set[str]() if carry is None else {each.axis for each in carry.pend}
-        asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.name not in axes}
+        axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
+        asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.axis not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
         return not held and asked == set(placement) and _is_even(node.signature, placement)
 
-    def looks_up(self, node: Node, axis: str) -> bool:
+    def looks_up(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op only looks elements up, in parts on the axis of an array that the program makes.
 
         An argument is tiled so that no device stores all of it.
@@ -232,7 +233,7 @@ class _Search:
         if self.program.parameter[node.operands[0]]:
             return False
         placement = self.placements.nodes[node.number].placement
-        indices = (node.signature.instance.indices[at] for at, factor in placement if factor.name == axis)
+        indices = (node.signature.instance.indices[at] for at, factor in placement if factor.axis == axis)
         looked_up = any(index.monoid is not None and (index.reads or index.lookups) for index in indices)
         return looked_up and self.may_move(node, axis)
 
@@ -252,7 +253,7 @@ class _Search:
         work = flops(node.kind, cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS)), ins, outs)
         return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
-    def region(self, value: int, axis: str, claim: Claim) -> Claims:
+    def region(self, value: int, axis: MeshAxis, claim: Claim) -> Claims:
         """The ops around a value that would follow its claim, if nothing else were placed on the axis."""
         table, program = self.table.copy(), self.program
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
@@ -262,7 +263,7 @@ class _Search:
         sweep.run([value])
         return sweep.found
 
-    def ways(self, axis: str, claims: Claims) -> dict[int, Otherwise]:
+    def ways(self, axis: MeshAxis, claims: Claims) -> dict[int, Otherwise]:
         """How ops are placed under these claims, and those after them in which their sums may wait."""
         found, ahead, last = dict[int, Otherwise](), sorted(claims), -1
         while ahead:
@@ -280,7 +281,7 @@ class _Search:
                     heapq.heappush(ahead, user)
         return found
 
-    def way(self, node: Node, axis: str, claim: Claim | None, waits: Pend | None) -> Otherwise | None:
+    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Pend | None) -> Otherwise | None:
         """How an op is placed under a claim, or to let a sum wait; None if not."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
@@ -290,7 +291,7 @@ class _Search:
             self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
         return self.known_ways[key]
 
-    def carrying(self, node: Node, axis: str, found: Mapping[int, Otherwise]) -> Pend | None:
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[int, Otherwise]) -> Pend | None:
         """The sum that an op could carry of what others would make."""
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
@@ -300,13 +301,13 @@ class _Search:
         alone = not (axes - {axis}) & self.placements.axes(node)
         return pend if same and alone and self.may_wait(node.number, frozenset(sums)) else None
 
-    def placement(self, node: Node, axis: str, claim: Claim | None) -> Placement:
+    def placement(self, node: Node, axis: MeshAxis, claim: Claim | None) -> Placement:
         """The op's placement with the claim on the axis."""
-        kept = {factor.name: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
+        kept = {factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
         kept.pop(axis, None)
         if claim is not None:
             kept[axis] = claim.at, claim.factor
-        return tuple(kept[name] for name in self.mesh if name in kept)
+        return tuple(kept[each] for each in major_to_minor(kept))
 
 
 def _is_even(signature: Signature, placement: Placement) -> bool:
@@ -335,7 +336,7 @@ def _is_plain(pending: tuple[Pend, ...]) -> bool:
 class _Around(Sweep):
     """Propagation through the ops that may run elsewhere, up to those that already follow the claim."""
 
-    def __init__(self, table: Table, axis: str, tactic: int, search: _Search) -> None:
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search) -> None:
         super().__init__(table, axis, tactic, False, False)
         self.search = search
         self.found: Claims = {}

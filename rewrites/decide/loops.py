@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node
 from ..redistribute.steps import Bytes
 from .op_layouts import Placements
@@ -43,7 +44,7 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
         found = kept
 
 
-def _axes(carry: Carry | None) -> set[str]:
+def _axes(carry: Carry | None) -> set[MeshAxis]:
     return set() if carry is None else {each.axis for each in carry.pend}
 
 
@@ -85,7 +86,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
 class _Accumulated:
     """A carry to which each trip adds what is pending on an axis that tiles the carry; and the ops that need not be tiled."""
 
-    axis: str
+    axis: MeshAxis
     carry: int
     nodes: frozenset[int]
 
@@ -101,7 +102,7 @@ def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
 class _Sum:
     """The ops by which one trip adds to a carry."""
 
-    def __init__(self, placements: Placements, carry: Node, axis: str) -> None:
+    def __init__(self, placements: Placements, carry: Node, axis: MeshAxis) -> None:
         self.placements = placements
         self.program = placements.program
         self.carry = carry

@@ -30,7 +30,7 @@ def unmerged(placements: Placements) -> list[int]:
 def _without(placements: Placements, node: Node, merging: Node) -> Placed:
     """An op without the axes over which another one merges."""
     merged = placements.nodes[merging.number].merged
-    return placements.without(node, set() if merged is None else {factor.name for factor in merged.factors})
+    return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
 
 
 def _is_free(placements: Placements, value: int, node: Node) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from ...dialects.definitions.tilings import Merging
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
-from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, Position, Program, Signature
 from ..redistribute.kinds.merge import Merge
@@ -24,10 +24,10 @@ from .requirements import Placing, requirements
 from .table import Claim, Table, fits_index
 
 Pend = tuple[Pending, ...]
-"""Pending reductions, in mesh order."""
+"""Pending reductions, major axis first."""
 
 Placement = tuple[tuple[int, Factor], ...]
-"""The placed factors of an op's indices, in mesh order."""
+"""The placed factors of an op's indices, major axis first."""
 
 
 class Instead(NamedTuple):
@@ -37,7 +37,7 @@ class Instead(NamedTuple):
     value: int
 
 
-Elsewhere = Mapping[int, Mapping[str, Instead]]
+Elsewhere = Mapping[int, Mapping[MeshAxis, Instead]]
 """Op -> axis -> what the op takes there instead."""
 
 
@@ -61,7 +61,7 @@ class Merged(NamedTuple):
     dim: int
     factors: tuple[Factor, ...]
 
-    def step(self, blocks: Layout, mesh: Mesh) -> Merge:
+    def step(self, blocks: Layout) -> Merge:
         """The step that merges arrays in this layout."""
         return Merge.of_blocks(self.merging, self.dim, self.factors, blocks.local_shape)
 
@@ -116,7 +116,7 @@ def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
 
 def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
     """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
-    scans = [(factor.name, i, scan) for i, factor in placement if (scan := signature.instance.indices[i].scan)]
+    scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.instance.indices[i].scan)]
     return tuple(
         tuple(Pending(scan.monoid, axis, at[index].dim, scan.backwards) for axis, index, scan in scans if index in at)
         for at in signature.result_at
@@ -124,7 +124,7 @@ def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
 
 
 def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
-    monoids = [(factor.name, index, signature.instance.indices[index].monoid) for index, factor in placement]
+    monoids = [(factor.axis, index, signature.instance.indices[index].monoid) for index, factor in placement]
     folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
     return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
 
@@ -167,7 +167,6 @@ class Placements:
 
     table: Table
     program: Program
-    mesh: Mesh
     nodes: list[Placed]
     fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
     settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
@@ -176,7 +175,7 @@ class Placements:
     homes: list[Layout] = field(default_factory=list[Layout])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[str, Instead]])
+    elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[MeshAxis, Instead]])
     """The ops that do not take the table's claims."""
     results: dict[int, Layout] = field(default_factory=dict[int, Layout])
     """The layouts in which such ops return their results: those that they have by the table."""
@@ -184,9 +183,9 @@ class Placements:
     """The local bytes of an array in a layout with elements of a dtype, for those that were asked for."""
 
     def __repr__(self) -> str:
-        return f"Placements({len(self.nodes):,} ops on {self.mesh})"
+        return f"Placements({len(self.nodes):,} ops)"
 
-    def claim(self, number: int, axis: str) -> Claim | None:
+    def claim(self, number: int, axis: MeshAxis) -> Claim | None:
         """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""
         if (instead := self.elsewhere.get(number, {}).get(axis)) is not None:
             return instead.claim
@@ -221,7 +220,7 @@ class Placements:
         for value, layout in zip(node.results, placed.produced, strict=True):
             self.homes[value] = self.fixed.get(value, layout)
 
-    def without(self, node: Node, axes: Set[str]) -> Placed:
+    def without(self, node: Node, axes: Set[MeshAxis]) -> Placed:
         """The op without its own placement on some axes."""
         return place(node.signature, self.kept(node, axes))
 
@@ -229,14 +228,14 @@ class Placements:
         """The op without its own placement on the pending axes."""
         return self.without(node, {each.axis for each in pend})
 
-    def kept(self, node: Node, axes: Set[str]) -> Placement:
+    def kept(self, node: Node, axes: Set[MeshAxis]) -> Placement:
         """The op's placement on all axes but some."""
         placement = self.nodes[node.number].placement
-        return tuple([each for each in placement if each[1].name not in axes]) if placement else placement
+        return tuple([each for each in placement if each[1].axis not in axes]) if placement else placement
 
-    def axes(self, node: Node) -> set[str]:
+    def axes(self, node: Node) -> set[MeshAxis]:
         """The axes on which the op is placed."""
-        return {factor.name for _, factor in self.nodes[node.number].placement}
+        return {factor.axis for _, factor in self.nodes[node.number].placement}
 
     def keeps(self, node: Node, pend: Pend) -> bool:
         """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""
@@ -245,7 +244,7 @@ class Placements:
             return True
         axes = {each.axis for each in pend}
         after = self.kept(node, axes)
-        lost = {index for index, factor in placement if factor.name in axes}
+        lost = {index for index, factor in placement if factor.axis in axes}
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
         return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
 
@@ -271,12 +270,12 @@ class Placements:
 
 def read(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value from its producer, then the values that tactics placed directly."""
-    program, mesh = table.program, table.mesh
-    nodes, results = _placed(table), dict[int, Layout]()
+    program = table.program
+    nodes, results, axes = _placed(table), dict[int, Layout](), major_to_minor(table.axes)
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
-        claimed = ((claim.at, claim.factor) for axis in mesh if (claim := claims.get(axis)) is not None)
+        claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
         results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
         nodes[number] = place(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
@@ -306,7 +305,7 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
 
 def _placed(table: Table) -> list[Placed]:
     """Every op under its claims along all axes."""
-    axes = [axis for axis in table.mesh.axes if axis in table.axes]
+    axes = major_to_minor(table.axes)
     claims = zip(*(table.axes[axis].nodes for axis in axes), strict=True) if axes else repeat((), len(table.program.nodes))
     known: dict[object, Placed] = {}
     placed: list[Placed] = []

@@ -30,8 +30,8 @@ from math import prod
 
 from ...dialects.dtypes import divides, itemsize, widens
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
+from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node, Program
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
@@ -56,7 +56,7 @@ class Carry:
     """An op that a pending sum moves through: the sum, and the axes of it on which an operand counts on one iteration only."""
 
     pend: Pend
-    once: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
 
 def through(placements: Placements) -> dict[int, Carry]:
@@ -338,7 +338,7 @@ class _Reach:
         own = self.pending[value]
         return own == pend or (given is not None and set(own) <= set(pend))
 
-    def missing(self, value: int, pend: Pend) -> tuple[str, ...]:
+    def missing(self, value: int, pend: Pend) -> tuple[MeshAxis, ...]:
         """The axes of a sum on which a term is none."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
@@ -381,12 +381,12 @@ class _Reach:
         return list({id(component): component for component in group.values()}.values())
 
 
-def _together(sums: Iterable[Pend], mesh: Mesh) -> Pend | None:
-    """The sum of which each of these is a part, in mesh order; None if two fold one axis in different ways."""
+def _together(sums: Iterable[Pend]) -> Pend | None:
+    """The sum of which each of these is a part, major axis first; None if two fold one axis in different ways."""
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):
         return None
-    return tuple(sorted(every, key=lambda each: list(mesh).index(each.axis)))
+    return tuple(sorted(every, key=lambda each: -each.axis.stride))
 
 
 def is_alone(program: Program, carry: Node) -> bool:
@@ -463,7 +463,7 @@ def _is_moved(reach: _Reach, value: int) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _received(layout: Layout, pend: Pend, sliced: frozenset[str], mesh: Mesh) -> Bytes:
+def _received(layout: Layout, pend: Pend, sliced: frozenset[MeshAxis]) -> Bytes:
     """The elements that a device receives to resolve a value of this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape), devices(sliced)
     rest = devices({each.axis for each in pend} - sliced)

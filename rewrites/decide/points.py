@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program
 from ..redistribute.search import path
@@ -31,9 +32,9 @@ def is_point(program: Program, value: int) -> bool:
     return number >= 0 and program.nodes[number].kind == "constrain"
 
 
-def make_points(table: Table, claims: Mapping[int, Mapping[str, Claim]]) -> None:
+def make_points(table: Table, claims: Mapping[int, Mapping[MeshAxis, Claim]]) -> None:
     """Makes points of the constraints whose results have these claims."""
-    points: dict[str, set[int]] = {}
+    points: dict[MeshAxis, set[int]] = {}
     for value, own in claims.items():
         node = table.program.nodes[table.program.producer[value]]
         (at,) = node.signature.result_dims
@@ -49,7 +50,7 @@ def make_points(table: Table, claims: Mapping[int, Mapping[str, Claim]]) -> None
         table.axes[axis].points |= numbers
 
 
-def spread(table: Table, axes: Sequence[str], values: Sequence[int], tactic: int) -> None:
+def spread(table: Table, axes: Sequence[MeshAxis], values: Sequence[int], tactic: int) -> None:
     """Carries the claims of a program on these values along the axes, those of arguments first; updates `table` in place."""
     producer = table.program.producer
     for some in ([value for value in values if producer[value] < 0], [value for value in values if producer[value] >= 0]):
@@ -62,9 +63,9 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
 
     These are the claims of the tactics that `said` numbers.
     """
-    for axis in [axis for axis in table.mesh if axis in table.axes and table.axes[axis].points]:
+    for axis in [axis for axis in major_to_minor(table.axes) if table.axes[axis].points]:
         _Meeting(table, axis, tactic, []).before()
-    keys, of = sorted(table.conflicts), dict[str, _Meeting]()
+    keys, of = sorted(table.conflicts), dict[MeshAxis, _Meeting]()
     while keys:
         number, _, axis = key = heapq.heappop(keys)
         met = table.conflicts.get(key)
@@ -88,7 +89,7 @@ class Price(NamedTuple):
 class _Meeting(Sweep):
     """Propagation in which points ask for their operands. The keys of the conflicts that it meets go to a heap."""
 
-    def __init__(self, table: Table, axis: str, tactic: int, keys: list[Key]) -> None:
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, keys: list[Key]) -> None:
         super().__init__(table, axis, tactic, False, False)
         self.asking = True
         self.keys = keys
@@ -139,7 +140,7 @@ class _Meeting(Sweep):
         }
         if index is not None and factor is not None:
             claims[self.axis] = index, factor
-        return place(node.signature, tuple(claims[axis] for axis in self.table.mesh if axis in claims))
+        return place(node.signature, tuple(claims[axis] for axis in major_to_minor(claims)))
 
     def wanted_by(self, value: int) -> Iterator[Layout]:
         """The layouts in which the ops that are placed on the axis read a value."""

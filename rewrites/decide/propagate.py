@@ -20,6 +20,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import TypeAlias
 
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Digit, Node, Position
@@ -32,7 +33,9 @@ Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 """A factor of an index -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
 
 
-def propagate(table: Table, axis: str, changed: Iterable[int], tactic: int, held: bool = False, padded: bool = False) -> None:
+def propagate(
+    table: Table, axis: MeshAxis, changed: Iterable[int], tactic: int, held: bool = False, padded: bool = False
+) -> None:
     """Carries the axis' claims from the changed values until nothing changes; updates `table` in place.
 
     `padded`: an extent that a window changes may be padded to what the axis divides.
@@ -50,7 +53,7 @@ Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
 class Sweep:
     """One propagation; the two heaps hold the nodes that a changed claim may concern."""
 
-    def __init__(self, table: Table, axis: str, tactic: int, held: bool, padded: bool) -> None:
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, held: bool, padded: bool) -> None:
         self.table = table
         self.padded = padded
         self.program = table.program

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.tilings import Index, Picks
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
 from ..rules.files import rules
 
@@ -117,7 +118,7 @@ def _looked_up(info: Index, index: int, block: int) -> Iterator[Term]:
         yield ("take", info.picks, ("build", index, block, OP))
 
 
-def counts_once(operand: int, over: int | tuple[str, ...]) -> Term:
+def counts_once(operand: int, over: int | tuple[MeshAxis, ...]) -> Term:
     """An operand in a term outside of a sum, which runs over a placed index or over mesh axes."""
     return ("add", operand, ("sum", over, OP))
 

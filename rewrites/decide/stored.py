@@ -9,6 +9,7 @@ What is not stored is redistributed once. If ops that only move its elements are
 from __future__ import annotations
 
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis
 from ..redistribute.steps import Bytes
 from .op_layouts import Placed, Placements
 from .table import Claim
@@ -28,7 +29,7 @@ def is_stored(placements: Placements, value: int) -> bool:
     return False
 
 
-def _is_taken(placements: Placements, number: int, axis: str, own: Claim) -> bool:
+def _is_taken(placements: Placements, number: int, axis: MeshAxis, own: Claim) -> bool:
     """Whether an op does not follow a value's claim: by an earlier tactic, or for lack of propagation."""
     table, node = placements.table, placements.program.nodes[number]
     claim = table.axes[axis].nodes[number]
@@ -56,7 +57,7 @@ def gathered_at_source(placements: Placements) -> None:
                 placements.put(program.nodes[number], placed)
 
 
-def _read_on(placements: Placements, value: int) -> set[str]:
+def _read_on(placements: Placements, value: int) -> set[MeshAxis]:
     """The axes on which any op wants what is made of a value by moving its elements."""
     _, reads = reads_of(placements, value)
     return {axis for use, _ in reads for axis in placements.wanted(*use).axes}

@@ -6,7 +6,7 @@ the number of the tactic that made it, so that a plan can report which tactic de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
@@ -14,9 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import SubAxis
-from ...dialects.ranges.factor import Factor, fit, is_padded, joined, place_of, settled
+from ...dialects.ranges.algebra import MeshAxis, SubAxis
+from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
 from ..program.program import Node, Program, Signature
 from ..redistribute.kinds.merge import pays
 from .requirements import Placing, is_lawful
@@ -74,7 +73,7 @@ class AxisTable:
         def split(claim: Claim | None) -> Claim | None:
             if claim is None:
                 return None
-            return claim._replace(factor=Factor(whole.place, whole.size, claim.factor.stride, claim.factor.halo).spread(minor))
+            return claim._replace(factor=Factor(whole.place, claim.factor.stride, claim.factor.halo).spread(minor))
 
         return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)], self.points)
 
@@ -85,7 +84,7 @@ class Blocked:
 
     node: int
     operand: int
-    axis: str
+    axis: MeshAxis
     dim: int
     extent: int
     factor: Factor
@@ -99,7 +98,7 @@ class Blocked:
         return self.factor.size
 
 
-Key: TypeAlias = tuple[int, int, str]
+Key: TypeAlias = tuple[int, int, MeshAxis]
 """Where claims meet: an op or -1, an argument or -1, and the axis."""
 
 
@@ -109,19 +108,18 @@ class Conflict:
 
     node: int
     value: int
-    axis: str
+    axis: MeshAxis
     claims: tuple[tuple[Claim, int], ...]
     """Each claim, and the position of its value at the op."""
 
 
 @dataclass(slots=True)
 class Table:
-    """All axis tables of a plan over one program and mesh."""
+    """All axis tables of a plan over one program."""
 
     program: Program
-    mesh: Mesh
-    axes: dict[str, AxisTable] = field(default_factory=dict[str, AxisTable])
-    blocked: dict[tuple[int, int, str], Blocked] = field(default_factory=dict[tuple[int, int, str], Blocked])
+    axes: dict[MeshAxis, AxisTable] = field(default_factory=dict[MeshAxis, AxisTable])
+    blocked: dict[tuple[int, int, MeshAxis], Blocked] = field(default_factory=dict[tuple[int, int, MeshAxis], Blocked])
     conflicts: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
     widened: frozenset[int] = frozenset()
     """Values that are computed in the windows in which their uses read them, and not exchanged."""
@@ -132,12 +130,14 @@ class Table:
     reconciled: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
     """What would be conflicts, if not all of the claims were the program's: an op takes the one that receives least, and an
     argument stays whole."""
-    too_wide: dict[tuple[int, str], tuple[Factor, bool]] = field(default_factory=dict[tuple[int, str], tuple[Factor, bool]])
+    too_wide: dict[tuple[int, MeshAxis], tuple[Factor, bool]] = field(
+        default_factory=dict[tuple[int, MeshAxis], tuple[Factor, bool]]
+    )
     """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
     uses read windows that are far apart: found by one propagation."""
 
     def __repr__(self) -> str:
-        return f"Table({len(self.program.nodes):,} ops on {self.mesh})"
+        return f"Table({len(self.program.nodes):,} ops)"
 
     def copy(self) -> Table:
         """A table that shares every axis until `touch`."""
@@ -151,21 +151,22 @@ class Table:
             too_wide={},
         )
 
-    def refined(self, mesh: Mesh) -> Table:
-        """The same placements on a mesh that has sub-axes instead of some axes, for which nothing is blocked yet."""
-        made = Table(self.program, widened=self.widened, each_trip=self.each_trip, closed=dict(self.closed))
+    def refined(self, split: Mapping[MeshAxis, Sequence[MeshAxis]]) -> Table:
+        """The same placements with sub-axes instead of the axes that are `split`, for which nothing is blocked yet."""
+        made = replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={})
         for axis, table in self.axes.items():
             minor = axis.size
-            for part in mesh.parts(axis):
+            for part in split.get(axis, (axis,)):
                 minor //= part.size
-                if part == axis:
+                if part is axis:
                     made.axes[part] = table
                 elif part.size > 1:
-                    made.axes[part] = table.part(Factor.of(part, 0), minor)
-        made.blocked |= {key: each for key, each in self.blocked.items() if each.axis in mesh}
+                    made.axes[part] = table.part(Factor(part, 0), minor)
+        made.blocked |= {key: each for key, each in self.blocked.items() if each.axis not in split}
         for (node, value, axis), each in self.reconciled.items():
-            made.reconciled |= {(node, value, part): replace(each, axis=part) for part in mesh.parts(axis) if part in made.axes}
-        made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis in mesh}
+            parts = [part for part in split.get(axis, (axis,)) if part in made.axes]
+            made.reconciled |= {(node, value, part): replace(each, axis=part) for part in parts}
+        made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis not in split}
         return made
 
     def ways_across(self, stop: Blocked) -> tuple[int, ...]:
@@ -186,25 +187,24 @@ class Table:
         others = replace(self, axes={axis: table for axis, table in self.axes.items() if axis != stop.axis})
         for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
-            part = Factor(SubAxis(stop.axis, number, size), size, stride)
+            part = Factor(SubAxis(stop.axis.axis, sizes[:number], size), stride)
             index = digit.inward(part, False, node.signature.shifts)
             if index is None or not others.fits_node(node, digit.at, index):
                 return ()
         return sizes
 
-    def touch(self, axis: str) -> AxisTable:
+    def touch(self, axis: MeshAxis) -> AxisTable:
         """The axis' own copy in this table."""
         old = self.axes.get(axis)
         if old is None:
             program = self.program
-            whole = Factor.of(axis, 0)
-            none = AxisTable(whole, [None] * len(program.nodes), [None] * len(program.types))
+            none = AxisTable(Factor(axis, 0), [None] * len(program.nodes), [None] * len(program.types))
             self.axes[axis] = none
             return none
         new = self.axes[axis] = old.copy()
         return new
 
-    def claim(self, value: int, axis: str) -> Claim | None:
+    def claim(self, value: int, axis: MeshAxis) -> Claim | None:
         """The dim of the axis in a value: claimed for the value itself, or produced by its op; None or WHOLE if it has none."""
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
@@ -214,12 +214,12 @@ class Table:
         claims = [c for axis in self.axes if (c := self.claim(value, axis)) is not None and c.at != WHOLE]
         return Layout.of(self.program.shape(value), [(c.at, c.factor) for c in claims])
 
-    def on_dim(self, value: int, dim: int, but: str = "") -> list[Factor]:
+    def on_dim(self, value: int, dim: int, but: MeshAxis | None = None) -> list[Factor]:
         """The factors of a dim of a value, on all axes but one."""
         claims = (self.claim(value, axis) for axis in self.axes if axis != but)
         return settled(self.program.shape(value)[dim], [c.factor for c in claims if c is not None and c.at == dim])
 
-    def on_index(self, node: Node, index: int, but: str = "") -> list[Factor]:
+    def on_index(self, node: Node, index: int, but: MeshAxis | None = None) -> list[Factor]:
         """The factors of an index of an op, on all axes but one."""
         claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
         extent = node.signature.instance.indices[index].extent
@@ -227,7 +227,7 @@ class Table:
 
     def fits_value(self, value: int, dim: int, factor: Factor) -> bool:
         """Whether a factor fits into the dim beside the factors already there."""
-        return fit(self.program.shape(value)[dim], [*self.on_dim(value, dim, factor.name), factor])
+        return fit(self.program.shape(value)[dim], [*self.on_dim(value, dim, factor.axis), factor])
 
     def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a factor on an axis that the op does not use yet fits into an index beside the factors already there."""
@@ -273,7 +273,7 @@ class Table:
     def has_room(self, node: Node, value: int, index: int, factor: Factor) -> bool:
         """Whether a result has room for the index' factor, unless it has a claim of its own on this axis."""
         position = node.signature.result_at[node.results.index(value)].get(index)
-        own = self.axes.get(factor.name)
+        own = self.axes.get(factor.axis)
         return (
             position is None
             or (own is not None and own.values[value] is not None)
@@ -323,7 +323,7 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
     return None if position is None else claim.moved(position.dim, position.outward(claim.factor))
 
 
-def take(table: Table, value: int, axis: str, claim: Claim) -> None:
+def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
     The value's own claims that are minor to it on that dim take its room: two axes may change places, one after the other.
@@ -349,7 +349,7 @@ def take(table: Table, value: int, axis: str, claim: Claim) -> None:
             table.touch(other).values[value] = own._replace(at=WHOLE, factor=table.axes[other].whole)
 
 
-def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0, run: int | None = None) -> Factor | None:
+def next_factor(table: Table, value: int, dim: int, axis: MeshAxis, pads: int = 0, run: int | None = None) -> Factor | None:
     """The factor of `axis` that splits the local part of a dim; None if that does not divide.
 
     With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`. With
@@ -358,17 +358,17 @@ def next_factor(table: Table, value: int, dim: int, axis: str, pads: int = 0, ru
     factors = table.on_dim(value, dim)
     strides = [factor.stride for factor in factors]
     block = min(strides, default=run or table.program.shape(value)[dim])
-    size = table.axis.size
+    size = axis.size
     if pads and not strides and block > 1:
         block = -(-block // pads) * pads
     if block < 1 or block % size:
         return None
     # Of windows, each part has the halo.
     halo = factors[-1].halo if factors else None
-    return Factor(place_of(axis), size, block // size, halo)
+    return Factor(axis, block // size, halo)
 
 
-def same(left: Mapping[str, AxisTable], right: Mapping[str, AxisTable]) -> bool:
+def same(left: Mapping[MeshAxis, AxisTable], right: Mapping[MeshAxis, AxisTable]) -> bool:
     """Whether two tables have equal placements, ignoring which tactic made them."""
 
     def bare(claims: list[Claim | None]) -> list[tuple[int, Factor] | None]:

@@ -17,7 +17,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import SliceOp
 from ...dialects.lax import ScanOp, WhileOp
-from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move, first_use
 from ..program.program import Control
@@ -75,7 +74,7 @@ def _communicates(move: Move) -> bool:
 class _Counting(Fusing):
     """Counts the ops that lowering keeps: those before the open nest, and those in it."""
 
-    def __init__(self, block: Block, mesh: Mesh) -> None:
+    def __init__(self, block: Block) -> None:
         super().__init__(block)
         self.final = self.open_ops = 0
 

@@ -3,8 +3,8 @@
 Both take the same calls, one `open ... close` for each op of the program. `Plain` writes each op as a separate builder with
 a slicer for every operand, which is the readable form. `Fusing` applies the builder rules before it allocates: a slicer that
 meets its builder cancels (beta), a builder of a slice becomes the sliced value (eta), neighbours share one nest (fusion), and
-the axes of a nest come into the mesh's order (interchange). Lowering the plain text replays the same calls into `Fusing`, so
-the rules, not a second code path, lower a program.
+the axes of a nest come into the order of the devices (interchange). Lowering the plain text replays the same calls into
+`Fusing`, so the rules, not a second code path, lower a program.
 
     %h = build (data) { tanh (slice %x) }              build (data) { %h = tanh (slice %x)
     %z = build (data) { exp (slice %h) }        -->                   %z = exp %h; yield %z }
@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
 from ...dialects.dtypes import itemsize
-from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType, AxesAttr
 from ..redistribute.search import path
 from ..rewire import rewire_users
@@ -46,11 +46,11 @@ class Nest:
     """A builder under construction: its ops, the axes that they use, and the slices of values from outside."""
 
     block: Block = field(default_factory=Block)
-    axes: dict[str, None] = field(default_factory=dict[str, None])
+    axes: dict[MeshAxis, None] = field(default_factory=dict[MeshAxis, None])
     """The axes, outer to inner: in the order in which its ops use them."""
     slices: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     sliced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    coordinates: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    coordinates: dict[MeshAxis, SSAValue] = field(default_factory=dict[MeshAxis, SSAValue])
     leaves: dict[SSAValue, Built] = field(default_factory=dict[SSAValue, Built])
     """What is read outside, by the values that stand for it there until the nest has its results."""
 
@@ -58,17 +58,15 @@ class Nest:
 class Constructor(Protocol):
     """The interface with which materialising and the `fuse` pass build."""
 
-    mesh: Mesh
-
     def open(self) -> None: ...
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue: ...
 
-    def coordinate(self, axis: str) -> SSAValue: ...
+    def coordinate(self, axis: MeshAxis) -> SSAValue: ...
 
     def append(self, op: Operation) -> None: ...
 
-    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]: ...
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]: ...
 
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]: ...
 
@@ -93,17 +91,17 @@ def placed(type: ArrayType) -> bool:
     return not type.is_whole
 
 
-def axes_of(type: ArrayType) -> list[str]:
+def axes_of(type: ArrayType) -> list[MeshAxis]:
     """The axes that a type's dims are placed on or that its sums are pending over."""
-    return [*map(str, type.layout.axes), *(each.axis for each in type.layout.pending)]
+    return [*type.layout.axes, *(each.axis for each in type.layout.pending)]
 
 
-def nested(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
+def nested(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
     """The axes of a nest, in the order to which `interchange` brings them."""
-    laws, order, placed = rules("builders"), list(mesh), list[str]()
+    laws, placed = rules("builders"), list[MeshAxis]()
 
     def before(b: object, a: object) -> bool:
-        return order.index(cast(str, b)) < order.index(cast(str, a))
+        return cast(MeshAxis, b).stride > cast(MeshAxis, a).stride
 
     for axis in dict.fromkeys(axes):
         at = len(placed)
@@ -116,9 +114,8 @@ def nested(axes: Iterable[str], mesh: Mesh) -> tuple[str, ...]:
 class Plain:
     """Writes every op as a separate builder with every operand sliced; ops without placed values need no builder."""
 
-    def __init__(self, block: Block, mesh: Mesh) -> None:
+    def __init__(self, block: Block) -> None:
         self.block = block
-        self.mesh = mesh
         self.body = Block()
 
     def open(self) -> None:
@@ -132,7 +129,7 @@ class Plain:
         self.body.add_op(op)
         return op.out
 
-    def coordinate(self, axis: str) -> SSAValue:
+    def coordinate(self, axis: MeshAxis) -> SSAValue:
         op = CoordinateOp([axis])
         self.body.add_op(op)
         return op.out
@@ -140,7 +137,7 @@ class Plain:
     def append(self, op: Operation) -> None:
         self.body.add_op(op)
 
-    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]:
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]:
         if not axes:
             for op in list(self.body.ops):
                 op.detach()
@@ -178,9 +175,8 @@ class Plain:
 class Fusing:
     """Builders that fuse as they are built; a nest ends where one of its values must be redistributed."""
 
-    def __init__(self, block: Block, mesh: Mesh) -> None:
+    def __init__(self, block: Block) -> None:
         self.block = block
-        self.mesh = mesh
         self.nest = Nest()
         self.ended: list[tuple[Nest, BuildOp]] = []
         self.rules = rules("builders")
@@ -227,7 +223,6 @@ class Fusing:
 
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
         """A device's own part of its local array, without communication."""
-        mesh = self.mesh
         for step in path(own.layout, target.layout, itemsize(own.dtype)).steps:
             for op in step.ops(local):
                 self.append(op)
@@ -235,7 +230,7 @@ class Fusing:
             self.nest.axes |= dict.fromkeys(step.axes)
         return local
 
-    def coordinate(self, axis: str) -> SSAValue:
+    def coordinate(self, axis: MeshAxis) -> SSAValue:
         found = self.nest.coordinates.get(axis)
         if found is None:
             op = CoordinateOp([axis])
@@ -247,7 +242,7 @@ class Fusing:
     def append(self, op: Operation) -> None:
         self.nest.block.add_op(op)
 
-    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[str]) -> list[Global]:
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]:
         self.nest.axes |= dict.fromkeys(axes)
         return [self.build(local, type) for local, type in results]
 

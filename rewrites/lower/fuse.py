@@ -20,8 +20,7 @@ from ...dialects.array import (
     RedistributeOp,
     SliceOp,
     YieldOp,
-    mesh_of,
-    set_mesh,
+    keep_mesh,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
 from ...dialects.module import Module
@@ -33,12 +32,11 @@ from .constructors import Constructor, Fusing, Global
 def fuse(module: ModuleOp) -> ModuleOp:
     """The same placed program with its builders and slicers fused."""
     main = cast(func.FuncOp, module.body.block.first_op)
-    mesh = mesh_of(main)
     made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
     keep_names(main, made)
     _Replay().block(main.body.block, Fusing(made.body.block))
     result = Module([made])
-    set_mesh(result)
+    keep_mesh(module, result)
     return result
 
 

@@ -11,7 +11,6 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
-from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ..emit import Appending, Emitter, type_at
 from ..redistribute.search import parts
@@ -22,7 +21,6 @@ def fold_parts(
     local: SSAValue,
     layout: Layout,
     folds: tuple[Pending, ...],
-    mesh: Mesh,
     block: Block,
     walk: Callable[[Iterable[Step], SSAValue, Block], SSAValue],
 ) -> SSAValue:

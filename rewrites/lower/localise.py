@@ -23,6 +23,7 @@ from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
@@ -63,13 +64,13 @@ def localise(
     return local.bounded(local.emit([*carried, *local.asked()]))
 
 
-def on_first(value: SSAValue, axes: tuple[str, ...], into: Constructor) -> SSAValue:
+def on_first(value: SSAValue, axes: tuple[MeshAxis, ...], into: Constructor) -> SSAValue:
     """A replicated value as a term of a sum over these axes: it counts on the first device alone."""
     ops = Emitter(into)
     return ops.select(_is_first(axes, ops, into), value)
 
 
-def _is_first(axes: tuple[str, ...], ops: Emitter, into: Constructor) -> SSAValue:
+def _is_first(axes: tuple[MeshAxis, ...], ops: Emitter, into: Constructor) -> SSAValue:
     """Whether this device is the first along every one of the axes."""
     return reduce(ops.both, [ops.equals(into.coordinate(axis), 0) for axis in axes])
 
@@ -174,7 +175,7 @@ class _Local:
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
         before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
-        built = into.close(list(zip(sent, before, strict=True)), [factor.name for _, factor in self.placed.placement])
+        built = into.close(list(zip(sent, before, strict=True)), [factor.axis for _, factor in self.placed.placement])
         gathered = [into.redistribute([each], [type])[0] for each, type in zip(built, after, strict=True)]
         into.open()
         values, *positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
@@ -237,7 +238,7 @@ class _Local:
             case ("mine", int(index), int(block), k):
                 return self.rows(index, block, k)
             case ("first", over):
-                axes = self.over(over) if isinstance(over, int) else cast(tuple[str, ...], over)
+                axes = self.over(over) if isinstance(over, int) else cast(tuple[MeshAxis, ...], over)
                 first = self.first(axes)
                 return lambda value, _: self.ops.select(first, value)
             case _:
@@ -430,11 +431,11 @@ class _Local:
         assert factor is not None, "an index has windows only if its factors are one"
         return factor
 
-    def over(self, index: int) -> tuple[str, ...]:
+    def over(self, index: int) -> tuple[MeshAxis, ...]:
         """The axes that the index is placed on."""
-        return tuple(factor.name for factor in self.factors(index))
+        return tuple(factor.axis for factor in self.factors(index))
 
-    def first(self, axes: tuple[str, ...]) -> SSAValue:
+    def first(self, axes: tuple[MeshAxis, ...]) -> SSAValue:
         return _is_first(axes, self.ops, self.into)
 
     def offset(self, index: int, dtype: str = IDS) -> SSAValue:
@@ -444,9 +445,9 @@ class _Local:
 
     def start(self, *factors: Factor) -> SSAValue:
         """The first element that this device holds of a range: the sum of coordinate times stride, less what is before it."""
-        apart = [part for factor in factors for part in factor.parts(self.into.mesh)]
+        apart = [part for factor in factors for part in factor.parts]
         parts = [
-            self.ops.make("mul", (self.into.coordinate(part.name), self.ops.number(part.stride, IDS)), IDS, ())
+            self.ops.make("mul", (self.into.coordinate(part.axis), self.ops.number(part.stride, IDS)), IDS, ())
             for part in apart
         ]
         parts += [self.ops.number(-part.before, IDS) for part in apart if part.before]

@@ -15,12 +15,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from ...dialects.array import set_mesh
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
-from ...dialects.mesh import Mesh
 from ...dialects.module import Module
 from ...dialects.names import keep_names
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.op_layouts import Pend, boundary
@@ -42,7 +41,7 @@ class Kind(NamedTuple):
     wanted: Sequence[ArrayType]
     results: Sequence[ArrayType]
     local: Sequence[ArrayType]
-    axes: Sequence[str]
+    axes: Sequence[MeshAxis]
 
 
 def _all(kinds: Iterable[Kind]) -> Kind:
@@ -53,12 +52,11 @@ def _all(kinds: Iterable[Kind]) -> Kind:
 class Writer:
     """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
 
-    def __init__(self, decisions: Decisions, constructor: Callable[[Block, Mesh], Constructor]) -> None:
+    def __init__(self, decisions: Decisions, constructor: Callable[[Block], Constructor]) -> None:
         self.decisions = decisions
         self.placements = decisions.placements
         self.picked = picked(decisions)
         self.program = decisions.placements.program
-        self.mesh = self.placements.mesh
         self.constructor = constructor
         self.values: dict[int, Global] = {}
         self.moved: dict[Move, Global] = {}
@@ -78,9 +76,7 @@ class Writer:
             self.define(value, arg, into)
         self.body(0, into)
         into.finish_into(func.ReturnOp(*self.returned(outputs, into)))
-        module = Module([main])
-        set_mesh(module)
-        return module
+        return Module([main])
 
     def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
         """What the program returns, in these types."""
@@ -158,10 +154,10 @@ class Writer:
         """The pending sums in a value's type; those of elements of a lookup, which one device has each, are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
-    def axes(self, node: Node) -> list[str]:
+    def axes(self, node: Node) -> list[MeshAxis]:
         """The axes that an op's iterations run over, and those over which a result is pending."""
         pending = [each.axis for value in node.results for each in self.placements.sources.get(value, ())]
-        return [factor.name for _, factor in self.placements.nodes[node.number].placement] + pending
+        return [factor.axis for _, factor in self.placements.nodes[node.number].placement] + pending
 
     def wanted(self, node: Node, position: int) -> ArrayType:
         """The type under which an op slices an operand: what its placement wants, pending sums carried along."""

@@ -40,7 +40,7 @@ def _reads(node: Node, decisions: Decisions) -> bool:
     if len(node.results) != 1 or not any(placed.pending):
         return False
     pending = {each.axis for pend in placed.pending for each in pend}
-    read = {factor.name for index, factor in placed.placement if indices[index].reads and _by_vectors(indices[index])}
+    read = {factor.axis for index, factor in placed.placement if indices[index].reads and _by_vectors(indices[index])}
     return pending <= read
 
 

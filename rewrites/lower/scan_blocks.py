@@ -15,7 +15,6 @@ from xdsl.ir import Block, SSAValue
 from ...dialects import spmd
 from ...dialects.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
-from ...dialects.mesh import Mesh
 from ...dialects.monoids import MONOIDS
 from ..emit import IDS, Appending, Emitter, type_at
 from ..redistribute.search import totals
@@ -25,9 +24,8 @@ from ..redistribute.steps import Step
 class Across:
     """One scan of blocks; `layout` is the value's layout, `scan` its pending scan, or one of several along the same dim."""
 
-    def __init__(self, local: SSAValue, layout: Layout, scan: Pending, mesh: Mesh, block: Block) -> None:
+    def __init__(self, local: SSAValue, layout: Layout, scan: Pending, block: Block) -> None:
         self.local = local
-        self.mesh = mesh
         self.block = block
         self.layout = layout
         self.emit = Emitter(Appending(block))
@@ -78,7 +76,7 @@ class Across:
         """The number of this device's block."""
         emit, parts = self.emit, list[SSAValue]()
         for factor in self.layout.at(self.dim):
-            op = spmd.CoordinateOp([factor.name])
+            op = spmd.CoordinateOp([factor.axis])
             self.block.add_op(op)
             parts.append(emit.make("mul", (op.out, emit.number(factor.stride // self.length, IDS)), IDS, ()))
         return reduce(lambda one, other: emit.make("add", (one, other), IDS, ()), parts)

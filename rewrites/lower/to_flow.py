@@ -18,10 +18,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from ...dialects import flow
-from ...dialects.array import BarrierOp, BuildOp, RedistributeOp, mesh_of, set_mesh
+from ...dialects.array import BarrierOp, BuildOp, RedistributeOp, keep_mesh
 from ...dialects.errors import Error
 from ...dialects.lax import ConstantOp
-from ...dialects.mesh import Mesh
 from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
@@ -43,12 +42,14 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
     check(granularity)
     main = cast(func.FuncOp, module.body.block.first_op)
     *ops, end = main.body.block.ops
-    writer = _Writer(main, mesh_of(main))
+    writer = _Writer(main)
     if granularity == "whole":
         writer.whole(ops, end.operands)
     else:
         writer.cut(ops)
-    return writer.module(end.operands)
+    result = writer.module(end.operands)
+    keep_mesh(module, result)
+    return result
 
 
 def check(granularity: str, *helps: str) -> None:
@@ -79,9 +80,8 @@ def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:
 class _Writer:
     """Writes the graph; `values` maps values of the program to values of the graph."""
 
-    def __init__(self, main: func.FuncOp, mesh: Mesh) -> None:
+    def __init__(self, main: func.FuncOp) -> None:
         self.main = main
-        self.mesh = mesh
         self.block = Block(arg_types=list(main.function_type.inputs))
         self.values: dict[SSAValue, SSAValue] = dict(zip(main.body.block.args, self.block.args, strict=True))
         self.kernels: dict[Hashable, func.FuncOp] = {}
@@ -131,7 +131,7 @@ class _Writer:
         own: Mapping[SSAValue, ConstantOp] = NOTHING,
     ) -> tuple[Block, Lowering]:
         """The ops on the local arrays of their operands."""
-        lowering = Lowering(self.mesh)
+        lowering = Lowering()
         block = Block(arg_types=[lowering.local(value.type) for value in ins])
         lowering.locals.update(zip(ins, block.args, strict=True))
         for value, constant in own.items():
@@ -167,9 +167,7 @@ class _Writer:
         outputs = [cast(ArrayType, type) for type in self.main.function_type.outputs]
         graph = flow.GraphOp(self.main.sym_name.data, Region(self.block), outputs)
         keep_names(self.main, graph)
-        module = Module([graph, *self.kernels.values()])
-        set_mesh(module)
-        return module
+        return Module([graph, *self.kernels.values()])
 
 
 def constants(ops: Sequence[Operation]) -> dict[SSAValue, ConstantOp]:
@@ -266,16 +264,14 @@ def function(name: str, block: Block) -> func.FuncOp:
     return func.FuncOp(name, (list(block.arg_types), list(end.operand_types)), Region(block))
 
 
-def change(op: flow.RedistributeOp, mesh: Mesh) -> func.FuncOp:
+def change(op: flow.RedistributeOp) -> func.FuncOp:
     """The device-local program of a redistribution, as a separate module.
 
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """
-    lowering = Lowering(mesh)
+    lowering = Lowering()
     block = Block(arg_types=[before.local for before, _ in op.changes])
     lowering.locals.update(zip(op.ins, block.args, strict=True))
     lowering.redistribute(op, block)
     block.add_op(func.ReturnOp(*(lowering.get(out) for out in op.outs)))
-    made = function("redistribute", block)
-    set_mesh(ModuleOp([made]))
-    return made
+    return function("redistribute", block)

@@ -25,12 +25,10 @@ from ...dialects.array import (
     RedistributeOp,
     SliceOp,
     YieldOp,
-    mesh_of,
-    set_mesh,
+    keep_mesh,
 )
 from ...dialects.dtypes import itemsize
 from ...dialects.lax import LaxOp, RegionOp, ScanOp, WhileOp
-from ...dialects.mesh import Mesh
 from ...dialects.module import Module
 from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
@@ -45,23 +43,21 @@ from .swapped import product_of, swapped
 def to_spmd(module: ModuleOp) -> ModuleOp:
     """The device-local module of a placed one, whose ops move into it: `module` is used up."""
     main = cast(func.FuncOp, module.body.block.first_op)
-    mesh = mesh_of(main)
-    lowering = Lowering(mesh)
+    lowering = Lowering()
     block = Block(arg_types=[lowering.local(type) for type in main.function_type.inputs])
     lowering.block(main.body.block, block)
     types = ([arg.type for arg in block.args], [lowering.local(type) for type in main.function_type.outputs])
     made = func.FuncOp(main.sym_name.data, types, Region(block))
     keep_names(main, made)
     result = Module([made])
-    set_mesh(result)
+    keep_mesh(module, result)
     return result
 
 
 class Lowering:
     """Lowers blocks; `locals` maps a global value, or a slice of it, to its local value."""
 
-    def __init__(self, mesh: Mesh) -> None:
-        self.mesh = mesh
+    def __init__(self) -> None:
         self.locals: dict[SSAValue, SSAValue] = {}
         self.loops: dict[Block, list[Operation]] = {}
         self.done: set[Operation] = set()
@@ -158,7 +154,7 @@ class Lowering:
 
     def steps(self, source: SSAValue, wanted: ArrayType, target: Block) -> SSAValue:
         """The steps of a redistribution. A slice is one that never communicates."""
-        type, mesh = cast(ArrayType, source.type), self.mesh
+        type = cast(ArrayType, source.type), self.mesh
         local = self.get(source)
         if type is wanted:
             return local

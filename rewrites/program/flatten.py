@@ -14,11 +14,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.array import ArrayType, mesh_of
+from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, Placeable, bind
 from ...dialects.definitions.tree import Leaf, Number, Param, Read
 from ...dialects.lax import RegionOp
+from ...dialects.mesh import Mesh
 from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
@@ -31,10 +32,13 @@ UNKNOWN_TRIPS = 16
 """How often a loop is taken to run if its trip count is unknown."""
 
 
-def flatten(module: ModuleOp, bound: Signatures | None = None) -> Program:
-    """Build the tables of a module whose first function is the program; `bound` are definitions that are bound already."""
+def flatten(module: ModuleOp, mesh: Mesh, bound: Signatures | None = None) -> Program:
+    """Build the tables of a module whose first function is the program; `bound` are definitions that are bound already.
+
+    The mesh is where ops with their own axes run, and those that run once.
+    """
     program = Program(module, signatures=bound or {})
-    flattener = _Flattener(program)
+    flattener = _Flattener(program, mesh)
     flattener.region(0, 1, 1, "")
     main = program.main
     block = main.body.block
@@ -70,8 +74,8 @@ def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
 class _Flattener:
     """Walks blocks in program order, with a method for each kind of operation."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, mesh: Mesh) -> None:
+        self.program, self.mesh = program, mesh
         self.marks = Marks()
 
     def block(self, block: Block, region: int) -> None:
@@ -132,10 +136,10 @@ class _Flattener:
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
-        if found is None and params.get("own_axes") and fits(params, mesh := mesh_of(self.program.main)):
-            found = table[key] = own_signature(params, ins, outs)
+        if found is None and params.get("own_axes") and fits(params, self.mesh):
+            found = table[key] = own_signature(params, self.mesh, ins, outs)
         if found is None and params.get("once"):
-            found = table[key] = once_signature(mesh_of(self.program.main), ins, outs)
+            found = table[key] = once_signature(self.mesh, ins, outs)
         if found is None:
             slow = (kind, params, ins, outs)
             found = table.get(slow)

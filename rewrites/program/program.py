@@ -23,6 +23,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
 from ...dialects.ranges.reach import Reach
 
@@ -109,7 +110,7 @@ class Signature:
         self.placed: dict[object, object] = {}
         self.fitting: dict[object, bool] = {}
         """Whether factors fit an index together, and placements evenly, for those that were tried."""
-        self.own: dict[str, int] = {}
+        self.own: dict[MeshAxis, int] = {}
         """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False
         """Whether only the first device runs the op; its own axes are then all axes of the mesh."""

@@ -21,7 +21,7 @@ from .program import Signature
 
 def once_signature(mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
     """The signature of an op that runs once: an index for each axis that has more than one device."""
-    axes = [axis for axis, size in mesh.axes.items() if size > 1]
+    axes = [axis for axis in mesh.places if axis.size > 1]
     operands, results = (tuple((Placeable(),) * len(type.shape) for type in side) for side in (ins, outs))
     indices = tuple(Index(axis.size, monoid="add") for axis in axes)
     signature = Signature(Instance(definitions["whole"], indices, operands, results, moves=False), ins, outs)

@@ -17,6 +17,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Index, Instance
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis
 from .program import Digit, Digits, Node, Program, Signature
 
 Spec = tuple[tuple[str, ...], ...]
@@ -37,7 +38,7 @@ def fits(params: ParamsAttr, mesh: Mesh) -> bool:
 def misfit(params: ParamsAttr, mesh: Mesh) -> str:
     """Why an op with its own axes cannot run on the mesh; empty if it can, and for other ops."""
     axes = axes_of(params)
-    if not axes or fits(params):
+    if not axes or fits(params, mesh):
         return ""
     said = ", ".join(f"{axis}={size}" for axis, size in axes.items())
     return f"its axes {said} are not axes of the plan's mesh {mesh}"
@@ -45,7 +46,7 @@ def misfit(params: ParamsAttr, mesh: Mesh) -> str:
 
 def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
     """The signature of an op whose axes fit: an index for each axis that has more than one device."""
-    axes = [axis for axis, size in axes_of(params).items() if size > 1]
+    axes = [mesh.place(axis) for axis, size in axes_of(params).items() if size > 1]
     numbers = {axis: number for number, axis in enumerate(axes)}
     indices = tuple(Index(axis.size) for axis in axes)
     none = Instance(definitions["whole"], indices, (), (), moves=False)
@@ -60,11 +61,11 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     return signature
 
 
-def _digits(shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mesh) -> Digits:
+def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> Digits:
     """Per dim a digit for each of its axes; local blocks stay together."""
     dims: list[tuple[Digit, ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
-        placed = [axis for axis in axes if axis in numbers]
+        placed = [axis for name in axes for axis in numbers if axis.name == name]
         left = extent
         digits: list[Digit] = []
         for axis in placed:
@@ -75,9 +76,9 @@ def _digits(shape: Sequence[int], spec: Spec, numbers: dict[str, int], mesh: Mes
     return tuple(dims)
 
 
-def own_claims(program: Program) -> dict[str, list[tuple[Node, int]]]:
+def own_claims(program: Program) -> dict[MeshAxis, list[tuple[Node, int]]]:
     """Axis -> the nodes that have it as their own axis, each with the index that is placed on it."""
-    found: dict[str, list[tuple[Node, int]]] = {}
+    found: dict[MeshAxis, list[tuple[Node, int]]] = {}
     for node in program.nodes:
         for axis, index in node.signature.own.items():
             found.setdefault(axis, []).append((node, index))

@@ -255,7 +255,7 @@ class Space:
         """Every choice of axes for runs of these numbers of devices."""
         if not sizes:
             return [()]
-        found = (axes for n in range(1, len(free) + 1) for axes in permutations(sorted(free, key=str), n))
+        found = (axes for n in range(1, len(free) + 1) for axes in permutations(sorted(free), n))
         fitting = [axes for axes in found if self.group(axes) == sizes[0]]
         return [(axes, *rest) for axes in fitting for rest in self.filled(sizes[1:], free - {*axes})]
 
