@@ -199,6 +199,14 @@ class Mesh(Interned, Mapping[str, int]):
         """Whether what is sent over these axes passes slow links."""
         return not set(self.slow).isdisjoint(axes)
 
+    def split(self, axis: MeshAxis) -> tuple[MeshAxis, ...]:
+        """The axis itself or, of one that the mesh splits, the sub-axes that it has instead, major to minor."""
+        return (axis,) if axis in self.places else tuple(each for each in self.places if each.axis is axis)
+
+    def named(self, name: str) -> tuple[MeshAxis, ...]:
+        """The axes that a name stands for, as places: `parts`."""
+        return tuple(map(self.place, self.parts(name)))
+
     def parts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -113,7 +113,12 @@ class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
 
     @cached_property
     def text(self) -> str:
-        return f"({', '.join(map(str, self.data))})"
+        return f"({', '.join(self.names)})"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Their texts."""
+        return tuple(map(str, self.data))
 
     @cached_property
     def size(self) -> int:

@@ -14,7 +14,6 @@ from typing import cast, overload
 from ...dialects.errors import Error, warn
 from ...dialects.mesh import Mesh
 from ..inputs.checks import mesh_given
-from ..plan.prefixes import start_mesh
 from ..plan.program_changes import MOST, Types, layouts_changed, types
 from ..plan.saved import layout_rows, records
 from .notation import Notation, load
@@ -127,7 +126,7 @@ class Replayed:
 
         On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
         """
-        same = self.block.mesh == start_mesh(self.plan)
+        same = self.block.mesh == self.plan.source.mesh
         lines = self.changed() if same else []
         # Equal rows on one mesh are those of one program.
         differs = not same or list(self.block.layouts) != layout_rows(self.plan)

@@ -91,8 +91,8 @@ def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
 def struct(text: str) -> jax.ShapeDtypeStruct:
     """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for any other text, or a dtype that JAX narrows."""
     try:
-        dtype, layout = parse_array(text)
-        shape = layout.global_shape(Mesh())
+        dtype, layout = parse_array(text, Mesh())
+        shape = layout.global_shape
     except Error as error:
         raise Error(f"expected a shape, got `{text}`", notes=[error.title], helps=["write it like f32[512,256]"]) from None
     try:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.lax import OPS, LaxOp
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import Axis
 from ...dialects.reference.interpret import Machine
 from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import decide
@@ -31,8 +32,6 @@ from .samples import Type
 Function: TypeAlias = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(operands, types of the results) -> results: the op itself."""
 
-_AXIS = "blocks"
-
 
 def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequence[Type]) -> Program:
     """The program that consists of this op, on global arrays."""
@@ -40,26 +39,25 @@ def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequenc
     main = func.FuncOp("main", (takes, gives))
     op = OPS[kind].of(main.body.block.args, gives, params)
     main.body.block.add_ops([op, func.ReturnOp(*op.results)])
-    return flatten(ModuleOp([main]))
+    return flatten(ModuleOp([main]), Mesh())
 
 
 def in_blocks(program: Program, index: int, count: int, function: Function, operands: Sequence[Array]) -> list[list[Array]]:
     """For each result, the arrays that `count` devices hold after combining it; equal arrays are listed once."""
-    mesh = Mesh({_AXIS: count})
-    main = _placed(program, index, mesh)
-    machine = _Devices(mesh, program.nodes[0].kind, function)
+    main = _placed(program, index, Axis("blocks", count))
+    machine = _Devices(count, program.nodes[0].kind, function)
     # The type checker sees NumPy arrays; here the values are JAX arrays.
     given = cast("list[list[np.ndarray]]", [[operand] * count for operand in operands])
     held = cast("list[list[Array]]", machine.block(main.body.block, given))
     return [list({id(array): array for array in value}.values()) for value in held]
 
 
-def _placed(program: Program, index: int, mesh: Mesh) -> func.FuncOp:
+def _placed(program: Program, index: int, axis: Axis) -> func.FuncOp:
     """The device-local function: the op's index is tiled over all devices, its operands and results are replicated."""
-    table = Table(program, mesh)
-    claims = table.touch(_AXIS)
+    table = Table(program)
+    claims = table.touch(axis)
     (node,) = program.nodes
-    block = node.signature.instance.indices[index].extent // mesh.size
+    block = node.signature.instance.indices[index].extent // axis.size
     claims.nodes[node.number] = Claim(index, claims.whole.at(block), 0)
     for value in (*program.arguments, *program.returned):
         claims.values[value] = Claim(WHOLE, claims.whole, 0)
@@ -69,8 +67,8 @@ def _placed(program: Program, index: int, mesh: Mesh) -> func.FuncOp:
 class _Devices(Machine):
     """All devices in lockstep, on JAX arrays: an op runs as on a device."""
 
-    def __init__(self, mesh: Mesh, kind: str, function: Function) -> None:
-        super().__init__(mesh)
+    def __init__(self, devices: int, kind: str, function: Function) -> None:
+        super().__init__(devices)
         self.kind = kind
         self.function = function
 

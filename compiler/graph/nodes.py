@@ -8,7 +8,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow, spmd
-from ...dialects.mesh import Mesh
 from ...dialects.signature import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
@@ -58,8 +57,8 @@ class Edge:
 
 def nodes(graph: GraphModule) -> tuple[Node, ...]:
     """The nodes of a graph in order of issue; arguments first, results last."""
-    block, mesh = graph.op.body.block, graph.mesh
-    values = _values(block, mesh)
+    block = graph.op.body.block
+    values = _values(block)
     marks = Marks()
     found = [
         Node(number, "argument", name, (), (values[arg],))
@@ -85,15 +84,15 @@ def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tu
     """The kind, the name and the collectives of a node; `marks` name the loops and choices of all nodes before it."""
     match op:
         case flow.KernelOp():
-            return "kernel", op.name_of_kernel, tuple(exchanges(graph.kernels[op.name_of_kernel], graph.mesh, marks))
+            return "kernel", op.name_of_kernel, tuple(exchanges(graph.kernels[op.name_of_kernel], marks))
         case flow.RedistributeOp():
-            return "redistribute", "redistribute", tuple(exchanges(change(op, graph.mesh), graph.mesh, marks))
+            return "redistribute", "redistribute", tuple(exchanges(change(op), marks))
         case _:
             kind = op.name.removeprefix("flow.")
             return kind, kind, ()
 
 
-def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
+def _values(block: Block) -> dict[SSAValue, Value]:
     """The values, numbered as in the text."""
     all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
     types = array_types(all_of_them)
@@ -103,10 +102,10 @@ def _values(block: Block, mesh: Mesh) -> dict[SSAValue, Value]:
     }
 
 
-def exchanges(kernel: FuncOp, mesh: Mesh, marks: Marks) -> Iterator[Exchange]:
+def exchanges(kernel: FuncOp, marks: Marks) -> Iterator[Exchange]:
     """The collectives of a device-local function; those of a loop body times the trip count."""
     for op, times, where in executions(kernel.body.block, marks):
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):
-            kind, group = op.name.removeprefix("spmd."), op.over.size(mesh)
+            kind, group = op.name.removeprefix("spmd."), op.over.size
             larger = max(cast(ArrayType, value.type).nbytes for value in (op.x, op.out))
-            yield Exchange(kind, op.axes, Step.known[kind].received(larger, group), times, where)
+            yield Exchange(kind, op.over.names, Step.known[kind].received(larger, group), times, where)

@@ -51,7 +51,7 @@ class Form:
         shape, local = layout.global_shape, layout.local_shape
         if layout.pending or layout is not layout.natural:
             return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, PartitionSpec(*mesh.axes))
-        return cls(False, shape, local, type.dtype, travels, spec(layout, mesh))
+        return cls(False, shape, local, type.dtype, travels, spec(layout))
 
     def unwrap(self, block: Array) -> Array:
         """The block of one device, from its part of the array that travels."""
@@ -116,7 +116,7 @@ class CompiledGraph:
     def build(self, op: Operation, name: str) -> Callable[..., Sequence[Array]]:
         graph = self.graph
         ins, outs = ([cast(ArrayType, value.type) for value in values] for values in (op.operands, op.results))
-        kernel = change(op, graph.mesh) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
+        kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         takes, gives = ([Form.of(type, graph.mesh) for type in types] for types in (ins, outs))
 
         def local(*blocks: Array) -> tuple[Array, ...]:

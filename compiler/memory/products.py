@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr, Record
 from ...rewrites.decide.op_layouts import Placed
 from ...rewrites.program.program import Digits, Node
@@ -27,15 +26,15 @@ class Copies(NamedTuple):
     result: bool
 
 
-def copied(node: Node, placed: Placed, mesh: Mesh, swapped: bool) -> Copies | None:
+def copied(node: Node, placed: Placed, swapped: bool) -> Copies | None:
     """The copies that an op needs; None if it is not a product. `swapped` if it is lowered with its operands exchanged."""
     params = cast(ParamsAttr, node.op.properties["params"]) if "params" in node.op.properties else None
     if node.kind == "conv_general_dilated" and params is not None:
-        return _of_convolution(cast(Record, params["dimension_numbers"]), placed, mesh)
+        return _of_convolution(cast(Record, params["dimension_numbers"]), placed)
     if node.kind != "dot_general":
         return None
-    lhs, rhs = (_indices(*each, mesh) for each in zip(node.signature.operand_dims, placed.wanted, strict=True))
-    out = _indices(node.signature.result_dims[0], placed.produced[0], mesh)
+    lhs, rhs = (_indices(*each) for each in zip(node.signature.operand_dims, placed.wanted, strict=True))
+    out = _indices(node.signature.result_dims[0], placed.produced[0])
     batch = [index for index in out if index in lhs and index in rhs]
     folded = [index for index in lhs if index not in out]
     left, right = (rhs, lhs) if swapped else (lhs, rhs)
@@ -45,7 +44,7 @@ def copied(node: Node, placed: Placed, mesh: Mesh, swapped: bool) -> Copies | No
     return Copies(orders[::-1] if swapped else orders, False)
 
 
-def _indices(dims: Digits, layout: Layout, mesh: Mesh) -> list[int]:
+def _indices(dims: Digits, layout: Layout) -> list[int]:
     """The major index of each dim of more than one element, on one device."""
     return [digits[0].at for digits, extent in zip(dims, layout.local_shape, strict=True) if digits and extent != 1]
 
@@ -56,17 +55,17 @@ def _order(has: list[int], wanted: list[int], batch: list[int]) -> Order:
     return tuple(has.index(index) for index in wanted if index in has)
 
 
-def _of_convolution(numbers: Record, placed: Placed, mesh: Mesh) -> Copies:
+def _of_convolution(numbers: Record, placed: Placed) -> Copies:
     (n, c, *p), (o, i, *q), (m, f, *r) = (
         cast("tuple[int, ...]", numbers[name]) for name in ("lhs_spec", "rhs_spec", "out_spec")
     )
     orders = [(n, *p, c), (*q, i, o), (m, *r, f)]
     layouts = (*placed.wanted, placed.produced[0])
-    image, kernel, result = (_sorted(*each, mesh) for each in zip(orders, layouts, strict=True))
+    image, kernel, result = (_sorted(*each) for each in zip(orders, layouts, strict=True))
     return Copies((image, kernel), bool(result))
 
 
-def _sorted(order: Order, layout: Layout, mesh: Mesh) -> Order:
+def _sorted(order: Order, layout: Layout) -> Order:
     """The order; empty if no dim of more than one element changes its place."""
     shape = layout.local_shape
     moved = [dim for dim in order if shape[dim] != 1]

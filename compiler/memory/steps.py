@@ -38,7 +38,6 @@ class _Walk:
         self.decisions = decisions
         self.placements = decisions.placements
         self.program = decisions.placements.program
-        self.mesh = self.placements.mesh
         self.values: dict[int, LocalArray] = {}
         self.moved: dict[Move, LocalArray] = {}
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
@@ -122,7 +121,7 @@ class _Walk:
             found = COPY
         if found.kind is Kind.CALL:
             reads = [self.sliced(each, layout) for each, layout in zip(reads, placed.wanted, strict=True)]
-        orders = copied(node, placed, self.mesh, self.is_swapped(node)) if found.kind is Kind.CALL else None
+        orders = copied(node, placed, self.is_swapped(node)) if found.kind is Kind.CALL else None
         if orders is None:
             self.add(found, node.kind, reads, makes, node.number)
         else:

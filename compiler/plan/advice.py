@@ -89,7 +89,7 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
     if dim is None:
         return
     split = having(plan, seed.among or (seed.axis,))
-    claims = {axis: split.table.claim(seed.value, axis) for axis in split.table.axes}
+    claims = {str(axis): split.table.claim(seed.value, axis) for axis in split.table.axes}
     before = {axis: claim.tactic for axis, claim in claims.items() if claim is not None and claim.at == dim}
     axes = (*before, *(axis for axis in seed.among or (seed.axis,) if axis not in before))
     pads = replace(seed, axis="", padded=True, multiple=0).over(axes, split.mesh)

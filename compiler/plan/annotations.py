@@ -10,7 +10,7 @@ from math import prod
 from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
-from ...dialects.ranges.factor import Factor, place_of
+from ...dialects.ranges.factor import Factor
 from ..inputs.lines import Source
 from ..inputs.reader import Question, question, step
 from ..trace.annotations import Said
@@ -176,7 +176,7 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
             and (wanted or plan.source.program.producer[value] >= 0)
             and (other := wanted ^ set(layout.at(dim)))
         ):
-            claims = (plan.table.claim(value, factor.name) for factor in other)
+            claims = (plan.table.claim(value, factor.axis) for factor in other)
             tactics = [claim.tactic for claim in claims if claim is not None]
             return f"by {plan.cited(max(tactics))}" if tactics else "it cannot be tiled so"
     return ""
@@ -184,11 +184,11 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
 
 def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]:
     """The factors of a dim that lies on these axes in one block on each device, padded if it does not divide."""
-    axes = [part for each in on for part in plan.mesh.parts(each, ()) if plan.mesh[part] > 1]
-    block, found = -(-plan.source.program.shape(value)[dim] // prod(plan.mesh[axis] for axis in axes)), set[Factor]()
+    axes = [part for each in on if plan.mesh.parts(each, ()) for part in plan.mesh.named(each) if part.size > 1]
+    block, found = -(-plan.source.program.shape(value)[dim] // prod(axis.size for axis in axes)), set[Factor]()
     for axis in reversed(axes):
-        found.add(Factor(place_of(axis), plan.mesh[axis], block))
-        block *= plan.mesh[axis]
+        found.add(Factor(axis, block))
+        block *= axis.size
     return found
 
 

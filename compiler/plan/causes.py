@@ -10,6 +10,7 @@ value so, and reached because a tactic placed the use, or the value, otherwise. 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
@@ -42,13 +43,13 @@ def listed(found: Iterable[Cause]) -> str:
     return " and ".join(map(str, found)) or "the program"
 
 
-def _tactics(plan: State, move: Move, axes: Iterable[str]) -> set[int]:
+def _tactics(plan: State, move: Move, axes: Iterable[MeshAxis]) -> set[int]:
     """The tactics of a move along some axes, and of those with which it shares collectives."""
     moves = move.together or (move,)
     return {claim.tactic for axis in axes for each in moves for claim in _claims(plan, each, axis)}
 
 
-def _claims(plan: State, move: Move, axis: str) -> Iterator[Claim]:
+def _claims(plan: State, move: Move, axis: MeshAxis) -> Iterator[Claim]:
     """The claims along an axis because of which a value changes its layout: what it leaves, and what it reaches."""
     nodes, placements, table = plan.source.program.nodes, plan.decisions.placements, plan.table.axes.get(axis)
     uses = [(nodes[number], position) for number, position in move.uses if number < len(nodes)]
@@ -70,7 +71,7 @@ def _claims(plan: State, move: Move, axis: str) -> Iterator[Claim]:
     yield from (claim for claim in claims if claim is not None)
 
 
-def _is_along(plan: State, node: Node, position: int, axis: str) -> bool:
+def _is_along(plan: State, node: Node, position: int, axis: MeshAxis) -> bool:
     """Whether the op reads an operand in parts along the axis."""
     claim = plan.decisions.placements.claim(node.number, axis)
     return claim is not None and claim.at in node.signature.operand_at[position]

@@ -13,6 +13,7 @@ from typing import TypeVar
 from ...dialects.errors import Error
 from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
@@ -22,7 +23,7 @@ from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.names import Patterns
 from ..inputs.reader import step
-from .refusals import Seed, elsewhere, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
+from .refusals import Seed, SeedOn, elsewhere, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -169,8 +170,8 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     text = _call("propagate", (axis,), {"split": True} if split else {})
     plan = having(plan, (axis_of(axis),))
     table = plan.table.copy()
-    for part in plan.mesh.parts(axis):
-        if plan.mesh[part] > 1:
+    for part in plan.mesh.named(axis):
+        if part.size > 1:
             table.touch(part)
             carry(table, part, _placed(table, part), len(plan.actions), False)
     action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
@@ -188,7 +189,7 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
         mesh = mesh.having(axis_of(axis))
     if mesh is plan.mesh:
         return plan
-    for axis in (axis for axis in plan.mesh if axis not in mesh):
+    for axis in (axis for axis in plan.mesh.places if axis not in mesh.places):
         if problem := kept_whole(plan, axis):
             raise problem
     with without_collector():
@@ -197,9 +198,9 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
 
 def _split(plan: Some, mesh: Mesh, number: int) -> Some:
     """The plan on a mesh that is refined, with everything that follows."""
-    table = plan.table.refined(mesh)
-    for part in (part for part in table.axes if part not in plan.mesh):
-        again = any(part in mesh.parts(action.again, ()) for action in plan.actions)
+    table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
+    for part in (part for part in table.axes if part not in plan.mesh.places):
+        again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
         free = [value for value, claim in _placed(table, part).items() if again or plan.actions[claim.tactic].propagate]
         carry(table, part, free, number)
     return replace(plan, mesh=mesh, table=table)
@@ -211,21 +212,21 @@ def _crossing(plan: Some, axis: str) -> Some:
     16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
     """
     ways: dict[tuple[int, ...], list[int]] = {}
-    for stop in plan.table.blocked.values() if axis in plan.mesh.whole().axes else ():
-        if stop.axis == axis and (sizes := plan.table.ways_across(stop)):
+    for stop in plan.table.blocked.values():
+        if stop.axis is stop.axis.axis and stop.axis.name == axis and (sizes := plan.table.ways_across(stop)):
             ways.setdefault(sizes, []).append(stop.node)
     for sizes, nodes in ways.items():
         mesh = plan.mesh.refine(**{axis: sizes})
-        if kept_whole(plan, axis) is not None:
+        if kept_whole(plan, plan.mesh.place(axis)) is not None:
             continue
         split = _split(plan, mesh, len(plan.actions) - 1)
-        tables = [split.table.axes[part] for part in mesh.parts(axis)]
+        tables = [split.table.axes[part] for part in mesh.named(axis)]
         if any(all(table.nodes[node] is not None for table in tables) for node in nodes):
             return split
     return plan
 
 
-def _placed(table: Table, axis: str) -> dict[int, Claim]:
+def _placed(table: Table, axis: MeshAxis) -> dict[int, Claim]:
     """The values that have a claim on the axis."""
     found = ((value, table.claim(value, axis)) for value in range(len(table.program.types)))
     return {value: claim for value, claim in found if claim is not None}
@@ -244,7 +245,7 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 
-def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[Seed]]:
+def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[SeedOn]]:
     """The plan on the mesh that has the axes of the seeds, and the seeds on the sub-axes of that mesh."""
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
     return plan, [part for seed in seeds for part in seed.parts(plan.mesh)]
@@ -270,17 +271,17 @@ def place_own(plan: Some) -> Some:
     return replace(plan, table=_with_own(plan.table, found), actions=(Action(said, "place"),))
 
 
-def _claimed(plan: State, seeds: Sequence[Seed], number: int, propagate: bool, held: bool) -> Table:
+def _claimed(plan: State, seeds: Sequence[SeedOn], number: int, propagate: bool, held: bool) -> Table:
     """The plan's table with these claims, and everything that follows from them."""
     table = plan.table.copy()
-    axes = [axis for axis in dict.fromkeys(seed.axis for seed in seeds) if plan.mesh[axis] > 1]
+    axes = [axis for axis in dict.fromkeys(seed.place for seed in seeds) if axis.size > 1]
     for axis in axes:
         table.touch(axis)
-    moved = _leave(plan, table, [seed for seed in seeds if seed.axis in axes], number)
+    moved = _leave(plan, table, [seed for seed in seeds if seed.place in axes], number)
     for axis in axes:
         changed: list[int] = []
         for seed in seeds:
-            if seed.axis != axis:
+            if seed.place is not axis:
                 continue
             claim = _claim(plan, table, seed, number, held, seed in moved)
             if claim is not None:
@@ -310,26 +311,26 @@ def is_same(before: Table, after: Table) -> bool:
     )
 
 
-def _leave(plan: State, table: Table, seeds: Iterable[Seed], number: int) -> set[Seed]:
+def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> set[SeedOn]:
     """The seeds of values that their ops leave on other dims, or in other blocks: these are redistributed.
 
     So are arguments that are only stored so, if propagation put them on other dims.
 
     All of them leave before the first one arrives, so that the axes of a tactic can change places on full dims.
     """
-    moved: set[Seed] = set()
+    moved: set[SeedOn] = set()
     for seed in seeds:
-        have, own = table.claim(seed.value, seed.axis), table.axes[seed.axis].values[seed.value]
+        have, own = table.claim(seed.value, seed.place), table.axes[seed.place].values[seed.value]
         inferred = own is not None and seed.stored and seed.value not in plan.actions[own.tactic].values
         if seed.dim is None or have is None or not (own is None or inferred):
             continue
         if have.at != seed.dim or seed.block not in (None, have.factor.stride):
-            take(table, seed.value, seed.axis, Claim(WHOLE, table.axes[seed.axis].whole, number))
+            take(table, seed.value, seed.place, Claim(WHOLE, table.axes[seed.place].whole, number))
             moved.add(seed)
     return moved
 
 
-def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) -> Table:
+def _with_own(table: Table, claims: Mapping[MeshAxis, Sequence[tuple[Node, int]]]) -> Table:
     made = table.copy()
     for axis, nodes in claims.items():
         touched = made.touch(axis)
@@ -339,16 +340,16 @@ def _with_own(table: Table, claims: Mapping[str, Sequence[tuple[Node, int]]]) ->
     return made
 
 
-def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool, moved: bool) -> Claim | None:
+def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, moved: bool) -> Claim | None:
     """The claim of a seed; None if it already holds."""
-    have = table.claim(seed.value, seed.axis)
-    own = table.axes[seed.axis].values[seed.value]
+    have = table.claim(seed.value, seed.place)
+    own = table.axes[seed.place].values[seed.value]
     if seed.dim is None:
         if own is not None and own.at == WHOLE:
             return None
         if own is not None:
             raise taken(plan, seed, own)
-        return Claim(WHOLE, table.axes[seed.axis].whole, number)
+        return Claim(WHOLE, table.axes[seed.place].whole, number)
     if have is None or moved:
         return Claim(seed.dim, factor_of(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
@@ -356,21 +357,21 @@ def _claim(plan: State, table: Table, seed: Seed, number: int, held: bool, moved
     raise taken(plan, seed, have)
 
 
-def factor_of(plan: State, table: Table, seed: Seed, dim: int) -> Factor:
+def factor_of(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"
         raise Error(title, notes=[f"its shape is {list(shape)}"], helps=["leave it replicated"])
     if seed.block is not None:
-        in_turn = table.axes[seed.axis].whole.at(seed.block)
+        in_turn = table.axes[seed.place].whole.at(seed.block)
         if shape[dim] % in_turn.span or not table.fits_value(seed.value, dim, in_turn):
             raise not_in_turn(plan, table, seed, dim)
         return in_turn
     computed = plan.source.program.producer[seed.value] >= 0 and seed.said
     trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions and not computed else None
-    if trip is not None and trip % (seed.multiple or plan.mesh[seed.axis]):
+    if trip is not None and trip % (seed.multiple or seed.place.size):
         trip = None
-    factor = next_factor(table, seed.value, dim, seed.axis, 0 if trip else seed.pads(plan.mesh), trip)
+    factor = next_factor(table, seed.value, dim, seed.place, 0 if trip else seed.pads, trip)
     if factor is None:
         raise uneven(plan, table, seed, dim)
     return factor

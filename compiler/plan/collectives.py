@@ -112,7 +112,7 @@ def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
 
 def _exchanges(plan: State) -> Iterator[Exchange]:
     where = plan.source.program.where
-    return (Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step, part in _parts(plan))
+    return (Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step, part in _parts(plan))
 
 
 def by_cause(plan: State) -> dict[int, Counts]:
@@ -167,7 +167,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
     value = program.source(move.value) if move.pending else parameter(plan, move.value)
     return Collective(
         step.kind,
-        step.axes,
+        step.names,
         bytes,
         move.trips,
         program.where(move.region),

@@ -11,8 +11,9 @@ from math import prod
 
 from ...dialects.english import of_bytes, of_flops
 from ...dialects.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
-from ...rewrites.decide.table import WHOLE
+from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.program import Node
 from ..inputs.checks import refused, shown
 from ..inputs.lines import Source
@@ -84,7 +85,7 @@ class Conflict:
     axis: str
     source: Source | None
     claims: tuple[str, ...]
-    key: tuple[int, int, str]
+    key: Key
 
     @property
     def resolutions(self) -> tuple[Resolution, ...]:
@@ -154,12 +155,12 @@ def _ways(found: Sequence[Conflict]) -> Sequence[str]:
     return [f"{explained(open_keys(first.plan).index(first.key))} shows the ways out of the first one"]
 
 
-def open_keys(plan: State) -> list[tuple[int, int, str]]:
+def open_keys(plan: State) -> list[Key]:
     """By which the table of a plan has its open conflicts."""
     return [key for key in plan.table.conflicts if is_open(plan, key)]
 
 
-def is_open(plan: State, key: tuple[int, int, str]) -> bool:
+def is_open(plan: State, key: Key) -> bool:
     each = plan.table.conflicts.get(key)
     if each is None or each.axis not in plan.table.axes:
         return False
@@ -167,7 +168,7 @@ def is_open(plan: State, key: tuple[int, int, str]) -> bool:
     return table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
 
 
-def met_at(plan: State, node: int, value: int, axis: str) -> str:
+def met_at(plan: State, node: int, value: int, axis: MeshAxis) -> str:
     """What to say of a conflict that is open at an op, or at an argument: its claims, and what shows its ways out."""
     key = node, value, axis
     if not is_open(plan, key):
@@ -190,11 +191,11 @@ def warning(plan: State) -> str | None:
     )
 
 
-def conflict(plan: State, key: tuple[int, int, str]) -> Conflict:
+def conflict(plan: State, key: Key) -> Conflict:
     """A conflict, in the words of the user."""
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
-    return Conflict(plan, op, each.axis, source, claims_of(plan, each), key)
+    return Conflict(plan, op, str(each.axis), source, claims_of(plan, each), key)
 
 
 def claims_of(plan: State, each: placement.Conflict) -> tuple[str, ...]:
@@ -253,7 +254,7 @@ def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
     return [min(found, key=lambda each: sizes[each])] if found else []
 
 
-def _before(plan: State, value: int, axis: str) -> Iterator[int]:
+def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
     """The values with a claim on the axis from which one is computed."""
     program, ahead = plan.source.program, [value]
     for each in ahead:
@@ -263,7 +264,7 @@ def _before(plan: State, value: int, axis: str) -> Iterator[int]:
                 yield operand
 
 
-def _behind(plan: State, value: int, axis: str) -> Iterator[int]:
+def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
     """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
     program, ahead, seen = plan.source.program, [value], set[int]()
     for each in ahead:
@@ -274,6 +275,6 @@ def _behind(plan: State, value: int, axis: str) -> Iterator[int]:
                 yield from (operand for operand in node.operands if operand not in ahead and _is_tiled(plan, operand, axis))
 
 
-def _is_tiled(plan: State, value: int, axis: str) -> bool:
+def _is_tiled(plan: State, value: int, axis: MeshAxis) -> bool:
     claim = plan.table.claim(value, axis)
     return claim is not None and claim.at != WHOLE

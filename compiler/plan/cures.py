@@ -137,7 +137,7 @@ def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> 
 def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     """What may be tried for alike stops, by the indices of the op."""
     stop, nodes = alike[0], plan.source.program.nodes
-    node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], stop.axis
+    node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], str(stop.axis)
     if _splits(plan, stop):
         yield Change(partial(propagate, axis=axis, split=True), why="split the axis")
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
@@ -197,7 +197,7 @@ def _is_wanted(plan: State, alike: Sequence[Blocked]) -> bool:
 def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
     """The values at which the axis stops, and the step that keeps them whole."""
     values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
-    return values, partial(replicate, values=_said(plan, values), axis=alike[0].axis)
+    return values, partial(replicate, values=_said(plan, values), axis=str(alike[0].axis))
 
 
 def _said(plan: State, values: Sequence[int]) -> Patterns:
@@ -251,21 +251,19 @@ def _one_block(stop: Blocked) -> Factor | None:
 
 def _splits(plan: State, stop: Blocked) -> bool:
     """Whether sub-axes of the axis take one index each."""
-    if stop.axis not in plan.mesh.whole().axes or not plan.table.ways_across(stop):
+    if stop.axis is not stop.axis.axis or not plan.table.ways_across(stop):
         return False
     return kept_whole(plan, stop.axis) is None
 
 
 def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
     """The most devices, fewer than those of the axis, in whose blocks the op can run."""
-    if stop.axis not in plan.mesh.whole().axes or stop.factor.has_halo or stop.factor.span < stop.extent:
+    if stop.axis is not stop.axis.axis or stop.factor.has_halo or stop.factor.span < stop.extent:
         return None
     others = replace(plan.table, axes={axis: table for axis, table in plan.table.axes.items() if axis != stop.axis})
-    for size in range(stop.size - 1, 1, -1):
-        part = Factor(SubAxis(stop.axis, 0, size), size, stop.factor.span // size)
-        if stop.size % size == 0 and _fits(others, stop, node, part):
-            return size
-    return None
+    sizes = (size for size in range(stop.size - 1, 1, -1) if stop.size % size == 0)
+    parts = ((size, Factor(SubAxis(stop.axis.axis, (), size), stop.factor.span // size)) for size in sizes)
+    return next((size for size, part in parts if _fits(others, stop, node, part)), None)
 
 
 def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[tuple[int, int]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...dialects.definitions import printer
 from ...dialects.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import Node
@@ -115,15 +116,16 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
         raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
     move = moves[each.move]
     yield Reason(str(each), 0, each.source, each.tactics)
+    axes = tuple(map(plan.mesh.place, each.axes))
     terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
-        yield from _terms(plan, terms, each.axes)
+        yield from _terms(plan, terms, axes)
         waits = plan.source.addresses.names[move.value]
         if not any(move.value in term.results for term in terms):
             what = "the sum waits" if len(terms) == 1 else f"these {len(terms)} sums are added and wait"
             yield Reason(f"{what} through linear ops, up to `{waits}`", 1, line_of(plan, move.value, None))
     else:
-        yield from _source(plan, move, each.axes)
+        yield from _source(plan, move, axes)
     node = use_of(plan, move) if move.uses else None
     target, where = plan.layout_text(move.value, move.target), each.used
     if node is None:
@@ -132,13 +134,13 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
         yield Reason(f"the loop that reads it{f' at {where}' if where else ''} has it as {target}", 1, where)
     elif node not in terms:
         yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
-        yield from _op(plan, node, each.axes, "computes")
-        yield from (Reason(text, 2, where) for axis in each.axes if (text := _lost(plan, move, axis)))
-    yield from _other_uses(plan, move, each.axes)
+        yield from _op(plan, node, axes, "computes")
+        yield from (Reason(text, 2, where) for axis in axes if (text := _lost(plan, move, axis)))
+    yield from _other_uses(plan, move, axes)
     yield from _each_trip_instead(plan, move)
 
 
-def _other_uses(plan: State, move: Move, axes: Sequence[str]) -> Iterator[Reason]:
+def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[Reason]:
     """The ops beside the first one that read what is moved, and run in full because of a conflict."""
     nodes = plan.source.program.nodes
     for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
@@ -147,7 +149,7 @@ def _other_uses(plan: State, move: Move, axes: Sequence[str]) -> Iterator[Reason
             yield Reason(f"`{node.kind}`{f' at {where}' if where else ''} reads it too, because of {said}", 1, where)
 
 
-def _terms(plan: State, terms: Iterable[Node], axes: Sequence[str]) -> Iterator[Reason]:
+def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
     """The ops that make the terms of a sum; those of layers, which are alike, once."""
     alike: dict[tuple[str, ...], list[tuple[Reason, ...]]] = {}
     for node in terms:
@@ -158,7 +160,7 @@ def _terms(plan: State, terms: Iterable[Node], axes: Sequence[str]) -> Iterator[
         yield from rest
 
 
-def _source(plan: State, move: Move, axes: Iterable[str]) -> Iterator[Reason]:
+def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reason]:
     """The layout that a value leaves, and the tactic of each axis."""
     name, made = plan.source.addresses.names[parameter(plan, move.value)], line_of(plan, move.value, None)
     for axis in axes:
@@ -168,7 +170,7 @@ def _source(plan: State, move: Move, axes: Iterable[str]) -> Iterator[Reason]:
         yield Reason(f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, tactics)
 
 
-def _op(plan: State, node: Node, axes: Iterable[str], does: str) -> Iterator[Reason]:
+def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
     """What an op is by its definition, and the index that each axis is on."""
     where, definition = line_of_op(plan, node), node.signature.instance.definition
     if node.kind == "whole":
@@ -224,7 +226,7 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, list[Move]]]) -> Iterator[Reason]:
+def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int, list[Move]]]) -> Iterator[Reason]:
     """A value's layout, the tactic that placed each axis, and the later ops where that tactic loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
@@ -249,7 +251,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[str, dict[int, lis
         yield Reason(text.format(f" at {place}" if place else ""), 1, place)
 
 
-def _reconciled(plan: State, number: int, axis: str) -> Iterator[Reason]:
+def _reconciled(plan: State, number: int, axis: MeshAxis) -> Iterator[Reason]:
     """The claims of the program that met at an op, of which it takes the one that receives the fewest bytes."""
     if (met := plan.table.reconciled.get((number, -1, axis))) is not None:
         node = plan.source.program.nodes[number]
@@ -257,14 +259,14 @@ def _reconciled(plan: State, number: int, axis: str) -> Iterator[Reason]:
         yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
-def _left_whole(plan: State, value: int, axis: str) -> Iterator[Reason]:
+def _left_whole(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
     """The claims of the program on an argument that no dim of it can serve."""
     if (met := plan.table.reconciled.get((-1, value, axis))) is not None:
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 
-def _contradicted(plan: State, value: int, axis: str) -> Iterator[Reason]:
+def _contradicted(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
     """The conflict by which a value, or the op that makes it, is on no dim of an axis."""
     number = plan.source.program.producer[value]
     key = (number, -1) if number >= 0 else (-1, value)
@@ -320,7 +322,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
     yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
 
 
-def _lost(plan: State, move: Move, axis: str) -> str:
+def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
     """How the tactic of the value loses at the use, if an earlier tactic made the claim of the use; otherwise empty."""
     node = use_of(plan, move)
     if node is None or not move.uses or is_own(move):
@@ -332,7 +334,7 @@ def _lost(plan: State, move: Move, axis: str) -> str:
     return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier than {later}"
 
 
-def _lost_ahead(plan: State, axis: str, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
+def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
     """Value -> the first moves at which its claim, propagated by the same tactic, loses: one sweep backwards."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}

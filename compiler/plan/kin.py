@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.points import is_point, make_points, reconcile, spread
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
@@ -27,14 +28,14 @@ class Kin(NamedTuple):
     value: int
     dims: tuple[int, ...]
 
-    def claim(self, axis: str, tactic: int) -> Claim | None:
+    def claim(self, axis: MeshAxis, tactic: int) -> Claim | None:
         """The claim that a tactic made there."""
         found = self.table.claim(self.value, axis)
         if found is None or found.tactic != tactic:
             return None
         return found if found.at == WHOLE else found._replace(at=self.dims[found.at])
 
-    def moved(self, axis: str) -> bool:
+    def moved(self, axis: MeshAxis) -> bool:
         """Whether a tactic placed the axis on another dim of the value than its op does."""
         table = self.table.axes[axis]
         claim, made = table.values[self.value], produced(self.table.program, table, self.value)
@@ -58,12 +59,12 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
 
 def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
     """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
-    table, touched = plan.table.copy(), list[str]()
-    for axis in plan.mesh.axes:
+    table, touched = plan.table.copy(), list[MeshAxis]()
+    for axis in plan.mesh.places:
         claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
         claims = {value: _in_trips(plan, table, value, axis, claim, kin[value]) for value, claim in claims.items()}
         new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
-        every = range(len(plan.source.program.types)) if axis in plan.mesh.parts(action.again, ()) else ()
+        every = range(len(plan.source.program.types)) if str(axis) in plan.mesh.parts(action.again, ()) else ()
         changed = [*new, *(value for value in every if table.claim(value, axis))]
         if not changed:
             continue
@@ -84,9 +85,9 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
     return table
 
 
-def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[str], tactic: int) -> None:
+def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[MeshAxis], tactic: int) -> None:
     """Carries the claims of the program itself; those of its constraints are points of redistribution, as their kin are."""
-    points: dict[int, dict[str, Claim]] = {}
+    points: dict[int, dict[MeshAxis, Claim]] = {}
     for value, other in kin.items():
         if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
             number = other.table.program.producer[other.value]
@@ -97,7 +98,7 @@ def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[s
     spread(table, axes, list(kin), tactic)
 
 
-def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> Claim:
+def _in_trips(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> Claim:
     """The claim, in blocks of each trip if this program splits the dim into the trips of a loop and that one did not.
 
     An argument that a result replaces is stored as it was.
@@ -108,23 +109,23 @@ def _in_trips(plan: State, table: Table, value: int, axis: str, claim: Claim, ki
     if plan.source.program.shape(value)[claim.at] != extent:
         return _smaller(plan, table, value, axis, claim, padded=claim.factor.span > extent)
     trip = plan.source.classes.in_a_trip(value, claim.at) if plan.source.program.has_regions else None
-    if trip is None or trip % plan.mesh[axis] or table.claim(value, axis) is not None:
+    if trip is None or trip % axis.size or table.claim(value, axis) is not None:
         return claim
     factor = next_factor(table, value, claim.at, axis, 0, trip)
     return claim if factor is None else claim._replace(factor=factor)
 
 
-def _smaller(plan: State, table: Table, value: int, axis: str, claim: Claim, padded: bool) -> Claim:
+def _smaller(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, padded: bool) -> Claim:
     """The claim on a value of which a trip has a part. Raises Error if the axis does not divide the part."""
-    factor = next_factor(table, value, claim.at, axis, plan.mesh[axis] if padded else 0)
+    factor = next_factor(table, value, claim.at, axis, axis.size if padded else 0)
     if factor is None:
         name, extent = plan.source.addresses.names[value], plan.source.program.shape(value)[claim.at]
         title = f"`{name}` cannot be tiled: in a trip its dim {claim.at} has {extent} elements, which `{axis}` does not divide"
-        raise Error(title, helps=[f"take fewer trips, so that each has a multiple of {plan.mesh[axis]}", "or another dim"])
+        raise Error(title, helps=[f"take fewer trips, so that each has a multiple of {axis.size}", "or another dim"])
     return claim._replace(factor=factor)
 
 
-def _fits(table: Table, value: int, axis: str, claim: Claim, kin: Kin) -> bool:
+def _fits(table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> bool:
     """Whether the claim fits the value: an earlier tactic may have propagated others to it."""
     have = table.claim(value, axis)
     if have is not None and (have.at == claim.at or not kin.moved(axis) or table.axes[axis].values[value] is not None):

@@ -9,6 +9,7 @@ the array is gathered first. The order of tactics decides, and these texts repor
 
 from collections.abc import Iterator
 
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.decide.pending import makers
@@ -91,10 +92,10 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
                 yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops writes outside its block", node
 
 
-def _placed(plan: State, node: Node, axes: tuple[str, ...]) -> Iterator[int]:
+def _placed(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int]:
     """The indices of an op that these axes are placed on."""
     placement = plan.decisions.placements.nodes[node.number].placement
-    return (index for index, factor in placement if factor.name in axes)
+    return (index for index, factor in placement if factor.axis in axes)
 
 
 def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:

@@ -6,6 +6,7 @@ from io import StringIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
+from ...dialects.array import set_mesh
 from ...rewrites.decide.decide import Decisions
 from ...rewrites.lower.beginning import beginning
 from ...rewrites.lower.materialise import materialise
@@ -18,7 +19,9 @@ from .state import State
 def ir(plan: State, fused: bool = True) -> ModuleOp:
     """The placed builders and slicers: claims --> decisions --> one nest for each kernel."""
     with without_collector():
-        return materialise(_decided(plan), fused)
+        module = materialise(_decided(plan), fused)
+        set_mesh(module, plan.mesh)
+        return module
 
 
 def _decided(plan: State) -> Decisions:
@@ -39,6 +42,7 @@ def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     with without_collector():
         # A product and its transpose become one op.
         placed, is_whole = beginning(_decided(plan), 2 * most)
+        set_mesh(placed, plan.mesh)
         module = to_spmd(placed)
         return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
 

@@ -6,6 +6,7 @@ sort(x), x on `data`: a stop   --  replicate('x', 'data') first, or tile('sort#0
 from collections.abc import Iterator
 from itertools import product
 
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import Blocked
 from .state import State
 
@@ -20,11 +21,11 @@ def open_stops(plan: State) -> list[Blocked]:
 
 def is_open(plan: State, stop: Blocked) -> bool:
     """Whether the axis of a stop, or a part of it, stops at the same end of the same op of this plan."""
-    ends, axes = plan.once(_ends), plan.mesh.parts(stop.axis.partition(".")[0])
+    ends, axes = plan.once(_ends), plan.mesh.split(stop.axis.axis)
     return any((stop.node, stop.operand, axis) in ends for axis in axes)
 
 
-def _ends(plan: State) -> frozenset[tuple[int, int, str]]:
+def _ends(plan: State) -> frozenset[tuple[int, int, MeshAxis]]:
     """The ends of ops at which an axis stops."""
     return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
 
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import Claim, claim_of, next_factor
 from ...rewrites.program.program import Node
@@ -75,7 +76,7 @@ class NoPair(Exception):
 class Trial:
     """What one candidate reaches: ops and arguments in the order in which they take the axis."""
 
-    seeded: list[str] = field(default_factory=list[str])
+    seeded: list[MeshAxis] = field(default_factory=list[MeshAxis])
     """The axes on which it has begun."""
     nodes: list[Node] = field(default_factory=list[Node])
     arguments: list[int] = field(default_factory=list[int])
@@ -84,7 +85,7 @@ class Trial:
 class Watched(Sweep):
     """A propagation through the forward pass that shows each op that takes the axis to a judge, and remembers what it did."""
 
-    def __init__(self, search: "Search", axis: str, tactic: int, trial: Trial) -> None:
+    def __init__(self, search: "Search", axis: MeshAxis, tactic: int, trial: Trial) -> None:
         super().__init__(search.table, axis, tactic, False, search.padded)
         self.trial, self.judge, self.is_forward = trial, search.judge, search.passes.is_forward
 
@@ -110,7 +111,7 @@ class Search:
     def __init__(self, plan: State, axis: str, padded: bool) -> None:
         self.plan, self.axis, self.padded, self.passes = plan, axis, padded, Passes(plan)
         self.program, self.of = plan.source.program, plan.source.classes.of
-        self.parts = [part for part in plan.mesh.parts(axis) if plan.mesh[part] > 1]
+        self.parts = [part for part in plan.mesh.named(axis) if part.size > 1]
         self.table = plan.table.copy()
         for part in self.parts:
             self.table.touch(part)
@@ -165,11 +166,11 @@ class Search:
         """Tiles the dim on the axis, and propagates through the forward pass; False if it is too short. Raises NoPair."""
         number = len(self.plan.actions)
         for part in self.parts:
-            pads = self.plan.mesh[part] if self.padded else 0
+            pads = part.size if self.padded else 0
             values = self.table.axes[part].values
             if values[value] is not None or (factor := next_factor(self.table, value, dim, part, pads)) is None:
-                if values[value] is None and self.program.shape(value)[dim] > self.plan.mesh[part]:
-                    raise NoPair(f"it does not divide over `{part}` ({self.plan.mesh[part]} devices)")
+                if values[value] is None and self.program.shape(value)[dim] > part.size:
+                    raise NoPair(f"it does not divide over `{part}` ({part.size} devices)")
                 return False
             values[value] = Claim(dim, factor, number)
             trial.seeded.append(part)
@@ -181,7 +182,7 @@ class Search:
         self.refused.add(self.of(value, dim))
         source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
         name, cure = self.named(value, dim), ""
-        size = prod(self.plan.mesh[part] for part in self.parts)
+        size = prod(part.size for part in self.parts)
         if no.run and no.run % size == 0:
             weight, at = name.rsplit(".", 1)
             turn = step(f'Tile({{"{weight}": {at}}}, "{self.axis}", block={no.run // size})')
@@ -234,7 +235,7 @@ class Search:
                 if have is not None:
                     self.read_in_place(value, have, part)
 
-    def read_in_place(self, value: int, have: Claim, part: str) -> None:
+    def read_in_place(self, value: int, have: Claim, part: MeshAxis) -> None:
         for number, position in self.program.uses[value]:
             use, claim = self.program.nodes[number], self.table.axes[part].nodes[number]
             if not self.passes.is_forward(use):
@@ -252,7 +253,7 @@ class Search:
         parts = [self.program.shape(part)[dim] for use in uses if use.signature.shifts for part in use.results]
         return gcd(*parts, self.program.shape(value)[dim])
 
-    def stop(self, node: Node, part: str) -> str:
+    def stop(self, node: Node, part: MeshAxis) -> str:
         stops = (self.table.blocked.get((node.number, at, part)) for at in range(len(node.operands)))
         return next((stop.reason for stop in stops if stop is not None), "two of its dims ask for the axis")
 

@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from ...dialects.array import mesh_of
 from ...dialects.errors import Error
-from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import Table
 from .claims import Some, place_own
 from .state import State
@@ -57,15 +55,10 @@ def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *
 
 def plain(plan: Some) -> Some:
     """The plan of the program as it was traced, on which only the program's own claims are placed."""
-    source, mesh = plan.source, start_mesh(plan)
+    source = plan.source
     if source.root is not source.traced:
-        return place_own(type(plan).start(source.root, mesh))
-    return place_own(replace(plan, mesh=mesh, table=Table(source.program, mesh), actions=(), labels={}))
-
-
-def start_mesh(plan: State) -> Mesh:
-    """The mesh on which the plan began: its tactics refine it again when they are replayed."""
-    return mesh_of(plan.source.root.module)
+        return place_own(type(plan).start(source.root, source.mesh))
+    return place_own(replace(plan, mesh=source.mesh, table=Table(source.program), actions=(), labels={}))
 
 
 def _same(left: State, right: State) -> bool:

@@ -37,7 +37,7 @@ class Row:
     def on(self, mesh: Mesh) -> "Row":
         """With its global type instead of the layout, if that can be read on this mesh."""
         try:
-            dtype, layout = parse_array(self.layout)
+            dtype, layout = parse_array(self.layout, mesh)
             shape = layout.global_shape
         except Error:
             return self

@@ -119,7 +119,7 @@ def _axes(plan: State) -> dict[int, dict[str, None]]:
         for value, type in enumerate(plan.source.program.types):
             claim = plan.table.claim(value, axis) if type.shape else None
             if claim is not None and claim.at >= 0:
-                found.setdefault(plan.source.classes.of(value, claim.at), {})[axis] = None
+                found.setdefault(plan.source.classes.of(value, claim.at), {})[str(axis)] = None
     return found
 
 

@@ -1,13 +1,14 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from math import isqrt, prod
 
 from ...dialects.english import counted
 from ...dialects.errors import Error, Location
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from .addresses import Within
 from .collectives import line_of
@@ -43,13 +44,11 @@ class Seed:
     said: bool = False
     """Whether the program itself says so: a value that it computes then lies in one block on each device."""
 
-    def pads(self, mesh: Mesh) -> int:
-        """The number whose multiple the dim may be padded to; 0 if it may not be."""
-        return (self.multiple or mesh[self.axis]) if self.padded else 0
-
-    def parts(self, mesh: Mesh) -> list["Seed"]:
+    def parts(self, mesh: Mesh) -> list["SeedOn"]:
         """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
-        return self.over(mesh.parts(self.axis), mesh)
+        seeds = self.over(mesh.parts(self.axis), mesh)
+        given = ({each.name: getattr(seed, each.name) for each in fields(Seed)} for seed in seeds)
+        return [SeedOn(**each, place=mesh.place(seed.axis)) for each, seed in zip(given, seeds, strict=True)]
 
     def over(self, axes: Sequence[str], mesh: Mesh) -> list["Seed"]:
         """The claims on several axes in place of its own, major to minor, that together are one claim on all of them."""
@@ -63,6 +62,18 @@ class Seed:
         return [replace(seed, axis=axis, block=block) for axis, block in zip(axes, blocks, strict=True)]
 
 
+@dataclass(frozen=True, slots=True)
+class SeedOn(Seed):
+    """A claim to be made on an axis of the plan's mesh."""
+
+    place: MeshAxis = field(kw_only=True)
+
+    @property
+    def pads(self) -> int:
+        """The number whose multiple the dim may be padded to; 0 if it may not be."""
+        return (self.multiple or self.place.size) if self.padded else 0
+
+
 class Refused(Error):
     """The error for a claim that cannot be made, with the earlier claim that is in its way, if there is one.
 
@@ -72,7 +83,7 @@ class Refused(Error):
     def __init__(
         self,
         title: str,
-        seed: Seed,
+        seed: SeedOn,
         have: Claim | None = None,
         notes: Iterable[str] = (),
         helps: Iterable[str] = (),
@@ -92,7 +103,7 @@ def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
     return Error(f"{text} claims nothing at {given if isinstance(given, str) else [*given]!r}", helps=helps)
 
 
-def taken(plan: State, seed: Seed, have: Claim) -> Error:
+def taken(plan: State, seed: SeedOn, have: Claim) -> Error:
     """The axis is on another dim of the value, or the value is replicated along it."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
@@ -113,11 +124,11 @@ def _twice(seed: Seed, have: Claim) -> Error:
     )
 
 
-def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
+def uneven(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
     source = line_of(plan, seed.value, None) if seed.said else None
     helps = _as_said if seed.said else _batch if seed.is_batch else _instead
-    size, extent = plan.mesh[seed.axis], shape[dim]
+    size, extent = seed.place.size, shape[dim]
     on = table.on_dim(seed.value, dim)
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
     left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
@@ -131,12 +142,12 @@ def uneven(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     )
 
 
-def not_in_turn(plan: State, table: Table, seed: Seed, dim: int) -> Error:
+def not_in_turn(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     """Blocks of the length that the seed asks for do not go to the devices in turn."""
-    extent, size, block = plan.source.shape(seed.value)[dim], plan.mesh[seed.axis], seed.block or 1
+    extent, size, block = plan.source.shape(seed.value)[dim], seed.place.size, seed.block or 1
     here = [f"`{factor}`" for factor in table.on_dim(seed.value, dim)]
     beside = f" beside {', '.join(here)}" if here else ""
-    whole, local = table.axes[seed.axis].whole, 0 if extent % size else extent // size
+    whole, local = table.axes[seed.place].whole, 0 if extent % size else extent // size
     small = [n for n in range(1, isqrt(local) + 1) if local % n == 0]
     near = sorted({*small, *(local // n for n in small)}, key=lambda n: abs(n - block))
     fits = sorted(islice((n for n in near if table.fits_value(seed.value, dim, whole.at(n))), 3))
@@ -149,7 +160,7 @@ def not_in_turn(plan: State, table: Table, seed: Seed, dim: int) -> Error:
     )
 
 
-def kept_whole(plan: State, axis: str) -> Error | None:
+def kept_whole(plan: State, axis: MeshAxis) -> Error | None:
     """Why an axis cannot be split into sub-axes; None if it can."""
     if not any(axis in node.signature.own and not node.signature.once for node in plan.source.program.nodes):
         return None
@@ -157,32 +168,32 @@ def kept_whole(plan: State, axis: str) -> Error | None:
     return Error(title, helps=["use another axis"])
 
 
-def _instead(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
+def _instead(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     """Other dims that divide over the axis, and other axes that divide the dim."""
-    value, axis = seed.value, seed.axis
+    value, axis = seed.value, seed.place
     shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and next_factor(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
     helps += _other_axes(plan, table, value, dim, axis)
-    return helps or [f"make it a multiple of {plan.mesh[axis]}, or leave the value replicated"]
+    return helps or [f"make it a multiple of {axis.size}, or leave the value replicated"]
 
 
-def _other_axes(plan: State, table: Table, value: int, dim: int, axis: str) -> list[str]:
+def _other_axes(plan: State, table: Table, value: int, dim: int, axis: MeshAxis) -> list[str]:
     used = {*table.layout(value).axes, axis}
-    others = [each for each, size in plan.mesh.axes.items() if each not in used and size > 1]
-    axes = [f"`{each}` ({plan.mesh[each]} devices)" for each in others if next_factor(table, value, dim, each) is not None]
+    others = [each for each in plan.mesh.places if each not in used and each.size > 1]
+    axes = [f"`{each}` ({each.size} devices)" for each in others if next_factor(table, value, dim, each) is not None]
     return [f"use {' or '.join(axes)}"] if axes else []
 
 
-def _as_said(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
+def _as_said(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     """The program says the dim and the axis: only the program can say otherwise."""
-    extent, size = plan.source.shape(seed.value)[dim], plan.mesh[seed.axis]
+    extent, size = plan.source.shape(seed.value)[dim], seed.place.size
     long = extent - extent % size + size
     helps = [f"make the dim {long} long, or take `{seed.axis}` out of the layout that the program gives it"]
-    return helps + _other_axes(plan, table, seed.value, dim, seed.axis)
+    return helps + _other_axes(plan, table, seed.value, dim, seed.place)
 
 
-def _batch(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
+def _batch(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     """Pad the batch, or drop its last examples. What axis a batch is on is not chosen by what divides it."""
     del table
     extent = plan.source.shape(seed.value)[dim]
@@ -199,7 +210,7 @@ def not_widened(name: str, *, is_computed: bool) -> Error:
     )
 
 
-def widened_late(plan: State, name: str, value: int, axis: str, have: Claim) -> Error:
+def widened_late(plan: State, name: str, value: int, axis: MeshAxis, have: Claim) -> Error:
     """The op that computes the value is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
@@ -213,7 +224,7 @@ def too_wide(plan: State, table: Table) -> Error | None:
     if not table.too_wide:
         return None
     (value, axis), (window, goes_around) = next(iter(table.too_wide.items()))
-    name, size = plan.source.addresses.names[value], table.mesh[axis]
+    name, size = plan.source.addresses.names[value], axis.size
     where = line_of(plan, value, None)
     if goes_around:
         return Error(

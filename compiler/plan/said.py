@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...rewrites.decide.points import is_point, make_points, reconcile, spread
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotations import even
 from .claims import Some, factor_of, is_same, on_parts, wanted
-from .refusals import Seed, taken
+from .refusals import Seed, SeedOn, taken
 from .state import Action, State
 
 
@@ -58,30 +59,30 @@ def binds(plan: State, value: int, said: Said) -> bool:
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 
-def _claimed(plan: State, seeds: Iterable[Seed], said: Mapping[int, Said], number: int) -> Table:
+def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], number: int) -> Table:
     """The plan's table with these layouts, and everything that follows from them."""
-    table, of = plan.table.copy(), {value: list[Seed]() for value in said}
+    table, of = plan.table.copy(), {value: list[SeedOn]() for value in said}
     for seed in seeds:
-        if plan.mesh[seed.axis] > 1:
+        if seed.place.size > 1:
             of[seed.value].append(seed)
-    axes = [axis for axis in plan.mesh if any(seed.axis == axis for own in of.values() for seed in own)]
+    axes = major_to_minor(seed.place for own in of.values() for seed in own)
     for axis in dict.fromkeys((*table.axes, *axes)):
         table.touch(axis)
-    points: dict[int, dict[str, Claim]] = {}
+    points: dict[int, dict[MeshAxis, Claim]] = {}
     for value, own in of.items():
         closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
         _lay_out(plan, table, value, own, closed, number)
         if is_point(plan.source.program, value):
-            named = {seed.axis for seed in own}
+            named = {seed.place for seed in own}
             points[value] = {axis: claim for axis in named if (claim := table.claim(value, axis)) is not None}
     make_points(table, points)
     spread(table, axes, list(of), number)
     return table
 
 
-def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[Seed], closed: frozenset[int], number: int) -> None:
+def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[SeedOn], closed: frozenset[int], number: int) -> None:
     """Claims the layout of one value. What propagation put on its dims leaves them; what a tactic has said of it stays."""
-    is_computed, named = is_point(plan.source.program, value), {seed.axis for seed in seeds}
+    is_computed, named = is_point(plan.source.program, value), {seed.place for seed in seeds}
     dims = closed if is_computed else {seed.dim for seed in seeds}
     before = {axis: (each.values[value], table.claim(value, axis)) for axis, each in table.axes.items()}
     asked = {axis for axis, (own, _) in before.items() if own is not None and value in plan.actions[own.tactic].values}
@@ -89,13 +90,13 @@ def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[Seed], close
         if axis not in asked and have is not None and (axis in named or have.at in dims):
             table.axes[axis].values[value] = Claim(WHOLE, table.axes[axis].whole, number)
     for seed in seeds:
-        own, have = before[seed.axis]
+        own, have = before[seed.place]
         at = WHOLE if seed.dim is None else seed.dim
-        if seed.axis in asked and own is not None:
+        if seed.place in asked and own is not None:
             if own.at != at:
                 raise taken(plan, seed, own)
             continue
-        factor = table.axes[seed.axis].whole if seed.dim is None else factor_of(plan, table, seed, seed.dim)
+        factor = table.axes[seed.place].whole if seed.dim is None else factor_of(plan, table, seed, seed.dim)
         new = Claim(at, factor, number)
-        table.axes[seed.axis].values[value] = have if have is not None and have[:2] == new[:2] else new
+        table.axes[seed.place].values[value] = have if have is not None and have[:2] == new[:2] else new
     table.closed[value] = frozenset(dim for dim in dims if dim is not None)

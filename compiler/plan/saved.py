@@ -21,7 +21,6 @@ from ..notation.statements import AXIS, statement
 from ..views.listing import merged
 from .collectives import by_cause
 from .counts import Counts
-from .prefixes import start_mesh
 from .queries import layouts
 from .state import State
 
@@ -31,7 +30,7 @@ MOST = 4
 
 def written(plan: State) -> str:
     """The text of a plan's file; equal plans have the same text."""
-    lines = [f"mesh {start_mesh(plan)}", "", f"plan {name_of(plan)} {{"]
+    lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
     for number, record in enumerate(records(plan, spans), plan.own):
         lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]

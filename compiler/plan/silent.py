@@ -15,6 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.english import of_bytes, of_flops
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
@@ -109,14 +110,14 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
     return ["; ".join(said)] if said else []
 
 
-def _whole_on(plan: State, placed: set[str]) -> tuple[str, ...]:
+def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
     """The axes of more than one device that are not among these."""
-    return tuple(axis for axis, size in plan.mesh.axes.items() if size > 1 and axis not in placed)
+    return tuple(axis for axis in plan.mesh.places if axis.size > 1 and axis not in placed)
 
 
-def _excess(plan: State, size: int, axes: Sequence[str]) -> int:
+def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
     """What is more than a device's share, if all devices of these axes have so much."""
-    return size - -(-size // prod(plan.mesh[axis] for axis in axes))
+    return size - -(-size // prod(axis.size for axis in axes))
 
 
 def _replicated(plan: State) -> Iterator[Silent]:
@@ -124,10 +125,10 @@ def _replicated(plan: State) -> Iterator[Silent]:
     program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
     for value in dict.fromkeys((*program.arguments, *program.returned)):
         layout = boundary(placements, value)
-        axes = _whole_on(plan, {factor.name for _, factor in layout.factors})
-        excess = _excess(plan, placements.local_bytes(value, layout), axes)
+        axes = _whole_on(plan, layout.axes)
+        excess = _excess(placements.local_bytes(value, layout), axes)
         if excess and program.shape(value):
-            yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
+            yield Silent(REPLICATED, names[value], "", tuple(map(str, axes)), excess, 0, None)
 
 
 class Excess(NamedTuple):
@@ -135,7 +136,7 @@ class Excess(NamedTuple):
 
     node: Node
     what: str
-    axes: tuple[str, ...]
+    axes: tuple[MeshAxis, ...]
     flops: int
 
 
@@ -145,7 +146,7 @@ def _excesses(plan: State) -> Sequence[Excess]:
 
 def _each_excess(plan: State) -> Iterator[Excess]:
     program, placements, on_device = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
-    known: dict[int, tuple[tuple[str, ...], bool]] = {}
+    known: dict[int, tuple[tuple[MeshAxis, ...], bool]] = {}
     for node, placed in zip(program.nodes, placements.nodes, strict=True):
         flops = on_device[node.number] if node.kind != "whole" and node.results else 0
         if flops == 0:
@@ -160,16 +161,16 @@ def _each_excess(plan: State) -> Iterator[Excess]:
                 yield Excess(node, UNKNOWN, axes, 0)
             continue
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
-        if excess := (_excess(plan, flops - rim, axes) + rim) * program.trips(node.region):
+        if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
             yield Excess(node, REDUNDANT, axes, excess)
 
 
-def _of_node(plan: State, node: Node, what: str, axes: tuple[str, ...], flops: int) -> Silent:
-    value = node.results[0]
-    return Silent(what, plan.source.addresses.names[value], op_name(node), axes, 0, flops, line_of(plan, value, node))
+def _of_node(plan: State, node: Node, what: str, axes: tuple[MeshAxis, ...], flops: int) -> Silent:
+    name, source = plan.source.addresses.names[node.results[0]], line_of(plan, node.results[0], node)
+    return Silent(what, name, op_name(node), tuple(map(str, axes)), 0, flops, source)
 
 
 def _unpartitioned(plan: State) -> Iterator[Silent]:
     for each in wholes(plan):
         if not each.own:
-            yield Silent(UNPARTITIONED, each.value, each.primitive, _whole_on(plan, set()), each.bytes, 0, each.source)
+            yield Silent(UNPARTITIONED, each.value, each.primitive, tuple(map(str, _whole_on(plan, ()))), each.bytes, 0, each.source)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Never, Self, TypeVar, cast
 
-from ...dialects.array import set_mesh
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
@@ -79,6 +78,8 @@ class Source:
     addresses: Addresses
     root: Traced
     """The trace before any rewriting of the program."""
+    mesh: Mesh
+    """The mesh on which its plans begin: tactics may split axes of it."""
 
     def __repr__(self) -> str:
         return f"Source({self.traced})"
@@ -141,9 +142,8 @@ class State:
     def start(cls, traced: Traced, mesh: Mesh, bound: Signatures | None = None) -> Self:
         """The plan on which nothing is placed; it shares `bound` definitions with another program on this mesh."""
         with without_collector():
-            set_mesh(traced.module, mesh_given(mesh))
-            program = flatten(traced.module, bound)
-        return cls(Source(traced, program, Addresses(traced, program), traced), mesh, Table(program, mesh))
+            program = flatten(traced.module, mesh_given(mesh), bound)
+        return cls(Source(traced, program, Addresses(traced, program), traced, mesh), mesh, Table(program))
 
     def __copy__(self) -> Self:
         return self

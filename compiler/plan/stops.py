@@ -9,6 +9,7 @@ from typing import cast
 
 from ...dialects.english import of_bytes, of_flops
 from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
@@ -183,7 +184,7 @@ def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> 
         plan.source.addresses.names[value],
         one.dim,
         one.extent,
-        one.axis,
+        str(one.axis),
         one.size,
         one.reason,
         line_of(plan, value, node),
@@ -196,13 +197,13 @@ def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> 
     )
 
 
-def _wanted(plan: State) -> dict[tuple[int, int, str], list[tuple[int, int]]]:
+def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]]]:
     """For each stop the operands that its op needs whole because of it, each counted once.
 
     A stop at an operand needs that; one at a result needs what the op reads, unless the axis stops at it too.
     """
-    found: dict[tuple[int, int, str], list[tuple[int, int]]] = {}
-    counted = set[tuple[int, int, str]]()
+    found: dict[tuple[int, int, MeshAxis], list[tuple[int, int]]] = {}
+    counted = set[tuple[int, int, MeshAxis]]()
     for each in sorted(open_stops(plan), key=lambda stop: stop.operand < 0):
         ends = [(each.node, each.operand)] if each.operand >= 0 else [*_reads(plan.source.program.nodes[each.node])]
         found[each.node, each.operand, each.axis] = [end for end in ends if (*end, each.axis) not in counted]
@@ -210,7 +211,7 @@ def _wanted(plan: State) -> dict[tuple[int, int, str], list[tuple[int, int]]]:
     return found
 
 
-def _in_full(plan: State, axis: str) -> dict[int, list[Node]]:
+def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
     """Each op at which the axis stops, and those after it that are not placed on the axis either, each for its first stop."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
@@ -225,7 +226,7 @@ def _in_full(plan: State, axis: str) -> dict[int, list[Node]]:
     return found
 
 
-def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -> int:
+def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | None = None) -> int:
     """The bytes that a device receives in a call so that these operands lie as their ops want them, over one axis or all."""
     where, moves = plan.source.program.where, dict[int, Move]()
     for use in uses:
@@ -235,9 +236,9 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: str = "") -
             move = move.together[0] if move.together else move
             moves[id(move)] = move
             move = move.before
-    steps = ((move, step) for move in moves.values() for step in move.path.steps if not axis or axis in step.axes)
+    steps = ((move, step) for move in moves.values() for step in move.path.steps if axis is None or axis in step.axes)
     return received(
-        Exchange(step.kind, step.axes, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
+        Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
     )
 
 

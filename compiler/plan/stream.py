@@ -6,6 +6,7 @@ h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backw
 from collections.abc import Iterator, Set
 from functools import partial
 
+from ...dialects.ranges.algebra import MeshAxis
 from .addresses import argument
 from .products import Passes, sums
 from .state import State
@@ -18,7 +19,7 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
     among them. They are read off the plan's decisions, so a sum that waits is where it ends: three gradients of one value are
     one.
     """
-    parts = set(plan.mesh.parts(axis))
+    parts = set(plan.mesh.named(axis))
     kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}
     moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
     ends = dict.fromkeys(move.value for move in moves if kind(plan, move.value) in kinds)
@@ -30,7 +31,7 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _parameters(plan: State, end: int, parts: Set[str]) -> Iterator[int]:
+def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
     """The parameters of the products and lookups whose sums over these axes wait until a value."""
     program, waiting = plan.source.program, plan.decisions.placements.sources
     ahead, seen = [end], {end}
@@ -57,7 +58,7 @@ def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
     return [result for result in read if kind(plan, result) in kinds] or [value]
 
 
-def _rows(plan: State, part: str) -> Iterator[int]:
+def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
     """What the forward products make that sum over the axis and multiply by a parameter."""
     passes, table = Passes(plan), plan.table.axes.get(part)
     for node in passes.products() if table is not None else ():

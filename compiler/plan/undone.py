@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...dialects.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
 from ..inputs.reader import cited, step
@@ -22,7 +23,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
     """The error for the inputs of the last tactic, if no op that reads them runs in parts, because propagation stops there."""
     program, values = plan.source.program, plan.actions[-1].values
     reads = {number for value in values for number, _ in program.uses[value]}
-    parts = [part for axis in axes for part in plan.mesh.parts(axis) if part in plan.table.axes]
+    parts = [part for axis in axes for part in plan.mesh.named(axis) if part in plan.table.axes]
     stopped = [each for each in plan.table.blocked.values() if each.node in reads and each.axis in parts]
     if not stopped or any(plan.table.axes[axis].nodes[number] is not None for axis in parts for number in reads):
         return None
@@ -30,7 +31,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
     node = program.nodes[first.node]
     value = node.end(first.operand)
     source = line_of(plan, value, node)
-    splits = plan.table.ways_across(first) and first.axis in plan.mesh.whole().axes
+    splits = plan.table.ways_across(first) and first.axis is first.axis.axis
     tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
     split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(
@@ -59,7 +60,7 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
 
     A pair then costs one all_reduce forward, after the row, and one backward, before the column.
     """
-    for part in (part for part in plan.mesh.parts(axis) if plan.mesh[part] > 1):
+    for part in (part for part in plan.mesh.named(axis) if part.size > 1):
         for weights, is_row in ((columns, False), (rows, True)):
             for name, value in weights.items():
                 for each in _products(plan, value, part):
@@ -70,7 +71,7 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
     return None
 
 
-def _products(plan: State, value: int, axis: str) -> Iterator[Product]:
+def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
     """The forward products that read a value, also through casts, moves and the borders of loops, where they are placed."""
     program, claims, ahead = plan.source.program, plan.table.axes[axis].nodes, [value]
     for each in ahead:
@@ -83,7 +84,7 @@ def _products(plan: State, value: int, axis: str) -> Iterator[Product]:
                 yield Product(node, operand, claim)
 
 
-def _problem(plan: State, name: str, product: Product, axis: str, is_row: bool) -> Error | None:
+def _problem(plan: State, name: str, product: Product, axis: MeshAxis, is_row: bool) -> Error | None:
     node, source = product.node, line_of(plan, product.node.results[0], product.node)
     where = f"`{node.kind}`" + (f" at {source}" if source is not None else "")
     side, other = ("row", "column") if is_row else ("column", "row")
@@ -104,7 +105,7 @@ def _problem(plan: State, name: str, product: Product, axis: str, is_row: bool) 
     return None
 
 
-def _summed(plan: State, axis: str) -> Error | None:
+def _summed(plan: State, axis: MeshAxis) -> Error | None:
     """The error for a product of two computed values inside of a pair which sums over the dim that a column puts on the axis.
 
     scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
@@ -128,7 +129,7 @@ def _summed(plan: State, axis: str) -> Error | None:
     return None
 
 
-def _gathered(plan: State, axis: str) -> Error | None:
+def _gathered(plan: State, axis: MeshAxis) -> Error | None:
     """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
     program, number, claims = plan.source.program, len(plan.actions) - 1, plan.table.axes[axis].nodes
     # Without a stop there is no need to decide anything yet.

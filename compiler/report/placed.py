@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ...dialects.dtypes import itemsize
 from ...dialects.errors import Error
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor
 from ..plan.state import State
 from .pool import Json, Pool
@@ -18,11 +17,10 @@ MOST_WINDOWS = 64
 
 
 class Kept(NamedTuple):
-    """A layout with what its text depends on besides."""
+    """The layout of an array, and the dtype of its elements."""
 
     layout: Layout
     dtype: str
-    mesh: Mesh
 
 
 def layouts_pool() -> Pool[Kept]:
@@ -32,7 +30,7 @@ def layouts_pool() -> Pool[Kept]:
 def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
     """The layout of each value, with its pending sums."""
     placements, types = plan.decisions.placements, plan.source.program.types
-    return [pool.number(Kept(placements.with_sums(v), type.dtype, plan.mesh)) for v, type in enumerate(types)]
+    return [pool.number(Kept(placements.with_sums(v), type.dtype)) for v, type in enumerate(types)]
 
 
 def changes(before: list[int], after: list[int]) -> Json:
@@ -42,7 +40,7 @@ def changes(before: list[int], after: list[int]) -> Json:
 
 
 def _layout(kept: Kept) -> Json:
-    layout, dtype, mesh = kept
+    layout, dtype = kept
     local = layout.local_shape
     bytes_of_a_device = itemsize(dtype)
     for extent in local:
@@ -51,12 +49,12 @@ def _layout(kept: Kept) -> Json:
         "text": layout.text(dtype),
         "local": list(local),
         "bytes": bytes_of_a_device,
-        "dims": [_dim(layout, dim, extent, mesh) for dim, extent in enumerate(layout.global_shape)],
-        "pending": [{"text": str(each), "axis": each.axis} for each in layout.pending],
+        "dims": [_dim(layout, dim, extent) for dim, extent in enumerate(layout.global_shape)],
+        "pending": [{"text": str(each), "axis": str(each.axis)} for each in layout.pending],
     }
 
 
-def _dim(layout: Layout, dim: int, extent: int, mesh: Mesh) -> Json:
+def _dim(layout: Layout, dim: int, extent: int) -> Json:
     try:
         factors, window = layout.at(dim), layout.windows(dim)
     except Error:
@@ -64,7 +62,7 @@ def _dim(layout: Layout, dim: int, extent: int, mesh: Mesh) -> Json:
     found: Json = {
         "extent": extent,
         "text": str(layout.dims[dim]),
-        "factors": [[each.name, each.size, abs(each.stride)] for each in factors],
+        "factors": [[str(each.place), each.size, abs(each.stride)] for each in factors],
     }
     if (padded := layout.padded_shape[dim]) != extent:
         found["padded"] = padded

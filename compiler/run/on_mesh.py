@@ -11,7 +11,6 @@ from jax.sharding import AbstractMesh, Mesh as DeviceMesh, NamedSharding, Partit
 
 from ...dialects.errors import Location
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ..jax_private import jax, jnp
 from .program_mesh import around, check_size, entered, is_inside, on_no_mesh, unvarying
 
@@ -72,7 +71,7 @@ def _full(
     return lambda *leaves: mapped(*(leaves[place] for place in full))
 
 
-def spec(layout: Layout, mesh: Mesh, rank: int | None = None) -> PartitionSpec:
+def spec(layout: Layout, rank: int | None = None) -> PartitionSpec:
     """The layout as a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
     dims = range(layout.rank if rank is None else rank)
-    return PartitionSpec(*(tuple(factor.name for factor in layout.at(dim)) or None for dim in dims))
+    return PartitionSpec(*(tuple(str(factor.place) for factor in layout.at(dim)) or None for dim in dims))

@@ -158,9 +158,9 @@ class Partitioned:
         return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
 
     def sharding(self, value: int) -> NamedSharding:
-        layout, mesh = boundary(self.plan.decisions.placements, value), self.plan.mesh
+        layout = boundary(self.plan.decisions.placements, value)
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors)])
-        return NamedSharding(self.mesh, spec(layout, mesh, rank))
+        return NamedSharding(self.mesh, spec(layout, rank))
 
     def lower(self) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh, lowered once."""

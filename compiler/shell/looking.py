@@ -13,7 +13,6 @@ from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
 from ..plan.conflicts import conflict, open_keys
 from ..plan.counts import KINDS
-from ..plan.prefixes import start_mesh
 from ..plan.rewrites import tried
 from ..plan.stops import Stop
 from ..views.listing import Listing, Shape
@@ -93,7 +92,7 @@ def program(session: Session, typed: Typed, words: Words) -> Answer:
 @command("look", "history", "history")
 def history(session: Session, typed: Typed, words: Words) -> Answer:
     """The tactics so far, numbered as answers cite them."""
-    lines = [f"mesh {start_mesh(session.plan)}"]
+    lines = [f"mesh {session.plan.source.mesh}"]
     lines += [f"{number}: {statement(action.text)}" for number, action in enumerate(session.plan.actions, 1)]
     return Answer(session, "\n".join(lines if len(lines) > 1 else [*lines, "no tactics so far"]))
 

@@ -22,7 +22,7 @@ from ..inputs.files import read_text, write_text
 from ..notation.statements import statement
 from ..plan.collectives import Collective
 from ..plan.counts import KINDS
-from ..plan.prefixes import plain, start_mesh
+from ..plan.prefixes import plain
 from ..plan.saved import written
 
 MOST = 8
@@ -48,7 +48,7 @@ def keep(plan: Plan, path: Path, update: bool) -> None:
 def difference(plan: Plan, path: Path) -> Error | None:
     """What is different between a plan and its file; None if nothing is."""
     saved = load(path)
-    block, mesh = saved.block(function=plan.source.traced.name), start_mesh(plan)
+    block, mesh = saved.block(function=plan.source.traced.name), plan.source.mesh
     title = f"the plan of {plan.source.traced.name} is not that of `{path.name}`"
     if mesh != saved.mesh:
         return Error(f"{title}: its mesh is {mesh}, not {saved.mesh}", helps=[UPDATE])

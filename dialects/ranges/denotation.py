@@ -194,7 +194,7 @@ def space(r: Range) -> int:
 
 
 def _values(factor: Placed, at: Mapping[Placed, int]) -> list[int]:
-    """The coordinates of a placed factor: the one that `at` gives, or all that fit the coordinates of other parts of its axis."""
+    """The coordinates of a place: the one that `at` gives, or all that fit those of other parts of its axis."""
     if factor in at:
         return [at[factor]]
     if isinstance(factor, Loop):

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.tilings import Index, Picks
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Axis, MeshAxis, SubAxis
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
 from ..rules.files import rules
 
@@ -37,7 +37,7 @@ class Component:
     number: int
 
 
-Term: TypeAlias = "str | int | Elements | Component | Picks | tuple[Term, ...]"
+Term: TypeAlias = "str | int | Axis | SubAxis | Elements | Component | Picks | tuple[Term, ...]"
 
 
 class Placing(NamedTuple):

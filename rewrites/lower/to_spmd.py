@@ -154,7 +154,7 @@ class Lowering:
 
     def steps(self, source: SSAValue, wanted: ArrayType, target: Block) -> SSAValue:
         """The steps of a redistribution. A slice is one that never communicates."""
-        type = cast(ArrayType, source.type), self.mesh
+        type = cast(ArrayType, source.type)
         local = self.get(source)
         if type is wanted:
             return local

@@ -58,6 +58,11 @@ class Step:
             Step.known[cls.kind] = cls
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The texts of its axes."""
+        return tuple(map(str, self.axes))
+
+    @property
     def parts(self) -> tuple[Bytes, ...]:
         """What one device receives in each of its collectives; most kinds have one, and what a device does alone has none."""
         return (self.bytes,)

@@ -87,5 +87,5 @@ def no_batch(plan: Plan) -> Error:
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
     """The number of blocks of a dim once it is also tiled on these axes."""
-    own = {factor.name for factor in plan.table.on_dim(value, dim)}
-    return math.prod(plan.mesh[axis] for axis in own.union(*map(plan.mesh.parts, axes)))
+    own = {factor.axis for factor in plan.table.on_dim(value, dim)}
+    return math.prod(axis.size for axis in own.union(*map(plan.mesh.named, axes)))

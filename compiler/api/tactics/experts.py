@@ -55,7 +55,7 @@ class ExpertParallel(Strategy):
 
     def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
         """Raises Error if no op takes the experts, because an earlier tactic has already placed all of them."""
-        program, nodes = plan.source.program, placed.table.axes[placed.mesh.parts(self.axis)[0]].nodes
+        program, nodes = plan.source.program, placed.table.axes[placed.mesh.named(self.axis)[0]].nodes
         claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):

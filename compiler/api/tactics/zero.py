@@ -167,9 +167,9 @@ class FSDP(Strategy):
 def without_a_batch(before: Plan, after: Plan, axis: str) -> Error | None:
     """The error for conflicts on an axis that no op used before: nothing says yet that the axis is for the batch."""
     parts = after.mesh.parts(axis)
-    if any(any(table.nodes) for part, table in before.table.axes.items() if part in (axis, *parts)):
+    if any(any(table.nodes) for part, table in before.table.axes.items() if str(part) in (axis, *parts)):
         return None
-    found = [key for key in open_keys(after) if key[2] in parts]
+    found = [key for key in open_keys(after) if str(key[2]) in parts]
     if not found:
         return None
     title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
@@ -193,7 +193,7 @@ def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tacti
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:
     """Whether the axis already tiles a dim of the value."""
-    claims = (plan.table.claim(value, part) for part in plan.mesh.parts(axis))
+    claims = (plan.table.claim(value, part) for part in plan.mesh.named(axis))
     return any(claim is not None and claim.at != WHOLE for claim in claims)
 
 
