@@ -10,8 +10,8 @@ from functools import partial
 
 from ...dialects.errors import Error, Location, Span
 from ...dialects.grammar import Node, phrases, words
-from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.text import check_array_text
 from ..notation.addresses import addresses, known
 from ..notation.check import Program
 from ..notation.diagnostics import Text, span
@@ -140,7 +140,7 @@ def _row(text: Text, node: Node, said: str) -> str:
     if not name.strip():
         text.fail("layout_row", node)
     try:
-        parse_array(layout)
+        check_array_text(layout)
     except Error:
         at = span(node)
         text.fail("layout_text", replace(at, column=at.column + said.rindex(layout)), layout=layout)

@@ -171,11 +171,7 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
     for dim, on in enumerate(said.dims):
         wanted = _wanted(plan, value, dim, on or ())
         # A dim of an argument that no axis tiles is open.
-        if (
-            on is not None
-            and (wanted or plan.source.program.producer[value] >= 0)
-            and (other := wanted ^ set(layout.at(dim)))
-        ):
+        if on is not None and (wanted or plan.source.program.producer[value] >= 0) and (other := wanted ^ set(layout.at(dim))):
             claims = (plan.table.claim(value, factor.axis) for factor in other)
             tactics = [claim.tactic for claim in claims if claim is not None]
             return f"by {plan.cited(max(tactics))}" if tactics else "it cannot be tiled so"

@@ -37,6 +37,8 @@ class Row:
     def on(self, mesh: Mesh) -> "Row":
         """With its global type instead of the layout, if that can be read on this mesh."""
         try:
+            for part in re.findall(r"\w+\.\d+:\d+", self.layout):
+                mesh = mesh.having(part)
             dtype, layout = parse_array(self.layout, mesh)
             shape = layout.global_shape
         except Error:

@@ -173,4 +173,6 @@ def _of_node(plan: State, node: Node, what: str, axes: tuple[MeshAxis, ...], flo
 def _unpartitioned(plan: State) -> Iterator[Silent]:
     for each in wholes(plan):
         if not each.own:
-            yield Silent(UNPARTITIONED, each.value, each.primitive, tuple(map(str, _whole_on(plan, ()))), each.bytes, 0, each.source)
+            yield Silent(
+                UNPARTITIONED, each.value, each.primitive, tuple(map(str, _whole_on(plan, ()))), each.bytes, 0, each.source
+            )

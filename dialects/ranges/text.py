@@ -41,19 +41,30 @@ def parse_array_text(text: str, *meshes: Mesh) -> ArrayText:
     return cast(ArrayText, _parse(text, "array", meshes))
 
 
+def check_array_text(text: str) -> None:
+    """Raises `Error`, with a caret, for a text that is no array type on any mesh."""
+    _tree(text, "array")
+
+
 def _parse(text: str, start: str, meshes: tuple[Mesh, ...]) -> object:
+    tree = _tree(text, start)
     try:
-        return _Read(meshes).transform(grammar.read(_GRAMMAR, text, start, ("range", "array"), deepest=_DEEPEST))
-    except TooDeep as problem:
-        at = Location(f"<{start}>", 1, problem.span.column, problem.span.column + 1, text)
-        raise Error("a range is nested too deeply", location=at) from None
-    except UnexpectedInput as problem:
-        raise _unread(problem, text, start) from None
+        return _Read(meshes).transform(tree)
     except VisitError as problem:
         # A constructor's own error is more precise than lark's.
         if isinstance(problem.orig_exc, ValueError):
             raise Error("an extent cannot be 2**63 or more") from None
         raise problem.orig_exc from None
+
+
+def _tree(text: str, start: str) -> grammar.Node:
+    try:
+        return grammar.read(_GRAMMAR, text, start, ("range", "array"), deepest=_DEEPEST)
+    except TooDeep as problem:
+        at = Location(f"<{start}>", 1, problem.span.column, problem.span.column + 1, text)
+        raise Error("a range is nested too deeply", location=at) from None
+    except UnexpectedInput as problem:
+        raise _unread(problem, text, start) from None
 
 
 def _unread(problem: UnexpectedInput, text: str, start: str) -> Error:

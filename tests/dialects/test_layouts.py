@@ -37,10 +37,10 @@ def test_every_tiling_comes_back_and_says_which_elements_a_device_holds(n: int):
         made = layout((n,), tiles, MESH)
         assert made is layout([n], reversed(tiles), MESH)
         assert set(tiles_of(made, MESH)) == set(tiles) and layout((n,), tiles_of(made, MESH), MESH) is made
-        assert made.global_shape(MESH) == (n,) and made.local_shape(MESH) == (padded(n, factors) // 6,)
+        assert made.global_shape == (n,) and made.local_shape == (padded(n, factors) // 6,)
         for at in MESH.coordinates():
             held = [i for i in range(n) if i // s % 2 == at["x"] and i // t % 3 == at["y"]]
-            assert denote(made.dims[0], at, MESH) == held
+            assert denote(made.dims[0], at) == held
 
 
 def test_tiles_are_given_dim_by_dim_major_to_minor():
@@ -84,7 +84,7 @@ def test_tiles_that_do_not_exist_are_errors():
 
 def test_a_dim_that_is_not_a_tiling_has_no_tiles():
     made = Layout((parse_range("x*3 + 1"),))
-    assert made.global_shape(MESH) == (7,) and made.local_shape(MESH) == (4,)
+    assert made.global_shape == (7,) and made.local_shape == (4,)
     with pytest.raises(Error, match=r"dim 0 of `.x[*]3 [+] 1.` is not a tiling"):
         tiles_of(made, MESH)
     assert tiles_of(Layout((parse_range("16 + 4"),)), MESH) == ()
@@ -133,5 +133,5 @@ def test_a_pending_scan_is_written_like_a_pending_sum_with_the_dim_that_it_goes_
     for text in ("f32[data*16, 8]{+data before 0}", "f32[data*16, model*4]{+data before 0, max model behind 1}"):
         dtype, made = parse_array(text)
         assert made.text(dtype) == text
-        assert made.local_shape(mesh)[0] == 16
+        assert made.local_shape[0] == 16
     assert parse_array("f32[data*16]{+data before 0}")[1].pending[0].scans

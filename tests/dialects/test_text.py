@@ -126,7 +126,7 @@ def test_a_type_prints_as_it_is_written_and_is_one_object(text: str):
 
 
 def test_one_device_holds_the_local_part_of_a_type():
-    assert array("f32[data*128, 256]{+model}").local(MESH) is array("f32[128, 256]")
+    assert array("f32[data*128, 256]{+model}").local is array("f32[128, 256]")
 
 
 def test_a_type_has_a_shape_only_where_nothing_is_placed():

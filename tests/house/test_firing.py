@@ -161,7 +161,7 @@ def elements() -> Table:
     del definitions.added[name]
     (node,) = table.program.nodes
     index = node.signature.instance.results[0][0].indices[0]
-    factor = Factor.of("a", 8, MESH)
+    factor = Factor(MESH.place("a"), 8)
     if table.fits_node(node, index, factor):
         table.touch("a").nodes[0] = Claim(index, factor, 0)
     return table

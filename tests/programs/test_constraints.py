@@ -420,7 +420,7 @@ def shares(plan: Plan) -> Counter[tuple[object, tuple[int, ...]]]:
     for node in plan.source.program.nodes:
         if node.kind == "constrain" and isinstance(node.op, LaxOp):
             spec, shape = cast(Spec, node.op.params["layout"]), plan.source.program.shape(node.results[0])
-            local = plan.table.layout(node.results[0]).local_shape(plan.mesh)
+            local = plan.table.layout(node.results[0]).local_shape
             sizes = [int(np.prod([plan.mesh[axis] for axis in axes or ()], initial=1)) for axes in spec]
             assert all(
                 axes is None or own * size == all for axes, own, size, all in zip(spec, local, sizes, shape, strict=True)

@@ -306,10 +306,10 @@ def test_the_derivative_of_a_padded_plan_is_padded():
 def test_every_element_is_in_one_block_of_a_padded_extent(extent: int, devices: int, more: int):
     mesh = pt.Mesh(a=devices, b=more)
     block = -(-extent // devices)
-    factors = [Factor.of("a", block, mesh)]
+    factors = [Factor(mesh.place("a"), block)]
     if block % more == 0:
-        factors.append(Factor.of("b", block // more, mesh))
+        factors.append(Factor(mesh.place("b"), block // more))
     r = tiling(extent, factors)
     axes = [factor.name for factor in factors]
-    held = [p for at in pt.Mesh({name: mesh[name] for name in axes}).coordinates() for p in denote(r, at, mesh)]
+    held = [p for at in pt.Mesh({name: mesh[name] for name in axes}).coordinates() for p in denote(r, at)]
     assert sorted(p for p in held if p is not None) == list(range(extent))

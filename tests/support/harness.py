@@ -24,6 +24,7 @@ import partita as pt
 from partita.compiler.api.plan import Plan, start
 from partita.compiler.plan.claims import Action
 from partita.compiler.trace.trace import Traced, trace
+from partita.dialects.ranges.algebra import MeshAxis
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.interpret import interpret
 from partita.rewrites.decide.propagate import propagate
@@ -65,18 +66,16 @@ def place(plan: Plan, places: Sequence[Place]) -> Placed:
     """Each placement on a separate axis, in order, each propagated before the next."""
     table = plan.table.copy()
     held: list[Place] = []
-    for axis, each in zip(plan.mesh.axes, places, strict=True):
+    for axis, each in zip(plan.mesh.places, places, strict=True):
         node = plan.source.program.nodes[each.node]
-        if table.fits_node(node, each.index, Factor.of(axis, each.stride, table.mesh)) and (
-            axis not in table.axes or free(table, axis, node)
-        ):
-            table.touch(axis).nodes[each.node] = Claim(each.index, Factor.of(axis, each.stride, table.mesh), len(held))
+        if table.fits_node(node, each.index, Factor(axis, each.stride)) and (axis not in table.axes or free(table, axis, node)):
+            table.touch(axis).nodes[each.node] = Claim(each.index, Factor(axis, each.stride), len(held))
             propagate(table, axis, [*node.operands, *node.results], len(held))
             held.append(each)
     return Placed(replace(plan, table=table, actions=(Action("by hand", "place"),)), tuple(held))
 
 
-def free(table: Table, axis: str, node: Node) -> bool:
+def free(table: Table, axis: MeshAxis, node: Node) -> bool:
     return table.axes[axis].nodes[node.number] is None
 
 

@@ -98,7 +98,7 @@ def run_steps(steps: Sequence[Step], value: list[Array], mesh: Mesh) -> list[Arr
         block.add_ops(ops)
         local = ops[-1].results[0]
     block.add_op(func.ReturnOp(local))
-    return run_devices(func.FuncOp("main", ([block.args[0].type], [local.type]), Region(block)), [value], mesh)[0]
+    return run_devices(func.FuncOp("main", ([block.args[0].type], [local.type]), Region(block)), [value], mesh.size)[0]
 
 
 def _rank(device: Device, axes: Sequence[str], names: Sequence[str], mesh: Mesh) -> int:
@@ -114,18 +114,18 @@ def _group(step: Step, values: list[Array], mesh: Mesh) -> list[Array]:
     assert n == prod(mesh[axis] for axis in step.axes)
     match step:
         case Slice():
-            return [split(value, step.dim, step.block(mesh), n)[rank] for rank, value in enumerate(values)]
+            return [split(value, step.dim, step.block, n)[rank] for rank, value in enumerate(values)]
         case AllReduce():
             return [_fold(step.monoid, values)] * n
         case ReduceScatter():
-            return split(_fold(step.monoid, values), step.dim, step.block(mesh), n)
+            return split(_fold(step.monoid, values), step.dim, step.block, n)
         case AllGather():
-            return [join(values, step.dim, step.block(mesh))] * n
+            return [join(values, step.dim, step.block)] * n
         case AllToAll():
-            sent = [split(value, step.to_dim, step.split_block(mesh), n) for value in values]
-            return [join([parts[rank] for parts in sent], step.dim, step.block(mesh)) for rank in range(n)]
+            sent = [split(value, step.to_dim, step.split_block, n) for value in values]
+            return [join([parts[rank] for parts in sent], step.dim, step.block) for rank in range(n)]
         case Permute():
-            moves = step.pairs(mesh)
+            moves = step.pairs
             assert sorted(source for source, _ in moves) == sorted(target for _, target in moves) == list(range(n))
             sources = {target: source for source, target in moves}
             return [values[sources[rank]] for rank in range(n)]

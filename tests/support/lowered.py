@@ -65,6 +65,6 @@ def interpreted(plan: Plan, args: Sequence[Any]) -> list[Any]:
     placed = plan.ir()
     types = cast(FuncOp, placed.body.block.first_op).function_type
     ins, outs = (cast("Sequence[ArrayType]", side.data) for side in (types.inputs, types.outputs))
-    held = [distribute(arg, type.layout, plan.mesh) for arg, type in zip(args, ins, strict=True)]
-    results = run_devices(cast(FuncOp, to_spmd(placed).body.block.first_op), held, plan.mesh)
-    return [collect(value, type.layout, plan.mesh) for value, type in zip(results, outs, strict=True)]
+    held = [distribute(arg, type.layout, plan.mesh.size) for arg, type in zip(args, ins, strict=True)]
+    results = run_devices(cast(FuncOp, to_spmd(placed).body.block.first_op), held, plan.mesh.size)
+    return [collect(value, type.layout, plan.mesh.size) for value, type in zip(results, outs, strict=True)]

@@ -200,10 +200,10 @@ class Padded:
     def __init__(self, shape: tuple[int, ...], mesh: Mesh) -> None:
         self.shape, self.mesh = shape, mesh
         self.layouts = all_layouts(shape, mesh, pad=True)
-        self.placed = [{factor.name: (dim, factor) for dim, factor in each.factors(mesh)} for each in self.layouts]
+        self.placed = [{factor.name: (dim, factor) for dim, factor in each.factors} for each in self.layouts]
         self.number = {frozenset(each.items()): at for at, each in enumerate(self.placed)}
         self.held = np.stack([self.elements(each) for each in self.layouts])
-        self.local = [prod(each.local_shape(mesh)) for each in self.layouts]
+        self.local = [prod(each.local_shape) for each in self.layouts]
         self.moves = cache(self._moves)
 
     def elements(self, layout: Layout) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -245,7 +245,7 @@ class Padded:
 
     def swaps(self, at: int, to: int) -> bool:
         """Whether each device's part is another one's in the other layout."""
-        same = self.layouts[at].local_shape(self.mesh) == self.layouts[to].local_shape(self.mesh)
+        same = self.layouts[at].local_shape == self.layouts[to].local_shape
         return same and sorted(map(bytes, self.held[at])) == sorted(map(bytes, self.held[to]))
 
     def exchanged(self, at: int, to: int, axes: list[str]) -> tuple[int, ...] | None:
@@ -257,7 +257,7 @@ class Padded:
         for spots in (here, there):
             if any(spots[m][0] != spots[n][0] or spots[m][1].stride != spots[n][1].span for m, n in pairwise(order)):
                 return None
-        ends = zip(*(self.layouts[end].padded_shape(self.mesh) for end in (at, to)), strict=True)
+        ends = zip(*(self.layouts[end].padded_shape for end in (at, to)), strict=True)
         length = tuple(max(each) for each in ends)
         (dim, _), (onto, _) = here[axes[0]], there[axes[0]]
         after = [(factor.stride, factor.size) for on, factor in there.values() if on == onto]
@@ -280,9 +280,9 @@ def busiest(source: Layout, target: Layout, mesh: Mesh) -> int:
 
     What moves are blocks, of the dims that differ, that hold an element.
     """
-    shape, local = source.global_shape(mesh), source.local_shape(mesh)
+    shape, local = source.global_shape, source.local_shape
     dims = [dim for dim in range(len(shape)) if source.dims[dim] is not target.dims[dim]]
-    blocks = {dim: gcd(*(factor.stride for end in (source, target) for factor in end.at(dim, mesh))) for dim in dims}
+    blocks = {dim: gcd(*(factor.stride for end in (source, target) for factor in end.at(dim))) for dim in dims}
     have, want = (
         [
             {*product(*({n // size for n in elements(end.dims[dim], mesh, device)} for dim, size in blocks.items()))}
@@ -327,7 +327,7 @@ def all_layouts(shape: tuple[int, ...], mesh: Mesh, pad: bool = False) -> list[L
     found: set[Layout] = set()
 
     def spots(axis: str) -> list[tuple[int, Factor] | None]:
-        made = ((dim, Factor.of(axis, stride, mesh)) for dim, n in enumerate(shape) for stride in range(1, n + 1))
+        made = ((dim, Factor(mesh.place(axis), stride)) for dim, n in enumerate(shape) for stride in range(1, n + 1))
         return [None, *(each for each in made if each[1].span < shape[each[0]] + mesh.size)]
 
     for at in product(*map(spots, mesh)):
@@ -352,14 +352,14 @@ def found(source: State, target: State, shape: tuple[int, ...], mesh: Mesh) -> t
         for at in (source, target)
     ]
     way = path(ends[0].with_pending(tuple(pending)), ends[1], 1, mesh)
-    limit = max(prod(end.local_shape(mesh)) for end in ends)
-    return any(prod(step.after.local_shape(mesh)) > limit for step in way.steps), way.bytes
+    limit = max(prod(end.local_shape) for end in ends)
+    return any(prod(step.after.local_shape) > limit for step in way.steps), way.bytes
 
 
 def best(source: Layout, target: Layout, mesh: Mesh) -> bool:
     """Whether the compiler's way receives what a device lacks, through layouts that are no larger than both ends."""
-    way, limit = path(source, target, 1, mesh), max(prod(end.local_shape(mesh)) for end in (source, target))
-    return way.bytes == lack(source, target, mesh) and all(prod(step.after.local_shape(mesh)) <= limit for step in way.steps)
+    way, limit = path(source, target, 1), max(prod(end.local_shape) for end in (source, target))
+    return way.bytes == lack(source, target, mesh) and all(prod(step.after.local_shape) <= limit for step in way.steps)
 
 
 def compare(shape: tuple[int, ...], mesh: Mesh, most: int | None = None) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor, fit, is_padded
-from partita.dialects.ranges.terms import Loop
+from partita.dialects.ranges.terms import Loop, Placed
+from partita.dialects.ranges.text import parse_range
 
 Tile = tuple[str, int, int]
 Tiles = tuple[Tile, ...]
@@ -18,14 +20,14 @@ def layout(shape: Sequence[int], tiles: Iterable[Tile], mesh: Mesh, pending: Ite
 
 
 def factors_of(tiles: Iterable[Tile], mesh: Mesh) -> list[tuple[int, Factor]]:
-    return [(dim, Factor.of(axis, stride, mesh)) for axis, dim, stride in tiles]
+    return [(dim, Factor(cast(Placed, parse_range(axis, mesh)), stride)) for axis, dim, stride in tiles]
 
 
-def tiles_of(layout: Layout, mesh: Mesh) -> Tiles:
-    return tuple((factor.name, dim, factor.stride) for dim, factor in layout.factors(mesh))
+def tiles_of(layout: Layout) -> Tiles:
+    return tuple((str(factor.place), dim, factor.stride) for dim, factor in layout.factors)
 
 
 def fits(extent: int, factors: Iterable[tuple[int, int]]) -> bool:
     """Whether (stride, size) factors tile an extent together."""
-    made = [Factor(Loop(f"t{n}", 1), size, stride) for n, (stride, size) in enumerate(factors)]
+    made = [Factor(Loop(f"t{n}", size), stride) for n, (stride, size) in enumerate(factors)]
     return not is_padded(extent, made) and fit(extent, made)

@@ -100,7 +100,7 @@ def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> Non
     def bundled(before: str, after: str) -> tuple[object, ...]:
         """Of `a b _` and `_ a b`, each axis on the dim of its place."""
         source, target = (
-            Layout.of((4,) * 6, [(dim, Factor.of(axis, 2, mesh)) for dim, axis in enumerate(text.split()) if axis != "_"])
+            Layout.of((4,) * 6, [(dim, Factor(mesh.place(axis), 2)) for dim, axis in enumerate(text.split()) if axis != "_"])
             for text in (before, after)
         )
         bundles = Bundles(source, target, 4, mesh)
@@ -116,8 +116,8 @@ def test_redistributions_that_differ_in_axes_that_stay_at_the_ends_of_a_dim_are_
     def bundled(*axes: str, moving: int, rest: int) -> tuple[object, ...]:
         """Of a dim of these axes, of which one moves to the other dim, and the rest of both dims."""
         strides = [rest * 2**at for at in reversed(range(len(axes)))]
-        here = [(0, Factor.of(axis, stride, mesh)) for axis, stride in zip(axes, strides, strict=True)]
-        there = [*here[:moving], (1, Factor.of(axes[moving], 4, mesh)), *here[moving + 1 :]]
+        here = [(0, Factor(mesh.place(axis), stride)) for axis, stride in zip(axes, strides, strict=True)]
+        there = [*here[:moving], (1, Factor(mesh.place(axes[moving]), 4)), *here[moving + 1 :]]
         shape = rest * 2 ** len(axes), 8
         bundles = Bundles(Layout.of(shape, here), Layout.of(shape, there), 4, mesh)
         return bundles.source, bundles.target, bundles.itemsize

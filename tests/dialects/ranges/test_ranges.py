@@ -65,15 +65,15 @@ def coordinates(*ranges: Range) -> Iterator[dict[str, int]]:
     """Every iteration of the ranges' axes and loops."""
     factors = list(dict.fromkeys(factor for r in ranges for factor in placed(r)))
     names = [f"{f.name}.{f.index}" if isinstance(f, SubAxis) else f.name for f in factors]
-    for values in itertools.product(*(range(size(factor, MESH)) for factor in factors)):
+    for values in itertools.product(*(range(size(factor)) for factor in factors)):
         yield dict(zip(names, values, strict=True))
 
 
 def same_meaning(left: Range, right: Range) -> bool:
     """The same positions, in the same order, for every iteration, and as a whole, and in an extent of the same size."""
     everywhere = [{}, *coordinates(left, right)]
-    same = all(denote(left, at, MESH) == denote(right, at, MESH) for at in everywhere)
-    return same and space(left, MESH) == space(right, MESH)
+    same = all(denote(left, at) == denote(right, at) for at in everywhere)
+    return same and space(left) == space(right)
 
 
 def test_an_extent_counts_from_zero():
@@ -82,45 +82,45 @@ def test_an_extent_counts_from_zero():
 
 def test_an_index_pair_of_a_product_is_i_times_s_plus_j():
     for r, s in PAIRS:
-        if space(s, MESH) == size(s, MESH):
+        if space(s) == size(s):
             for at in coordinates(r, s):
-                pairs = itertools.product(denote(r, at, MESH), denote(s, at, MESH))
-                expected = [None if None in (i, j) else (i or 0) * size(s, MESH) + (j or 0) for i, j in pairs]
+                pairs = itertools.product(denote(r, at), denote(s, at))
+                expected = [None if None in (i, j) else (i or 0) * size(s) + (j or 0) for i, j in pairs]
                 assert denote(Product((r, s)), at, MESH) == expected
 
 
 def test_a_sum_is_its_left_part_and_then_its_right_part_moved_by_it():
     for r, s in PAIRS:
         for at in coordinates(r, s):
-            right = [None if j is None else j + space(r, MESH) for j in denote(s, at, MESH)]
-            assert denote(Sum((r, s)), at, MESH) == denote(r, at, MESH) + right
+            right = [None if j is None else j + space(r) for j in denote(s, at)]
+            assert denote(Sum((r, s)), at, MESH) == denote(r, at) + right
 
 
 @pytest.mark.parametrize("r", A, ids=str)
 def test_a_sub_range_reads_every_step_th_index_from_an_offset_on(r: Range):
-    whole = denote(r, {}, MESH)
+    whole = denote(r, {})
     for offset, length, step in itertools.product(range(4), range(4), (1, 2)):
         picked = whole[offset : offset + length * step : step]
         if len(picked) == length and not isinstance(r, Window):
             part = Sub(r, offset, length, step)
-            assert denote(part, {}, MESH) == picked
-            held = [denote(part, at, MESH) for at in coordinates(r)]
+            assert denote(part, {}) == picked
+            held = [denote(part, at) for at in coordinates(r)]
             assert {p for block in held for p in block} == set(picked)
 
 
 def test_a_pad_is_undefined_around_its_base():
     for r in A:
         for at in coordinates(r):
-            assert denote(Pad(r, 1, 2), at, MESH) == [None, *denote(r, at, MESH), None, None]
+            assert denote(Pad(r, 1, 2), at) == [None, *denote(r, at), None, None]
 
 
 def test_positions_are_in_order_and_as_many_as_the_sizes_say():
     for r in [*A, *(Product(pair) for pair in PAIRS), *(Sum(pair) for pair in PAIRS)]:
         for at in coordinates(r):
-            defined = [p for p in denote(r, at, MESH) if p is not None]
-            assert defined == sorted(set(defined)) and all(0 <= p < space(r, MESH) for p in defined)
-        assert len(denote(r, {}, MESH)) == size(r, MESH)
-        assert max(len(denote(r, at, MESH)) for at in coordinates(r)) == local(r, MESH), str(r)
+            defined = [p for p in denote(r, at) if p is not None]
+            assert defined == sorted(set(defined)) and all(0 <= p < space(r) for p in defined)
+        assert len(denote(r, {})) == size(r)
+        assert max(len(denote(r, at)) for at in coordinates(r)) == local(r), str(r)
 
 
 def test_products_and_sums_are_associative():
@@ -158,14 +158,14 @@ def test_a_sum_in_the_minor_position_is_only_a_permutation_away():
     s, r1, r2 = Extent(2), Axis("a"), Extent(1)
     left, right = product(s, sum_(r1, r2)), sum_(product(s, r1), product(s, r2))
     assert (str(left), str(right)) == ("2*(a + 1)", "2*a + 2")
-    assert [denote(left, {"a": 0}, MESH), denote(right, {"a": 0}, MESH)] == [[0, 2, 3, 5], [0, 2, 4, 5]]
-    assert denote(left, {}, MESH) == denote(right, {}, MESH) == list(range(6))
-    assert local(left, MESH) == local(right, MESH) == 4
+    assert [denote(left, {"a": 0}), denote(right, {"a": 0})] == [[0, 2, 3, 5], [0, 2, 4, 5]]
+    assert denote(left, {}) == denote(right, {}) == list(range(6))
+    assert local(left) == local(right) == 4
 
 
 def test_a_sub_range_of_a_sub_range_is_one_sub_range():
     for r in A:
-        whole = size(r, MESH)
+        whole = size(r)
         for a, m, s, b, n, t in itertools.product(range(3), range(4), (1, 2), range(2), range(3), (1, 2)):
             if a + (m - 1) * s < whole and b + (n - 1) * t < m:
                 assert same_meaning(Sub(Sub(r, a, m, s), b, n, t), Sub(r, a + b * s, n, s * t))
@@ -175,7 +175,7 @@ def test_a_sub_range_of_a_sub_range_is_one_sub_range():
 
 @pytest.mark.parametrize("r", A, ids=str)
 def test_the_full_sub_range_the_empty_pad_and_the_trivial_window_change_nothing(r: Range):
-    assert same_meaning(Sub(r, 0, size(r, MESH), 1), r)
+    assert same_meaning(Sub(r, 0, size(r), 1), r)
     assert same_meaning(Pad(r, 0, 0), r)
     assert pad(r, 0, 0) is window(r, 1, 1) is r
     assert sub(product(Loop("t", 2), 3), 0, 6) is product(Loop("t", 2), 3)
@@ -202,10 +202,10 @@ def test_block_cyclic_and_block_cyclic_of_blocks_differ_by_a_permutation(c: int,
         product(c // b, axis, b): lambda i: i // b % p,
     }
     for r, owner in owners.items():
-        held = [denote(r, {"a": device}, mesh) for device in range(p)]
+        held = [denote(r, {"a": device}) for device in range(p)]
         assert held == [[i for i in positions if owner(i) == device] for device in range(p)]
         assert sorted(i for block in held for i in block if i is not None) == list(positions)
-        assert local(r, mesh) == c
+        assert local(r) == c
 
 
 @pytest.mark.parametrize("parts", [(2, 4), (4, 2), (8, 1), (2, 2, 2)])
@@ -214,11 +214,11 @@ def test_an_axis_is_the_product_of_its_sub_axes(parts: tuple[int, ...]):
     subs = product(*(SubAxis("a", i, n) for i, n in enumerate(parts)))
     for whole in [mesh.refine(a=parts)] + [mesh] * (len(parts) == 2):
         for device in range(8):
-            assert denote(subs, {"a": device}, whole) == denote(Axis("a"), {"a": device}, whole) == [device]
+            assert denote(subs, {"a": device}) == denote(Axis("a"), {"a": device}) == [device]
     refined = mesh.refine(a=parts)
     for at in refined.coordinates():
-        assert denote(subs, at, refined) == denote(Axis("a"), at, refined)
-    assert size(subs, mesh) == size(Axis("a"), refined) == 8
+        assert denote(subs, at) == denote(Axis("a"), at)
+    assert size(subs) == size(Axis("a")) == 8
 
 
 def test_sub_axes_lay_sixteen_out_as_four_by_four_on_eight_devices():
@@ -226,8 +226,8 @@ def test_sub_axes_lay_sixteen_out_as_four_by_four_on_eight_devices():
     rows, columns = parse_range("a.0:4"), parse_range("a.1:2*2")
     for device in range(8):
         at = {"a": device}
-        grid = [(i or 0) * 4 + (j or 0) for i in denote(rows, at, mesh) for j in denote(columns, at, mesh)]
-        assert grid == denote(parse_range("a*2"), at, mesh)
+        grid = [(i or 0) * 4 + (j or 0) for i in denote(rows, at) for j in denote(columns, at)]
+        assert grid == denote(parse_range("a*2"), at)
 
 
 def test_a_sub_axis_that_the_mesh_does_not_place_is_an_error():
@@ -246,15 +246,15 @@ def test_a_loop_is_placed_in_time_and_an_axis_in_space():
 
 def test_an_extent_that_does_not_divide_is_part_of_a_padded_one():
     r, mesh = sub(product(Axis("data"), 129), 0, 515), Mesh(data=4)
-    assert (str(r), size(r, mesh), local(r, mesh)) == ("data*129 pad 515", 515, 129)
-    assert [len(denote(r, at, mesh)) for at in mesh.coordinates()] == [129, 129, 129, 128]
-    assert [i for at in mesh.coordinates() for i in denote(r, at, mesh)] == list(range(515))
+    assert (str(r), size(r), local(r)) == ("data*129 pad 515", 515, 129)
+    assert [len(denote(r, at)) for at in mesh.coordinates()] == [129, 129, 129, 128]
+    assert [i for at in mesh.coordinates() for i in denote(r, at)] == list(range(515))
 
 
 def test_what_one_device_holds_of_uneven_parts_is_counted_device_by_device():
     r, mesh = parse_range("(a*4)[0 : 4 : 1] + (a*4)[4 : 4 : 1]"), Mesh(a=2)
-    assert [denote(r, at, mesh) for at in mesh.coordinates()] == [[0, 1, 2, 3], [12, 13, 14, 15]]
-    assert local(r, mesh) == 4
+    assert [denote(r, at) for at in mesh.coordinates()] == [[0, 1, 2, 3], [12, 13, 14, 15]]
+    assert local(r) == 4
 
 
 def test_equal_ranges_are_one_object():
@@ -267,11 +267,7 @@ def test_equal_ranges_are_one_object():
 
 def test_text_reads_back_as_the_same_object():
     made = [product(r, s) for r, s in PAIRS] + [sum_(r, s) for r, s in PAIRS] + [product(r, sum_(s, 1)) for r, s in PAIRS]
-    made += (
-        [sub(r, 0, 1) for r in made if size(r, MESH) > 1]
-        + [pad(r, 0, 3) for r in made]
-        + [window(r, 2, 3, 1, -1) for r in made]
-    )
+    made += [sub(r, 0, 1) for r in made if size(r) > 1] + [pad(r, 0, 3) for r in made] + [window(r, 2, 3, 1, -1) for r in made]
     for r in made:
         assert parse_range(str(r)) is r
 

@@ -62,7 +62,7 @@ def test_a_window_over_a_window_is_made_as_one():
             nest = Window(inner, first.stride, first.kernel, first.dilation, first.lo)
             one = window(inner, first.stride, first.kernel, first.dilation, first.lo)
             for at in ({}, *mesh.coordinates()):
-                assert denote(one, at, mesh) == denote(nest, at, mesh)
+                assert denote(one, at) == denote(nest, at)
 
 
 @pytest.mark.parametrize("w", WINDOWS, ids=str)
@@ -89,6 +89,6 @@ def test_a_window_over_part_of_the_outputs_reads_where_that_part_lies():
 
 def test_a_placed_window_overlaps_its_neighbours_by_the_halo():
     mesh, w = Mesh(a=4), parse_range("win<1,3,1,1>(a*4)")
-    blocks = [denote(w, at, mesh) for at in mesh.coordinates()]
+    blocks = [denote(w, at) for at in mesh.coordinates()]
     assert blocks[0] == [None, 0, 1, 2, 3, 4] and blocks[1] == [3, 4, 5, 6, 7, 8]
-    assert local(w, mesh) == 6 and size(w, mesh) == 18
+    assert local(w) == 6 and size(w) == 18

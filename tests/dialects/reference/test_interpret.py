@@ -112,9 +112,9 @@ def test_a_graph_runs_its_kernels_on_all_devices_in_lockstep() -> None:
 def test_a_kernel_alone_takes_local_arrays() -> None:
     kernel = next(op for op in module(GRAPH).body.block.ops if isinstance(op, FuncOp))
     mesh = Mesh(data=2, model=2)
-    held = [distribute(A, layout("f32[data*4, model*2]"), mesh), distribute(B, layout("f32[model*2, 2]"), mesh)]
-    (out,) = run_devices(kernel, held, mesh)
-    np.testing.assert_array_equal(collect(out, layout("f32[data*4, 2]"), mesh), A @ B)
+    held = [distribute(A, layout("f32[data*4, model*2]"), mesh.size), distribute(B, layout("f32[model*2, 2]"), mesh.size)]
+    (out,) = run_devices(kernel, held, mesh.size)
+    np.testing.assert_array_equal(collect(out, layout("f32[data*4, 2]"), mesh.size), A @ B)
     with pytest.raises(Error, match=r"argument 0 is f32\[4, 2\], and float32\[8, 4\] was given"):
         interpret(kernel, [A, B])
 
@@ -141,7 +141,7 @@ def test_collectives(text: str) -> None:
     program = module(f"func.func @main(%x: !array.array<f32[2]>) -> !array.array<{size}> {{ {body} }}", str(mesh))
     kernel = entry_of(program)
     assert isinstance(kernel, FuncOp)
-    (out,) = run_devices(kernel, [[np.asarray([10 * d, 10 * d + 1], np.float32) for d in range(4)]], mesh)
+    (out,) = run_devices(kernel, [[np.asarray([10 * d, 10 * d + 1], np.float32) for d in range(4)]], mesh.size)
     np.testing.assert_array_equal(np.stack(out), COLLECTIVES[text])
 
 
@@ -152,15 +152,17 @@ LAYOUTS = ["f32[8, 4]", "f32[a*4, 4]", "f32[4*a, b*2]", "f32[a*b*2, 4]", "f32[b*
 @pytest.mark.parametrize("source", [*LAYOUTS, "f32[8, 4]{+a}", "f32[a*4, 4]{+b}", "f32[8, 4]{+a, +b}", "f32[a*4, 4]{max b}"])
 def test_a_redistribution_keeps_the_value(source: str, target: str) -> None:
     mesh = Mesh(a=2, b=2)
-    value = distribute(A, layout(source), mesh)
-    np.testing.assert_array_equal(collect(redistribute(value, layout(source), layout(target), mesh), layout(target), mesh), A)
+    value = distribute(A, layout(source), mesh.size)
+    np.testing.assert_array_equal(
+        collect(redistribute(value, layout(source), layout(target), mesh.size), layout(target), mesh), A
+    )
 
 
 def test_a_reduction_that_stays_pending_is_not_done() -> None:
     mesh = Mesh(a=2, b=2)
     source, target = layout("f32[8, 4]{+a, +b}"), layout("f32[b*4, 4]{+a}")
     value: Value = [A * device for device in range(4)]
-    moved = redistribute(value, source, target, mesh)
+    moved = redistribute(value, source, target, mesh.size)
     # Devices 0 and 1 add up to A, 2 and 3 to 5 A; each keeps its half.
     for held, wanted in zip(moved, [A[:4], A[4:], 5 * A[:4], 5 * A[4:]], strict=True):
         np.testing.assert_array_equal(held, wanted)
@@ -168,9 +170,9 @@ def test_a_reduction_that_stays_pending_is_not_done() -> None:
 
 def test_sub_axes_are_digits_of_the_coordinate() -> None:
     mesh = Mesh(a=4)
-    value = distribute(A, layout("f32[a.0:2*4, a.1:2*2]"), mesh)
+    value = distribute(A, layout("f32[a.0:2*4, a.1:2*2]"), mesh.size)
     np.testing.assert_array_equal(value[1], A[:4, 2:])
-    np.testing.assert_array_equal(collect(value, layout("f32[a.0:2*4, a.1:2*2]"), mesh), A)
+    np.testing.assert_array_equal(collect(value, layout("f32[a.0:2*4, a.1:2*2]"), mesh.size), A)
 
 
 def test_conversions_truncate_and_saturate() -> None:

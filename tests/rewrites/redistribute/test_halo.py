@@ -21,28 +21,28 @@ from partita.rewrites.redistribute.search import Path, joint, path
 
 
 def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
-    plain = Factor.of(axis, stride, mesh)
+    plain = Factor(mesh.place(axis), stride)
     return Factor(plain.place, plain.size, stride, (before, after) if before or after else None)
 
 
 def run_jointly(ways: Sequence[Path], values: Sequence[Value], sources: Sequence[Layout], mesh: Mesh) -> list[Value]:
     """The joint steps of several arrays on all devices in lockstep."""
-    block = Block(arg_types=[ArrayType.whole("int32", source.local_shape(mesh)) for source in sources])
+    block = Block(arg_types=[ArrayType.whole("int32", source.local_shape) for source in sources])
     steps = [way.steps[0] for way in ways]
     ops, made = steps[0].exchange(steps, block.args, mesh)
     block.add_ops(ops)
     block.add_op(func.ReturnOp(*made))
     types = [arg.type for arg in block.args], [value.type for value in made]
-    return run_devices(func.FuncOp("main", types, Region(block)), list(values), mesh)
+    return run_devices(func.FuncOp("main", types, Region(block)), list(values), mesh.size)
 
 
 def check(source: Layout, target: Layout, mesh: Mesh) -> Path:
     """Every device gets what it is to hold, with zeros outside of the array."""
-    way = path(source, target, 4, mesh)
-    shape = source.global_shape(mesh)
+    way = path(source, target, 4)
+    shape = source.global_shape
     whole = np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape)
-    given = distribute(whole, source, mesh)
-    wanted = distribute(whole, target, mesh)
+    given = distribute(whole, source, mesh.size)
+    wanted = distribute(whole, target, mesh.size)
     for got, expected in zip(run_steps(way.steps, given, mesh), wanted, strict=True):
         np.testing.assert_array_equal(got, expected)
     return way
@@ -107,16 +107,14 @@ def test_windows_of_several_arrays_share_permutes(data: st.DataObject) -> None:
         extent = data.draw(st.integers(2, 16))
         sources.append(Layout.of((extent, 2), [(0, factor(mesh, "x", -(-extent // mesh["x"])))]))
         targets.append(Layout.of((extent, 2), [(0, data.draw(windows(mesh, "x", extent)))]))
-    alone = [path(source, target, 4, mesh) for source, target in zip(sources, targets, strict=True)]
+    alone = [path(source, target, 4) for source, target in zip(sources, targets, strict=True)]
     ways = joint(alone, mesh)
     if ways is None:
         return
     assert sum(way.bytes for way in ways) < sum(way.bytes for way in alone)
-    wholes = [
-        np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape) for shape in (s.global_shape(mesh) for s in sources)
-    ]
-    given = [distribute(whole, source, mesh) for whole, source in zip(wholes, sources, strict=True)]
-    wanted = [distribute(whole, target, mesh) for whole, target in zip(wholes, targets, strict=True)]
+    wholes = [np.arange(1, 1 + np.prod(shape), dtype=np.int32).reshape(shape) for shape in (s.global_shape for s in sources)]
+    given = [distribute(whole, source, mesh.size) for whole, source in zip(wholes, sources, strict=True)]
+    wanted = [distribute(whole, target, mesh.size) for whole, target in zip(wholes, targets, strict=True)]
     for found, expected in zip(run_jointly(ways, given, sources, mesh), wanted, strict=True):
         for got, part in zip(found, expected, strict=True):
             np.testing.assert_array_equal(got, part)
@@ -127,7 +125,7 @@ def test_the_parts_of_a_concatenation_share_two_permutes() -> None:
     mesh = Mesh(d=8)
     source = Layout.of((16,), [(0, factor(mesh, "d", 2))])
     targets = [Layout.of((16,), [(0, factor(mesh, "d", 4, *halo))]) for halo in ((0, 0), (16, -16))]
-    ways = joint([path(source, target, 4, mesh) for target in targets], mesh)
+    ways = joint([path(source, target, 4) for target in targets], mesh)
     assert ways is not None
     assert [(way.collectives, way.bytes) for way in ways] == [(2, 16), (0, 0)]
 

@@ -26,9 +26,9 @@ ways = cache(Ways)
 
 def check(source: Layout, target: Layout, mesh: Mesh) -> Path:
     """Every device gets what it is to hold, where that is not padding."""
-    way, shape = path(source, target, 4, mesh), source.global_shape(mesh)
+    way, shape = path(source, target, 4), source.global_shape
     whole = np.arange(prod(shape), dtype=np.int32).reshape(shape)
-    wanted, found = distribute(whole, target, mesh), run_steps(way.steps, distribute(whole, source, mesh), mesh)
+    wanted, found = distribute(whole, target, mesh.size), run_steps(way.steps, distribute(whole, source, mesh.size), mesh)
     for device, (got, expected) in enumerate(zip(found, wanted, strict=True)):
         inside = tuple(slice(len(elements(dim, mesh, device))) for dim in target.dims)
         np.testing.assert_array_equal(got[inside], expected[inside])
@@ -99,7 +99,7 @@ def test_padded_layouts(mesh: Mesh, shape: tuple[int, ...]) -> None:
     for source in random.sample(steps.layouts, min(6, len(steps.layouts))):
         least = steps.least(source)
         for number, target in enumerate(random.sample(steps.layouts, min(10, len(steps.layouts)))):
-            received, most = path(source, target, 1, mesh).bytes, shortest_ways.busiest(source, target, mesh)
+            received, most = path(source, target, 1).bytes, shortest_ways.busiest(source, target, mesh)
             assert lack(source, target, mesh) <= received <= min(most, least[target])
             if number == 0:
                 check(source, target, mesh)
@@ -108,38 +108,38 @@ def test_padded_layouts(mesh: Mesh, shape: tuple[int, ...]) -> None:
 def test_a_way_may_lead_through_a_dim_that_neither_end_tiles() -> None:
     """Two of six devices hold only padding. Part of the 17 rows moves to them, which are padded to 18 for it."""
     mesh = Mesh(a=2, b=3)
-    source = Layout.of((17, 4), [(1, Factor.of("b", 2, mesh)), (1, Factor.of("a", 1, mesh))])
+    source = Layout.of((17, 4), [(1, Factor(mesh.place("b"), 2)), (1, Factor(mesh.place("a"), 1))])
     assert not shortest_ways.Padded((17, 4), mesh).elements(source).any(1).all()
-    assert check(source, Layout.of((17, 4), [(1, Factor.of("a", 2, mesh))]), mesh).bytes == 4 * 42
+    assert check(source, Layout.of((17, 4), [(1, Factor(mesh.place("a"), 2))]), mesh).bytes == 4 * 42
 
 
 def test_a_sum_goes_to_the_only_device_that_has_rows() -> None:
     """One row in blocks of eight: the other devices have padding."""
     mesh = Mesh(a=8)
     source = Layout.of((1, 4), pending=[Pending("add", "a")])
-    assert path(source, Layout.of((1, 4), [(0, Factor.of("a", 8, mesh))]), 4, mesh).bytes == 28
+    assert path(source, Layout.of((1, 4), [(0, Factor(mesh.place("a"), 8))]), 4, mesh).bytes == 28
 
 
 def test_a_sum_goes_to_a_padded_dim_whose_other_axes_are_no_layout() -> None:
     """Without `a`, blocks of two rows on two devices do not cover nine."""
     mesh = Mesh(a=4, b=2)
-    source = Layout.of((9, 8), [(0, Factor.of("b", 5, mesh))], [Pending("add", "a")])
-    target = Layout.of((9, 8), [(0, Factor.of("a", 4, mesh)), (0, Factor.of("b", 2, mesh))])
-    assert path(source, target, 4, mesh).bytes <= 4 * 9 * 8
+    source = Layout.of((9, 8), [(0, Factor(mesh.place("b"), 5))], [Pending("add", "a")])
+    target = Layout.of((9, 8), [(0, Factor(mesh.place("a"), 4)), (0, Factor(mesh.place("b"), 2))])
+    assert path(source, target, 4).bytes <= 4 * 9 * 8
 
 
 def test_rows_padded_to_other_lengths_are_not_gathered() -> None:
     """A vocabulary over 8 devices, and then over 4 others: little more than its new part, where gathering it takes 180 MB."""
     mesh, shape = Mesh(a=8, b=4), (50257, 1024)
-    source, target = (Layout.of(shape, [(0, Factor.of(axis, n, mesh))]) for axis, n in (("a", 6283), ("b", 12565)))
-    found = path(source, target, 4, mesh)
-    assert found.bytes == 55487488 < 1.1 * 4 * prod(target.local_shape(mesh))
+    source, target = (Layout.of(shape, [(0, Factor(mesh.place(axis), n))]) for axis, n in (("a", 6283), ("b", 12565)))
+    found = path(source, target, 4)
+    assert found.bytes == 55487488 < 1.1 * 4 * prod(target.local_shape)
 
 
 def test_padding_is_cut_before_the_next_step() -> None:
     """A device receives two rows of 3, which are 6, and then three rows of 3, which are 9: not four, because one is padding."""
     mesh = Mesh(a=2, b=2)
-    source = Layout.of((3, 5), [(0, Factor.of("a", 2, mesh)), (1, Factor.of("b", 3, mesh))])
+    source = Layout.of((3, 5), [(0, Factor(mesh.place("a"), 2)), (1, Factor(mesh.place("b"), 3))])
     found = path(source, Layout.of((3, 5), []), 1, mesh)
     assert (found.bytes, [step.kind for step in found.steps]) == (6 + 9, ["all_gather", "cut", "all_gather", "cut"])
 
@@ -157,14 +157,14 @@ def test_a_large_search_ends_with_a_good_way() -> None:
     mesh = Mesh(a=2, b=2, c=2, d=2)
     source = layout((64,) * 4, [("a", 2, 32), ("b", 2, 16), ("d", 3, 32)], mesh)
     target = layout((64,) * 4, [("b", 1, 32), ("c", 3, 32), ("a", 1, 16), ("d", 3, 16)], mesh)
-    found = path(source, target, 4, mesh)
-    assert found.bytes <= 1.75 * 4 * prod(target.local_shape(mesh))
+    found = path(source, target, 4)
+    assert found.bytes <= 1.75 * 4 * prod(target.local_shape)
 
 
 def test_an_axis_of_one_device_makes_no_way_longer() -> None:
     found: list[object] = []
     for mesh in (Mesh(a=4, b=2), Mesh(a=4, one=1, b=2)):
-        a, b = Factor.of("a", 2, mesh), Factor.of("b", 3, mesh)
+        a, b = Factor(mesh.place("a"), 2), Factor(mesh.place("b"), 3)
         found.append(path(Layout.of((7, 6), [(0, a), (1, b)]), Layout.of((7, 6), [(1, a)]), 4, mesh).bytes)
     assert found[0] == found[1]
 

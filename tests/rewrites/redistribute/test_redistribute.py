@@ -73,7 +73,7 @@ def test_two_dimensions_of_two_axes_each_are_exchanged_in_place() -> None:
     target = (("y1", 0, 4), ("y2", 0, 2), ("x1", 1, 6), ("x2", 1, 3))
     mesh = Mesh(x1=2, x2=2, y1=3, y2=2)
     found = path(layout((12, 12), source, mesh), layout((12, 12), target, mesh), 1, mesh)
-    assert all(prod(step.after.local_shape(mesh)) <= 6 for step in found.steps)
+    assert all(prod(step.after.local_shape) <= 6 for step in found.steps)
     check((12, 12), source, [], target, mesh)
 
 
@@ -159,16 +159,16 @@ def check(
 ) -> None:
     """Runs the steps on all devices in lockstep, and checks the promises of the path."""
     sums = tuple(Pending(*each) for each in pending)
-    found = path(layout(shape, source, mesh, sums), layout(shape, target, mesh), 8, mesh)
+    found = path(layout(shape, source, mesh, sums), layout(shape, target, mesh), 8)
     whole = np.random.default_rng(seed).integers(0, 1000, shape)
     value = summands(whole, source, pending, mesh, seed)
     paid = 0
     for step in found.steps:
-        before = prod(step.before.local_shape(mesh))
+        before = prod(step.before.local_shape)
         value = run(step, value, mesh)
-        after = prod(step.after.local_shape(mesh))
+        after = prod(step.after.local_shape)
         assert next(iter(value.values())).size == after
-        assert step.after.global_shape(mesh) == shape
+        assert step.after.global_shape == shape
         received = step.received(8 * max(before, after), prod(mesh[axis] for axis in step.axes))
         paid += sum(step.parts) if isinstance(step, Pieces) else received
     expected = distribute(whole, target, mesh)
@@ -178,7 +178,7 @@ def check(
     assert found.bytes <= naive(shape, source, pending, target, mesh) + 1e-9
     assert slices_first(found, shape, mesh)
     limit = max(local(shape, source, mesh), local(shape, target, mesh))
-    assert all(prod(step.after.local_shape(mesh)) <= limit for step in found.steps)
+    assert all(prod(step.after.local_shape) <= limit for step in found.steps)
 
 
 def local(shape: tuple[int, ...], tiles: Tiles, mesh: Mesh) -> int:
