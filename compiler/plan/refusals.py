@@ -43,9 +43,13 @@ class Seed:
     said: bool = False
     """Whether the program itself says so: a value that it computes then lies in one block on each device."""
 
+    def blocks(self, mesh: Mesh) -> int:
+        """The number of blocks that the tactic makes of the dim, whether on one axis or on several."""
+        return self.multiple or mesh[self.axis]
+
     def pads(self, mesh: Mesh) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
-        return (self.multiple or mesh[self.axis]) if self.padded else 0
+        return self.blocks(mesh) if self.padded else 0
 
     def parts(self, mesh: Mesh) -> list["Seed"]:
         """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
@@ -185,9 +189,9 @@ def _as_said(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
 def _batch(plan: State, table: Table, seed: Seed, dim: int) -> list[str]:
     """Pad the batch, or drop its last examples. What axis a batch is on is not chosen by what divides it."""
     del table
-    extent = plan.source.shape(seed.value)[dim]
-    over = extent % seed.multiple
-    return [f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")]
+    extent, blocks = plan.source.shape(seed.value)[dim], seed.blocks(plan.mesh)
+    over = extent % blocks
+    return [f"pad the batch to {extent - over + blocks}" + (f", or drop its last {over}" if over < extent else "")]
 
 
 def not_widened(name: str, *, is_computed: bool) -> Error:
