@@ -86,12 +86,14 @@ def without_names(text: str) -> str:
 
 
 def replaced(text: str, numbers: dict[str, str]) -> str:
-    """The text with a number for each name; a name that is part of a longer one or of a word is none."""
-    if not numbers:
-        return text
-    longest = sorted(numbers, key=len, reverse=True)
-    names = re.compile(rf"(?<![\w/#(])(?:{'|'.join(map(re.escape, longest))})(?![\w/#(])")
-    return names.sub(lambda found: numbers[found[0]], text)
+    """The text with a number for each name, also for one in brackets or before a full stop."""
+
+    def number(found: re.Match[str]) -> str:
+        word = found[0]
+        bare = word.strip("().,")
+        return numbers.get(word) or word.replace(bare, numbers.get(bare, bare), 1)
+
+    return re.sub(r"[^\s`'\":;=]+", number, text)
 
 
 def spaced(line: str) -> str:
