@@ -108,7 +108,12 @@ def sectioned(texts: dict[str, str]) -> str:
 
 
 def names(plan: Plan) -> str:
-    return "".join(f"{value} {name}\n" for value, name in sorted(plan.source.addresses.names.items()))
+    return "".join(f"{value} {name}\n" for value, name in named(plan))
+
+
+def named(plan: Plan) -> list[tuple[int, str]]:
+    """All values of the program, by number."""
+    return sorted(plan.source.addresses.names.items())
 
 
 def answered(ask: Callable[[], object]) -> str:
@@ -123,7 +128,7 @@ def questions(plan: Plan) -> Iterator[tuple[str, Callable[[], object]]]:
     """What is asked of a plan."""
     yield "mesh", lambda: plan.mesh
     yield "trace", lambda: plan.trace
-    yield "layouts", lambda: "\n".join(f"{name}: {layout}" for name, layout in plan.layout("**").items())
+    yield "layouts", lambda: lines([f"{name}: {plan.layout_text(value)}" for value, name in named(plan)])
     yield "counts", plan.counts
     yield "bytes", plan.bytes_per_device
     yield "flops", plan.flops_per_device
