@@ -101,15 +101,20 @@ def annotated() -> Saved:
 
 
 def mixer() -> Saved:
-    step, args = equinox_mixer.create()
+    step, args = equinox_mixer.create(blocks=1)
     return Saved(step, BOTH, args, equinox_mixer.WAYS["hidden"])
 
 
 def in_notation(name: str, way: str) -> Saved:
     program = pt.load(NOTATION / f"{name}.partita")
     args = list(program.arguments().values())
-    assert program.mesh is not None
-    return Saved(program.functions[name], program.mesh, args, program.tactics(way))
+    plan = program.plan(way)
+
+    def as_annotated(start: pt.Plan) -> pt.Plan:
+        del start
+        return plan
+
+    return Saved(program.functions[name], plan.mesh, args, [as_annotated])
 
 
 def logits(params: dict[str, jax.Array], tokens: jax.Array) -> jax.Array:
@@ -174,7 +179,7 @@ SAVED: dict[str, Callable[[], Saved]] = {
     "images_in_space": lambda: Saved(
         resnet.train_step,
         pt.Mesh(data=4, model=2),
-        (resnet.create_state(), resnet.random_batch()),
+        shapes(lambda: (resnet.create_state(), resnet.random_batch())),
         [pt.Tile({"batch/image": 1}, "data"), resnet.channels],
     ),
     "mixer": mixer,
