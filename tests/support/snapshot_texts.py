@@ -20,7 +20,7 @@ from generated import Case
 from generated_seeded import seeded
 from root import ROOT
 from snapshot_files import NAMES
-from ten_plans import small_llama, transformer
+from ten_plans import transformer
 from wrong_programs import IN_NOTATION, PROGRAMS, answer, answer_in_notation
 
 import partita as pt
@@ -60,10 +60,11 @@ FILES_OF_TESTS = sorted(path.stem for path in (ROOT / "tests" / "support").glob(
 
 
 def example_texts() -> dict[str, Text]:
-    """The plans of the examples, ten plans of two models, those that a page has to show, and those that tests of growth ask."""
-    made: dict[str, Callable[[], Plan]] = {name: lambda make=make: make()[0] for name, make in examples().items()}
-    for model, ten in {"demo": transformer(demo.CONFIG), "Llama": small_llama()}.items():
-        made |= {f"ten {model}, {name}": lambda make=make: make()[0] for name, make in ten.ten().items()}
+    """The plans of the examples, ZeRO in all stages, those that a page has to show, and those that tests of growth ask."""
+    stages = {f"demo, {name}": make for name, make in transformer(demo.CONFIG).ten().items() if name.endswith(("-1", "-2"))}
+    # A larger size of a model has the same texts, with other numbers.
+    chosen = {name: make for name, make in examples().items() if not name.startswith("larger")} | stages
+    made: dict[str, Callable[[], Plan]] = {name: lambda make=make: make()[0] for name, make in chosen.items()}
     made |= {f"page, {name}": make for name, make in report_plans.PLANS.items()}
     grown = {**growing.devices(8), **{f"{name}, 2": make for name, make in growing.devices(4, two=True).items()}}
     grown |= {**growing.axes(3), **growing.leaves(16), **growing.many(3)}
