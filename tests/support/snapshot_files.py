@@ -86,12 +86,13 @@ def without_names(text: str) -> str:
 
 
 def replaced(text: str, numbers: dict[str, str]) -> str:
-    """The text with a number for each name, also for one in brackets or before a full stop."""
+    """The text with a number for each name, also for one in brackets, before a full stop, or with a dim: `w1.0`."""
 
     def number(found: re.Match[str]) -> str:
         word = found[0]
         bare = word.strip("().,")
-        return numbers.get(word) or word.replace(bare, numbers.get(bare, bare), 1)
+        name = next((each for each in (word, bare, bare.rpartition(".")[0]) if each in numbers), None)
+        return word if name is None else word.replace(name, numbers[name], 1)
 
     return re.sub(r"[^\s`'\":;=]+", number, text)
 
