@@ -369,7 +369,7 @@ def factor_of(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
         return in_turn
     computed = plan.source.program.producer[seed.value] >= 0 and seed.said
     trip = plan.source.classes.in_a_trip(seed.value, dim) if plan.source.program.has_regions and not computed else None
-    if trip is not None and trip % (seed.multiple or seed.place.size):
+    if trip is not None and trip % seed.blocks:
         trip = None
     factor = next_factor(table, seed.value, dim, seed.place, 0 if trip else seed.pads, trip)
     if factor is None:

@@ -69,9 +69,14 @@ class SeedOn(Seed):
     place: MeshAxis = field(kw_only=True)
 
     @property
+    def blocks(self) -> int:
+        """The number of blocks that the tactic makes of the dim, whether on one axis or on several."""
+        return self.multiple or self.place.size
+
+    @property
     def pads(self) -> int:
         """The number whose multiple the dim may be padded to; 0 if it may not be."""
-        return (self.multiple or self.place.size) if self.padded else 0
+        return self.blocks if self.padded else 0
 
 
 class Refused(Error):
@@ -196,9 +201,9 @@ def _as_said(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
 def _batch(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     """Pad the batch, or drop its last examples. What axis a batch is on is not chosen by what divides it."""
     del table
-    extent = plan.source.shape(seed.value)[dim]
-    over = extent % seed.multiple
-    return [f"pad the batch to {extent - over + seed.multiple}" + (f", or drop its last {over}" if over < extent else "")]
+    extent, blocks = plan.source.shape(seed.value)[dim], seed.blocks
+    over = extent % blocks
+    return [f"pad the batch to {extent - over + blocks}" + (f", or drop its last {over}" if over < extent else "")]
 
 
 def not_widened(name: str, *, is_computed: bool) -> Error:

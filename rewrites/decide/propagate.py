@@ -68,7 +68,7 @@ class Sweep:
         self.marked_ahead: set[int] = set()
         self.marked_back: set[int] = set()
         self.arguments: set[int] = set()
-        self.arriving: dict[int, frozenset[Claim]] = {}
+        self.arriving: dict[int, Set[Claim]] = {}
         self.widened = {self.program.producer[value] for value in table.widened} - {-1}
         """Ops of which a tactic asks for results in the windows in which they are read."""
         self.following = self.program.shifting | self.widened
@@ -265,12 +265,12 @@ class Sweep:
             candidates.clear()
             candidates[index, factor] = asked
 
-    def shifted(self, value: int) -> frozenset[Claim]:
+    def shifted(self, value: int) -> Set[Claim]:
         """The claims with which elements arrive that an undecided op makes where its users read them."""
         if self.program.producer[value] not in self.following:
             return NOTHING
         if (known := self.arriving.get(value)) is None:
-            known = self.arriving[value] = frozenset(self.arrivals(value))
+            known = self.arriving[value] = dict.fromkeys(self.arrivals(value)).keys()
         return known
 
     def arrivals(self, value: int) -> Iterator[Claim]:
@@ -317,13 +317,14 @@ class Sweep:
 
     def tilings(self, read: list[Reading], last: bool) -> Set[Claim]:
         """The claims to a value of the ops that read it, each for itself; `last`: also those that are a last resort."""
-        found = set[Claim]()
+        # In the order of the program, not of a hash: what a plan says must not depend on where objects lie in memory.
+        found = dict[Claim, None]()
         for claim, at, beside in read:
             if at.reach is None and at.minor == 1 and at.dim == claim.at:
-                found.add(claim)
+                found[claim] = None
             elif (factor := at.claim(claim.factor, self.padded, last, beside)) is not None:
-                found.add(claim.moved(at.dim, factor))
-        return found
+                found[claim.moved(at.dim, factor)] = None
+        return found.keys()
 
     def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
         """One of several claims to a dim, if they differ only in where the blocks begin."""

@@ -73,7 +73,7 @@ class Tactic:
             case "held" | "held inside":
                 return plan.apply(pt.Tile({name: dim}, axis, held=True))
             case "tile several":
-                chosen = {each: self.dim_of(plan, each) for each in {name, arguments[self.value % len(arguments)]}}
+                chosen = {each: self.dim_of(plan, each) for each in (name, arguments[self.value % len(arguments)])}
                 return plan.apply(pt.Tile(chosen, axis))
             case "name":
                 return plan.name(name, dim, "R").tile("*" if self.value % 2 else name, "R", axis)

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
 from generated import MESHES, POOLS, Case, Program, cases, examples, programs
 from generated_steps import Step
@@ -31,6 +32,23 @@ def training() -> Plan:
 def said(plan: Plan) -> tuple[Any, ...]:
     """The reports of a plan."""
     return plan.trace, plan.layout(), plan.counts(), plan.bytes_per_device(), str(plan.spmd())
+
+
+def test_a_conflict_says_its_claims_in_the_order_of_the_program() -> None:
+    """In sets they would lie as their hashes say, which differ by process."""
+
+    def read_twice(x: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y = jnp.tanh(x)
+        return y @ u, v @ y
+
+    for extent in range(8, 72, 8):
+        args = [jax.ShapeDtypeStruct((extent, extent), "float32")] * 3
+        plan = pt.plan(read_twice, pt.Mesh(data=2), *args).apply(pt.Tile({"u": 0, "v": 1}, "data"))
+        (conflict,) = plan.conflicts
+        assert [claim.partition(",")[0] for claim in conflict.claims] == [
+            "result 0 `tanh#0` on dim 1",
+            "result 0 `tanh#0` on dim 0",
+        ]
 
 
 # The order of seeds.

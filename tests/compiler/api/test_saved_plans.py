@@ -1,0 +1,35 @@
+"""Plan files that an earlier version saved give the layouts and the bytes that they gave then.
+
+Beside each file is what its plan did. They are never written anew: plan files stay in the repositories of users.
+"""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from saved_plans import SAVED, does
+
+import partita as pt
+
+FOLDER = Path(__file__).parent / "saved"
+ONCE = frozenset(
+    "zero1 zero2 zero3 sequence context tensor2d slow_pods fsdp each_trip experts images_in_space values_in_scopes annotated "
+    "sub_axes decoding".split()
+)
+"""The files whose records count a collective that several tactics cause for one of them. Now they would count it for each."""
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_plan_file_of_an_earlier_version_does_what_it_did(name: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", pt.ReplayWarning)
+        plan = SAVED[name]().replayed(FOLDER / f"{name}.partita")
+    assert does(plan) == json.loads((FOLDER / f"{name}.json").read_text())
+    said = "".join(str(each.message) for each in caught)
+    assert ("something else" in said) == (name in ONCE)
+    assert "layouts have changed" not in said and "are not the same" not in said
+
+
+def test_every_plan_file_is_replayed() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == set(SAVED)
