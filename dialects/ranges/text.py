@@ -101,7 +101,9 @@ class _Read(Transformer[Word, object]):
             return r
         n, room = int(cast(Word, length).text), laws.known_size(r)
         if room is not None and n > room:
-            raise Error(f"`{r} pad {n}` has room for {room} elements", helps=["`pad` is followed by the number without padding"])
+            raise Error(
+                f"`{r} pad {n}` has room for {room} elements", helps=["`pad` is followed by the number without padding"]
+            )
         return laws.sub(r, 0, n)
 
     def of(self, parts: list[Range | Word]) -> Range:

@@ -128,7 +128,7 @@ def _group(step: Step, values: list[Array], mesh: Mesh) -> list[Array]:
             sent = [split(value, step.to_dim, step.split_block, n) for value in values]
             return [join([parts[rank] for parts in sent], step.dim, step.block) for rank in range(n)]
         case Permute():
-            moves = step.pairs
+            moves = step.pairs()
             assert sorted(source for source, _ in moves) == sorted(target for _, target in moves) == list(range(n))
             sources = {target: source for source, target in moves}
             return [values[sources[rank]] for rank in range(n)]

@@ -61,7 +61,9 @@ def graph() -> object:
 
 
 PARSERS: dict[str, Callable[[], object]] = {
-    "ranges": lambda: [parse_range(text, *MESHES) for text in ("data*4 + 3", "t:8*win<1,3,1,0>(a.0:2*4)", "pad(data*4, 1, 1)[0:3:2]")],
+    "ranges": lambda: [
+        parse_range(text, *MESHES) for text in ("data*4 + 3", "t:8*win<1,3,1,0>(a.0:2*4)", "pad(data*4, 1, 1)[0:3:2]")
+    ],
     "array types": lambda: [
         parse_array_text("f32[data*4, 8]{+model, max pod before 0}", *MESHES),
         parse_array("bf16[a*4 pad 7]{+b}", *MESHES),
