@@ -116,13 +116,13 @@ class Mesh(Interned, Mapping[str, int]):
 
         Raises `Error` for one that the mesh does not have.
         """
-        return _by_name(self, name) or self._missing(name)
+        return _by_text(self, name) or _by_name(self, name) or self._missing(name)
 
     def _missing(self, name: str) -> Never:
         """Raises the error for a name that no axis has, with the axes that come near."""
         whole, dot, part = name.partition(".")
         if (axis := _wholes(self).get(whole)) is None:
-            raise self._unknown(name)
+            raise self._unknown(whole)
         size, _, count = axis.size, *part.partition(":")[1:]
         if not dot or self.sub_axes(whole) or not count.isdecimal():
             have = " and ".join(f"`{each}`" for each in self.places if each.axis is axis)
@@ -223,8 +223,9 @@ class Mesh(Interned, Mapping[str, int]):
         return math.prod(map(self.axes.__getitem__, self.parts(name)))
 
     def _unknown(self, name: str) -> UnknownAxis:
-        have = ", ".join(f"`{axis}`" for axis in self) or "no axes"
-        helps = did_you_mean(name, self, f"the mesh has {have}", most=3)
+        axes = [*map(str, self.places)]
+        have = ", ".join(f"`{axis}`" for axis in axes) or "no axes"
+        helps = did_you_mean(name, axes, f"the mesh has {have}", most=3)
         return UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
 
     def __iter__(self) -> Iterator[str]:
@@ -255,8 +256,14 @@ class Mesh(Interned, Mapping[str, int]):
 
 
 @cache
-def _by_name(mesh: Mesh, name: str) -> MeshAxis | None:
+def _by_text(mesh: Mesh, name: str) -> MeshAxis | None:
     return next((place for place in mesh.places if name in (str(place), _short(str(place)))), None)
+
+
+@cache
+def _by_name(mesh: Mesh, name: str) -> MeshAxis | None:
+    """The axis of this name, which does not say its device set."""
+    return next((place for own, place in zip(mesh, mesh.places, strict=True) if name in (own, _short(own))), None)
 
 
 @cache
@@ -271,14 +278,21 @@ def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
     With `split`, it may be an axis that the mesh splits.
     """
     if not meshes:
-        raise Error(f"`{name}` is an axis of no mesh", helps=['write `module attributes {array.mesh = "data=4"}` around it'])
-    found = dict.fromkeys(axis for mesh in meshes if (axis := _by_name(mesh, name)) is not None)
+        raise Error(
+            f"`{name}` is an axis of no mesh",
+            helps=['write `builtin.module attributes {array.mesh = "data=4"} { ... }` around it'],
+        )
+    found = dict[MeshAxis, None]()
+    for find in (_by_text, _by_name):
+        found = found or dict.fromkeys(axis for mesh in meshes if (axis := find(mesh, name)) is not None)
     if len(found) > 1:
         sizes = " and ".join(str(axis.size) for axis in found)
-        helps = [f"name the device sets that they belong to: `{name}@left`"]
+        sets = " or ".join(f"`{axis}`" for axis in found if axis.axis.devices.name) or f"`{name}@left`"
+        helps = [f"name the device set that it belongs to: {sets}"]
         raise Error(f"`{name}` names several axes, with {sizes} devices", helps=helps)
     wholes = [axis for mesh in meshes if split and (axis := _wholes(mesh).get(name)) is not None]
-    return next(iter([*found, *wholes]), None) or meshes[-1].place(name)
+    near = (mesh for mesh in meshes if name.partition(".")[0] in _wholes(mesh))
+    return next(iter([*found, *wholes]), None) or next(near, meshes[-1]).place(name)
 
 
 @cache

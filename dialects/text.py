@@ -26,7 +26,8 @@ T = TypeVar("T")
 _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
-_MESH = re.compile(r'\barray\.mesh\s*=\s*"([^"\n]*)"')
+# A comment, or another string, may hold anything.
+_MESH = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*+"?|\barray\.mesh\s*=\s*"([^"\n]*)"')
 
 
 class _Lexer(MLIRLexer):
@@ -51,14 +52,14 @@ class _Reader(Parser):
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, "", name)
         self._parser_state = ParserState(_Lexer(Input(text, name)))
-        self.meshes = tuple(map(self._mesh, _MESH.finditer(text)))
+        self.meshes = tuple(self._mesh(found) for found in _MESH.finditer(text) if found[1] is not None)
 
     def _mesh(self, declared: re.Match[str]) -> Mesh:
         """A mesh that the text declares; in generic syntax, behind the types that name its axes."""
         try:
             return Mesh.parse(declared[1])
         except Error as error:
-            self.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error.title}', *declared.span(1))
+            self.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error}', *declared.span(1))
 
     def resolve_operand(self, operand: UnresolvedOperand, type: AttributeInvT) -> SSAValue[AttributeInvT]:
         if operand.operand_name not in self.ssa_values:

@@ -127,8 +127,9 @@ class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "AxesAttr":
+        start = parser.pos
         text = take(parser, _AXES, "mesh axes, like `(data, model)`")
         try:
             return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser), split=True) for axis in text[1:-1].split(",")))
         except Error as error:
-            parser.raise_error(str(error), parser.pos - len(text), parser.pos)
+            parser.raise_error(str(error), start, start + len(text))

@@ -97,7 +97,14 @@ class _Read(Transformer[Word, object]):
     def term(self, parts: list[Range | Word | None]) -> Range:
         *factors, length = parts
         r = laws.product(*cast("list[Range]", factors))
-        return r if length is None else laws.sub(r, 0, int(cast(Word, length).text))
+        if length is None:
+            return r
+        n, room = int(cast(Word, length).text), laws.known_size(r)
+        if room is not None and n > room:
+            raise Error(
+                f"`{r} pad {n}` has room for {room} elements", helps=["`pad` is followed by the number without padding"]
+            )
+        return laws.sub(r, 0, n)
 
     def of(self, parts: list[Range | Word]) -> Range:
         return _applied(Of, parts)

@@ -1,10 +1,13 @@
-// RUN: partita-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// RUN: partita-opt %s --split-input-file --parsing-diagnostics --verify-diagnostics | filecheck %s
 
 func.func @no_mesh(%x: !array.array<f32[data*64, 8]>) {
   %0 = array.redistribute %x : f32[data*64, 8] -> f32[256, 8]
   func.return
 }
-// CHECK: `array.redistribute` needs a mesh: write `module attributes {array.mesh = "data=4"}` around it
+// CHECK:      func.func @no_mesh(%x: !array.array<f32[data*64, 8]>) {
+// CHECK-NEXT:                                     ^^^^^^^^^^^^^^^
+// CHECK-NEXT:                                     `data` is an axis of no mesh
+// CHECK-NEXT: help: write `builtin.module attributes {array.mesh = "data=4"} { ... }` around it
 
 // -----
 builtin.module attributes {array.mesh = "data=four"} {
@@ -13,7 +16,10 @@ builtin.module attributes {array.mesh = "data=four"} {
     func.return
   }
 }
-// CHECK: `array.mesh = "data=four"` is not a mesh: `data=four` is not a mesh axis
+// CHECK:      builtin.module attributes {array.mesh = "data=four"} {
+// CHECK-NEXT:                                          ^^^^^^^^^
+// CHECK-NEXT:                                          `array.mesh = "data=four"` is not a mesh: `data=four` is not a mesh axis
+// CHECK-NEXT: help: write a mesh as `data=4, model=2`
 
 // -----
 builtin.module attributes {array.mesh = "data=4"} {
@@ -40,7 +46,10 @@ builtin.module attributes {array.mesh = "data=4"} {
     func.return
   }
 }
-// CHECK: `array.redistribute`: `f32[model*64, 8]` does not fit the mesh data=4: the mesh has no axis `model`
+// CHECK:      func.func @f(%x: !array.array<f32[model*64, 8]>) {
+// CHECK-NEXT:                               ^^^^^^^^^^^^^^^^
+// CHECK-NEXT:                               the mesh has no axis `model`
+// CHECK-NEXT: help: the mesh has `data`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -71,7 +80,10 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `array.build`: the mesh has no axis `modle`
+// CHECK:      %0 = array.build (modle) {
+// CHECK-NEXT:                  ^^^^^^^
+// CHECK-NEXT:                  the mesh has no axis `modle`
+// CHECK-NEXT: help: did you mean `model`?
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -236,7 +248,7 @@ builtin.module attributes {array.mesh = "data=8"} {
     func.return
   }
 }
-// CHECK: does not fit the mesh data=8: the windows of dim 0 have none of its 64 elements: they begin at -1000, ..., -944 and have 10 elements each; a window that begins `lo` elements before its block: `win<8,10,1,lo>`
+// CHECK: `array.redistribute`: no array is laid out as `f32[win<8,10,1,1000>(data) of 64]`: the windows of dim 0 have none of its 64 elements: they begin at -1000, ..., -944 and have 10 elements each; a window that begins `lo` elements before its block: `win<8,10,1,lo>`
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {
@@ -272,7 +284,8 @@ builtin.module attributes {array.mesh = "data=8"} {
     func.return
   }
 }
-// CHECK: does not fit the mesh data=8: an extent of 66 does not divide over `data` (size 8, stride 8)
+// CHECK: `data*8 pad 66` has room for 64 elements
+// CHECK-NEXT: help: `pad` is followed by the number without padding
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {
@@ -281,7 +294,8 @@ builtin.module attributes {array.mesh = "data=8"} {
     func.return
   }
 }
-// CHECK: `f32[data.0:3*22 pad 64]` does not fit the mesh data=8: `data.0:3` does not divide `data` (8 devices); sizes that do: 2 or 4
+// CHECK: `data.0:3` does not divide `data` (8 devices)
+// CHECK-NEXT: help: sizes that do: 2 or 4
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {
@@ -290,7 +304,8 @@ builtin.module attributes {array.mesh = "data=8"} {
     func.return
   }
 }
-// CHECK: `data.0:2` is not an axis of the mesh; write the mesh with the sub-axes: `data.0=2, data.1=4`
+// CHECK: `data.0:2` is not an axis of the mesh
+// CHECK-NEXT: help: write the mesh with the sub-axes: `data.0=2, data.1=4`
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {

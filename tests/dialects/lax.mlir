@@ -24,24 +24,26 @@ func.func @loop(%w: !array.array<f32[8, 8]>, %x: !array.array<f32[4, 8]>, %xs: !
 // CHECK-NEXT:   lax.whole %last {primitive = "debug_callback"} : f32[4, 8]
 // CHECK-NEXT:   func.return %last : !array.array<f32[4, 8]>
 
-func.func @regions(%n: !array.array<i32[]>, %x: !array.array<f32[data*2, 8]>, %m: !array.array<i32[]>) -> !array.array<f32[data*2, 8]> {
-  %count, %y = lax.while %m, %n, %x {body_nconsts = 0, cond_nconsts = 1} {
-  ^bb0(%most: !array.array<i32[]>, %i: !array.array<i32[]>, %0: !array.array<f32[data*2, 8]>):
-    %more = lax.lt %i, %most : i32[], i32[] -> bool[]
-    lax.yield %more : bool[]
-  } {
-  ^bb1(%j: !array.array<i32[]>, %1: !array.array<f32[data*2, 8]>):
-    %2 = lax.add %j, %j : i32[], i32[] -> i32[]
-    lax.yield %2, %1 : i32[], f32[data*2, 8]
-  } : i32[], i32[], f32[data*2, 8] -> i32[], f32[data*2, 8]
-  %z = lax.cond %count, %y, %x {} {
-  ^bb2(%a: !array.array<f32[data*2, 8]>, %b: !array.array<f32[data*2, 8]>):
-    lax.yield %a : f32[data*2, 8]
-  } {
-  ^bb3(%c: !array.array<f32[data*2, 8]>, %d: !array.array<f32[data*2, 8]>):
-    lax.yield %d : f32[data*2, 8]
-  } : i32[], f32[data*2, 8], f32[data*2, 8] -> f32[data*2, 8]
-  func.return %z : !array.array<f32[data*2, 8]>
+builtin.module attributes {array.mesh = "data=4"} {
+  func.func @regions(%n: !array.array<i32[]>, %x: !array.array<f32[data*2, 8]>, %m: !array.array<i32[]>) -> !array.array<f32[data*2, 8]> {
+    %count, %y = lax.while %m, %n, %x {body_nconsts = 0, cond_nconsts = 1} {
+    ^bb0(%most: !array.array<i32[]>, %i: !array.array<i32[]>, %0: !array.array<f32[data*2, 8]>):
+      %more = lax.lt %i, %most : i32[], i32[] -> bool[]
+      lax.yield %more : bool[]
+    } {
+    ^bb1(%j: !array.array<i32[]>, %1: !array.array<f32[data*2, 8]>):
+      %2 = lax.add %j, %j : i32[], i32[] -> i32[]
+      lax.yield %2, %1 : i32[], f32[data*2, 8]
+    } : i32[], i32[], f32[data*2, 8] -> i32[], f32[data*2, 8]
+    %z = lax.cond %count, %y, %x {} {
+    ^bb2(%a: !array.array<f32[data*2, 8]>, %b: !array.array<f32[data*2, 8]>):
+      lax.yield %a : f32[data*2, 8]
+    } {
+    ^bb3(%c: !array.array<f32[data*2, 8]>, %d: !array.array<f32[data*2, 8]>):
+      lax.yield %d : f32[data*2, 8]
+    } : i32[], f32[data*2, 8], f32[data*2, 8] -> f32[data*2, 8]
+    func.return %z : !array.array<f32[data*2, 8]>
+  }
 }
 
 // CHECK:      %count, %y = lax.while %m, %n, %x {body_nconsts = 0, cond_nconsts = 1} {

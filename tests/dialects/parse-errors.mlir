@@ -50,15 +50,19 @@ func.func @f(%x: !array.array<f32[8]>) {
 // CHECK: expected mesh axes, like `(data, model)`
 
 // -----
-func.func @f(%x: !array.array<f32[8]>) {
-  %0 = spmd.permute %x over (data) pairs [(0, 1, 2)] : f32[8] -> f32[8]
-  func.return
+builtin.module attributes {array.mesh = "data=2"} {
+  func.func @f(%x: !array.array<f32[8]>) {
+    %0 = spmd.permute %x over (data) pairs [(0, 1, 2)] : f32[8] -> f32[8]
+    func.return
+  }
 }
 // CHECK: expected pairs of devices, like `[(0, 1), (1, 0)]`
 
 // -----
-func.func @f(%x: !array.array<f32[8]>) {
-  %0 = spmd.pick %x dim 0 over (data) rows [0, 1] : f32[8] -> f32[8]
-  func.return
+builtin.module attributes {array.mesh = "data=2"} {
+  func.func @f(%x: !array.array<f32[8]>) {
+    %0 = spmd.pick %x dim 0 over (data) rows [0, 1] : f32[8] -> f32[8]
+    func.return
+  }
 }
 // CHECK: expected a list of rows for each device, like `[(0, 1), (2, 3)]`

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// RUN: partita-opt %s --split-input-file --parsing-diagnostics --verify-diagnostics | filecheck %s
 
 builtin.module attributes {array.mesh = "data=4, model=2"} {
   func.func @f(%x: !array.array<f32[data*64, 8]>) {
@@ -24,7 +24,10 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `spmd.all_reduce`: the mesh has no axis `batch`
+// CHECK:      %0 = spmd.all_reduce add %x over (batch) : f32[64, 8] -> f32[64, 8]
+// CHECK-NEXT:                                  ^^^^^^^
+// CHECK-NEXT:                                  the mesh has no axis `batch`
+// CHECK-NEXT: help: the mesh has `data`, `model`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {
@@ -150,7 +153,8 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
     func.return
   }
 }
-// CHECK: `spmd.coordinate`: the mesh has no axis `expert`
+// CHECK: the mesh has no axis `expert`
+// CHECK-NEXT: help: the mesh has `data`, `model`
 
 // -----
 builtin.module attributes {array.mesh = "data=4, model=2"} {

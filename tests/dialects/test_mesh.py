@@ -29,7 +29,9 @@ def test_a_mesh_reads_back_from_its_text():
 
 
 def test_devices_are_counted_with_the_last_axis_fastest():
-    assert list(Mesh(a=2, b=3).coordinates()) == [{"a": i, "b": j} for i in range(2) for j in range(3)]
+    mesh = Mesh(a=2, b=3)
+    a, b = mesh.places
+    assert list(mesh.coordinates()) == [{a: i, b: j} for i in range(2) for j in range(3)]
     assert list(Mesh().coordinates()) == [{}]
 
 

@@ -77,8 +77,9 @@ def test_the_notation_reads_the_folds_that_jax_numpy_has(fold: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_layout_reads_back_what_it_prints_of_it(name: str) -> None:
-    layout = Layout((parse_range("8"),), (Pending(name, "data"),))
-    assert parse_array(layout.text("float32")) == ("float32", layout)
+    mesh = pt.Mesh(data=2)
+    layout = Layout((parse_range("8"),), (Pending(name, mesh.place("data")),))
+    assert parse_array(layout.text("float32"), mesh) == ("float32", layout)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8", "uint8", "int32", "bool"])

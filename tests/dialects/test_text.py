@@ -34,18 +34,20 @@ from partita.dialects.spmd import (
     RowsAttr,
     SliceOp,
 )
+from partita.dialects.text import read_module
 from partita.dialects.types import ArrayType
 
 CONTEXT = context()
 MESH = Mesh(data=4, model=2)
+DATA, MODEL = MESH.places
 
 
 def parse(text: str) -> ModuleOp:
-    return Parser(CONTEXT, text).parse_module()
+    return read_module(CONTEXT, text)
 
 
 def array(text: str) -> ArrayType:
-    return ArrayType.of(*parse_array(text))
+    return ArrayType.of(*parse_array(text, MESH))
 
 
 # --- parameters ---
@@ -120,7 +122,8 @@ TYPES = [
 
 @pytest.mark.parametrize("text", TYPES)
 def test_a_type_prints_as_it_is_written_and_is_one_object(text: str):
-    type = Parser(CONTEXT, f"!array.array<{text}>").parse_type()
+    written = f'builtin.module attributes {{array.mesh = "{MESH}", type = !array.array<{text}>}} {{}}'
+    type = parse(written).attributes["type"]
     assert str(type) == f"!array.array<{text}>"
     assert type is array(text)
 
@@ -189,13 +192,13 @@ def test_every_definition_has_an_op_except_those_at_the_border_of_a_region():
 def test_collectives_infer_their_results():
     (x,) = Block(arg_types=[array("f32[64, 8]")]).args
     made = [
-        AllReduceOp.make(x, ["data"], MESH, monoid="add"),
-        AllGatherOp.make(x, ["data", "model"], MESH, dim=0, block=8),
-        ReduceScatterOp.make(x, ["data"], MESH, monoid="max", dim=0, block=8),
-        AllToAllOp.make(x, ["data"], MESH, split=0, split_block=4, concat=1, concat_block=8),
-        PermuteOp.make(x, ["model"], MESH, pairs=PairsAttr(((0, 1), (1, 0)))),
-        SliceOp.make(x, ["model"], MESH, dim=1, block=4),
-        PickOp.make(x, ["model"], MESH, dim=1, rows=RowsAttr(((7, 0, 0), (1, 2, 3)))),
+        AllReduceOp.make(x, [DATA], monoid="add"),
+        AllGatherOp.make(x, [DATA, MODEL], dim=0, block=8),
+        ReduceScatterOp.make(x, [DATA], monoid="max", dim=0, block=8),
+        AllToAllOp.make(x, [DATA], split=0, split_block=4, concat=1, concat_block=8),
+        PermuteOp.make(x, [MODEL], pairs=PairsAttr(((0, 1), (1, 0)))),
+        SliceOp.make(x, [MODEL], dim=1, block=4),
+        PickOp.make(x, [MODEL], dim=1, rows=RowsAttr(((7, 0, 0), (1, 2, 3)))),
     ]
     assert [str(op).split(" = ")[1] for op in made] == [
         "spmd.all_reduce add %1 over (data) : f32[64, 8] -> f32[64, 8]",
@@ -207,7 +210,7 @@ def test_collectives_infer_their_results():
         "spmd.pick %1 dim 1 over (model) rows [(7, 0, 0), (1, 2, 3)] : f32[64, 8] -> f32[64, 3]",
     ]
     with pytest.raises(VerifyException, match="which 8 devices with blocks of 16 do not divide"):
-        SliceOp.make(x, ["data", "model"], MESH, dim=0, block=16)
+        SliceOp.make(x, [DATA, MODEL], dim=0, block=16)
 
 
 def test_the_mesh_is_read_from_the_innermost_module():

@@ -16,7 +16,6 @@ from models import Transformer, train_step
 from strategies import NAMES, strategy
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 import partita as pt
 from partita.dialects import context
@@ -24,6 +23,7 @@ from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
 from partita.dialects.lax import OPS
 from partita.dialects.ranges.factor import Factor
+from partita.dialects.text import read_module
 from partita.dialects.types import ArrayType
 from partita.rewrites.decide import linearity, requirements
 from partita.rewrites.decide.decide import decide
@@ -66,7 +66,7 @@ def moved() -> Iterator[ModuleOp]:
         sums = [axis for _, axis in source if random.random() < 0.5]
         monoid = random.choice(("+{}", "+{}", "pick {}", "max {}"))
         before = layout([each for each in source if each[1] not in sums], ", ".join(monoid.format(axis) for axis in sums))
-        yield Parser(context(), REDISTRIBUTION.format(before=before, after=layout(target))).parse_module()
+        yield read_module(context(), REDISTRIBUTION.format(before=before, after=layout(target)))
 
 
 REDISTRIBUTION = """builtin.module attributes {{array.mesh = "a=2, b=2, c=2"}} {{
@@ -157,13 +157,14 @@ def elements() -> Table:
     main = func.FuncOp("main", ([rows, ids], [rows]))
     op = OPS[name].of(main.body.block.args, [rows])
     main.body.block.add_ops([op, func.ReturnOp(*op.results)])
-    table = Table(flatten(ModuleOp([main])), MESH)
+    table = Table(flatten(ModuleOp([main]), MESH))
     del definitions.added[name]
     (node,) = table.program.nodes
     index = node.signature.instance.results[0][0].indices[0]
-    factor = Factor(MESH.place("a"), 8)
+    axis = MESH.place("a")
+    factor = Factor(axis, 8)
     if table.fits_node(node, index, factor):
-        table.touch("a").nodes[0] = Claim(index, factor, 0)
+        table.touch(axis).nodes[0] = Claim(index, factor, 0)
     return table
 
 

@@ -71,7 +71,7 @@ def place(call: Call, at: int, index: int, size: int) -> Plan:
 
 
 def claimed(plan: Plan, node: int) -> int | None:
-    claim = plan.table.axes["a"].nodes[node]
+    claim = plan.table.axes[plan.mesh.place("a")].nodes[node]
     return None if claim is None else claim.at
 
 
@@ -79,9 +79,10 @@ def by_hand(whole: Plan, node: Node, index: int, size: int) -> Plan:
     """The minor index of a dim, placed by hand, because a tile of the dim places the major one."""
     table = whole.table.copy()
     extent = node.signature.instance.indices[index].extent
-    claims = table.touch("a")
+    axis = whole.mesh.place("a")
+    claims = table.touch(axis)
     claims.nodes[node.number] = Claim(index, claims.whole.at(extent // size), 0)
-    propagate(table, "a", [*node.operands, *node.results], 0)
+    propagate(table, axis, [*node.operands, *node.results], 0)
     return replace(whole, table=table, actions=(Action("by hand", "place"),))
 
 

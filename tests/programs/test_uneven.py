@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -310,6 +311,8 @@ def test_every_element_is_in_one_block_of_a_padded_extent(extent: int, devices: 
     if block % more == 0:
         factors.append(Factor(mesh.place("b"), block // more))
     r = tiling(extent, factors)
-    axes = [factor.name for factor in factors]
-    held = [p for at in pt.Mesh({name: mesh[name] for name in axes}).coordinates() for p in denote(r, at)]
+    axes = [factor.axis for factor in factors]
+    held = [
+        p for at in itertools.product(*(range(axis.size) for axis in axes)) for p in denote(r, dict(zip(axes, at, strict=True)))
+    ]
     assert sorted(p for p in held if p is not None) == list(range(extent))

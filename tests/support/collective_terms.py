@@ -18,7 +18,8 @@ from lockstep import Value, run, summands
 from tiles import Tile, fits, layout
 
 from partita.dialects.mesh import Mesh
-from partita.rewrites.redistribute.collective_terms import facts
+from partita.dialects.ranges.algebra import MeshAxis
+from partita.rewrites.redistribute.collective_terms import FACTS
 from partita.rewrites.redistribute.search import Step
 from partita.rewrites.rules.compile import Environment
 from partita.rewrites.rules.rule import Apply, Rule, Term, Variable
@@ -65,6 +66,9 @@ class Placed:
     def size(self, axes: tuple[str, ...]) -> int:
         return prod(self.mesh[axis] for axis in axes)
 
+    def places(self, axes: tuple[str, ...]) -> tuple[MeshAxis, ...]:
+        return tuple(map(self.mesh.place, axes))
+
 
 def groups(axes: Iterable[str]) -> list[tuple[str, ...]]:
     """Axes alone, and pairs of them."""
@@ -77,13 +81,13 @@ def choices(head: str, now: Placed) -> list[tuple[object, ...]]:
     free = [axis for axis in now.mesh if axis not in now.used()]
     match head:
         case "slice":
-            return [(axes, *place) for axes in groups(free) for place in now.beside(axes)]
+            return [(now.places(axes), *place) for axes in groups(free) for place in now.beside(axes)]
         case "all_gather":
             pairs = ((axes, tile[1:]) for axes in groups(tile[0] for tile in now.tiles) for tile in now.tiles)
-            return [(axes, *place) for axes, place in pairs if {*now.run(axes, *place)} <= {*now.tiles}]
+            return [(now.places(axes), *place) for axes, place in pairs if {*now.run(axes, *place)} <= {*now.tiles}]
         case "all_reduce":
             (monoid,) = {monoid for monoid, _ in now.pending} or {""}
-            return [(monoid, axes) for axes in groups(axis for _, axis in now.pending)]
+            return [(monoid, now.places(axes)) for axes in groups(axis for _, axis in now.pending)]
         case _:
             raise AssertionError(head)
 
@@ -91,8 +95,9 @@ def choices(head: str, now: Placed) -> list[tuple[object, ...]]:
 def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
     """The value after a step, on all devices in lockstep."""
     if head == "permute":
-        return _renumbered(args[0], args[1], now)
-    axes, *place = args[1:] if head in ("all_reduce", "reduce_scatter") else args
+        return _renumbered(_names(args[0]), _names(args[1]), now)
+    over, *place = args[1:] if head in ("all_reduce", "reduce_scatter") else args
+    axes = _names(over)
     kept = tuple(tile for tile in now.tiles if tile[0] not in axes)
     put = () if head in ("all_gather", "all_reduce") else now.run(axes, *place[-2:])
     tiles = (*kept, *put)
@@ -102,6 +107,10 @@ def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
     step = replace(Step.known[head].of(*args), before=before, after=after)
     pending = tuple(each for each in now.pending if each[1] not in axes)
     return replace(now, tiles=tiles, pending=pending, value=run(step, now.value, now.mesh))
+
+
+def _names(axes: Sequence[MeshAxis]) -> tuple[str, ...]:
+    return tuple(map(str, axes))
 
 
 def _renumbered(a: tuple[str, ...], b: tuple[str, ...], now: Placed) -> Placed:
@@ -148,7 +157,7 @@ def instance(rule: Rule, random: Random) -> tuple[Bindings, Environment] | None:
         args = random.choice(options)
         bound |= {pattern.name: value for pattern, value in zip(op.args, args, strict=False) if isinstance(pattern, Variable)}
         now = applied(op.head, args, now)
-    return bound, facts(now.mesh)
+    return bound, FACTS
 
 
 def _agrees(patterns: tuple[Term, ...], args: tuple[object, ...], bound: Bindings) -> bool:

@@ -16,6 +16,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Region
 
 from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.algebra import Placed
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.types import ArrayType
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
@@ -34,11 +35,13 @@ SUMS = ("add", "pick")
 FOLDS = {"add": np.add, "pick": np.add, "max": np.maximum, "min": np.minimum}
 
 
-def part(whole: Array, tiles: Sequence[Tile], at: Mapping[str, int], mesh: Mesh) -> Array:
+def part(whole: Array, tiles: Sequence[Tile], at: Mapping[Placed, int], mesh: Mesh) -> Array:
     """The elements of `whole` that the device `at` holds, in order."""
     for dim, extent in enumerate(whole.shape):
         mine = [
-            n for n in range(extent) if all(n // stride % mesh[axis] == at[axis] for axis, on, stride in tiles if on == dim)
+            n
+            for n in range(extent)
+            if all(n // stride % mesh[axis] == at[mesh.place(axis)] for axis, on, stride in tiles if on == dim)
         ]
         whole = whole.take(mine, axis=dim)
     return whole
@@ -81,10 +84,10 @@ def run(step: Step, value: Value, mesh: Mesh) -> Value:
         return dict(zip(devices, run_steps([step], [value[device] for device in devices], mesh), strict=True))
     names = list(mesh)
     result: Value = {}
-    for group in groups(value, step.axes, names):
+    for group in groups(value, step.names, names):
         locals_ = [value[device] for device in group]
         for rank, (device, local) in enumerate(zip(group, _group(step, locals_, mesh), strict=True)):
-            assert rank == _rank(device, step.axes, names, mesh)
+            assert rank == _rank(device, step.names, names, mesh)
             result[device] = local
     return result
 
@@ -94,7 +97,7 @@ def run_steps(steps: Sequence[Step], value: list[Array], mesh: Mesh) -> list[Arr
     block = Block(arg_types=[ArrayType.whole(value[0].dtype.name, value[0].shape)])
     local = block.args[0]
     for step in steps:
-        ops = step.ops(local, mesh)
+        ops = step.ops(local)
         block.add_ops(ops)
         local = ops[-1].results[0]
     block.add_op(func.ReturnOp(local))
@@ -111,7 +114,7 @@ def _rank(device: Device, axes: Sequence[str], names: Sequence[str], mesh: Mesh)
 def _group(step: Step, values: list[Array], mesh: Mesh) -> list[Array]:
     """One step on the devices of one group, numbered along its axes."""
     n = len(values)
-    assert n == prod(mesh[axis] for axis in step.axes)
+    assert n == prod(mesh[axis] for axis in step.names)
     match step:
         case Slice():
             return [split(value, step.dim, step.block, n)[rank] for rank, value in enumerate(values)]
@@ -125,7 +128,7 @@ def _group(step: Step, values: list[Array], mesh: Mesh) -> list[Array]:
             sent = [split(value, step.to_dim, step.split_block, n) for value in values]
             return [join([parts[rank] for parts in sent], step.dim, step.block) for rank in range(n)]
         case Permute():
-            moves = step.pairs
+            moves = step.pairs()
             assert sorted(source for source, _ in moves) == sorted(target for _, target in moves) == list(range(n))
             sources = {target: source for source, target in moves}
             return [values[sources[rank]] for rank in range(n)]

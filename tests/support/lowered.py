@@ -7,19 +7,19 @@ from jaxpr_collectives import KINDS
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
-from xdsl.parser import Parser
 
 from partita.compiler.api.plan import Plan
 from partita.dialects import context, lax, spmd
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.reference.lockstep import collect, distribute
+from partita.dialects.text import read_module
 from partita.dialects.types import ArrayType
 from partita.rewrites.lower.fuse import fuse
 from partita.rewrites.lower.to_spmd import to_spmd
 
 
 def parse(text: str) -> ModuleOp:
-    return Parser(context(), text).parse_module()
+    return read_module(context(), text)
 
 
 def reparsed(text: str) -> ModuleOp:

@@ -26,14 +26,14 @@ from tiles import layout
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.algebra import Range, block
+from partita.dialects.ranges.algebra import MeshAxis, Range, block
 from partita.dialects.ranges.factor import Factor, fit, padded
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
 from partita.rewrites.redistribute.kinds.folds import AllReduce, ReduceScatter
 from partita.rewrites.redistribute.kinds.permute import Permute
 from partita.rewrites.redistribute.search import path
-from partita.rewrites.redistribute.steps import Bytes
+from partita.rewrites.redistribute.steps import Bytes, devices
 
 Spot = tuple[int, int] | str | None
 """A dim and a stride; or the monoid of a pending reduction; or nowhere."""
@@ -200,7 +200,7 @@ class Padded:
     def __init__(self, shape: tuple[int, ...], mesh: Mesh) -> None:
         self.shape, self.mesh = shape, mesh
         self.layouts = all_layouts(shape, mesh, pad=True)
-        self.placed = [{factor.name: (dim, factor) for dim, factor in each.factors} for each in self.layouts]
+        self.placed = [{factor.axis: (dim, factor) for dim, factor in each.factors} for each in self.layouts]
         self.number = {frozenset(each.items()): at for at, each in enumerate(self.placed)}
         self.held = np.stack([self.elements(each) for each in self.layouts])
         self.local = [prod(each.local_shape) for each in self.layouts]
@@ -233,13 +233,13 @@ class Padded:
         moved: list[tuple[int, Bytes]] = []
         for some in subsets(list(range(len(here)))):
             axes = [axis for number, axis in enumerate(here) if number in some]
-            group = prod(self.mesh[axis] for axis in axes)
+            group = devices(axes)
             left = frozenset((axis, spot) for axis, spot in here.items() if axis not in axes)
             if left in self.number:
                 moved.append((self.number[left], self.local[at] * (group - 1)))
             for to in range(len(self.layouts)):
                 if (length := self.exchanged(at, to, axes)) is not None:
-                    parts = prod(self.mesh[axis] for axis in here)
+                    parts = devices(here)
                     moved.append((to, AllToAll.received(prod(length) // parts, group)))
         return [*alone, *permutes, *moved]
 
@@ -248,7 +248,7 @@ class Padded:
         same = self.layouts[at].local_shape == self.layouts[to].local_shape
         return same and sorted(map(bytes, self.held[at])) == sorted(map(bytes, self.held[to]))
 
-    def exchanged(self, at: int, to: int, axes: list[str]) -> tuple[int, ...] | None:
+    def exchanged(self, at: int, to: int, axes: list[MeshAxis]) -> tuple[int, ...] | None:
         """The lengths of the dims during an all_to_all that moves these axes and no others; None if there is none."""
         here, there = self.placed[at], self.placed[to]
         if at == to or here.keys() != there.keys() or any(here[axis] != there[axis] for axis in here if axis not in axes):
@@ -318,7 +318,7 @@ def lack(source: Layout, target: Layout, mesh: Mesh) -> int:
 
 @cache
 def elements(dim: Range, mesh: Mesh, device: int) -> list[int]:
-    return [each for each in block(dim, list(mesh.coordinates())[device], mesh) if each is not None]
+    return [each for each in block(dim, list(mesh.coordinates())[device]) if each is not None]
 
 
 @cache
@@ -346,12 +346,12 @@ def evenly(extent: int, factors: Sequence[Factor]) -> int:
 def found(source: State, target: State, shape: tuple[int, ...], mesh: Mesh) -> tuple[bool, Bytes]:
     """Whether the local size grows beyond both ends on the way of the compiler, and its bytes."""
     axes = list(mesh)
-    pending = [Pending(spot, axes[n]) for n, spot in enumerate(source) if isinstance(spot, str)]
+    pending = [Pending(spot, mesh.places[n]) for n, spot in enumerate(source) if isinstance(spot, str)]
     ends = [
         layout(shape, [(axes[n], *spot) for n, spot in enumerate(at) if isinstance(spot, tuple)], mesh)
         for at in (source, target)
     ]
-    way = path(ends[0].with_pending(tuple(pending)), ends[1], 1, mesh)
+    way = path(ends[0].with_pending(tuple(pending)), ends[1], 1)
     limit = max(prod(end.local_shape) for end in ends)
     return any(prod(step.after.local_shape) > limit for step in way.steps), way.bytes
 

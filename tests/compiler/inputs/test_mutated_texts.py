@@ -103,12 +103,16 @@ def definitions() -> list[str]:
     return ["\n\n".join(lines[at : at + 3]) for at in range(0, len(lines), 3)]
 
 
+MESHES = pt.Mesh(data=2, model=2, pod=2, a=2), pt.Mesh(a=4).refine(a=(2, 2))
 LANGUAGES: dict[str, tuple[Callable[[], Sequence[str]], Callable[[str], object]]] = {
     "ranges": (
         lambda: ["data*4 + 3", "t:8*win<1,3,1,-1>(a.0:2*4)", "pad(data*4, 1, 1)[0:3:2]", "(2 + 3)*data of 8", "data*4 pad 7"],
-        parse_range,
+        lambda text: parse_range(text, *MESHES),
     ),
-    "array types": (lambda: ["f32[data*4, 8]{+model, max pod before 0}", "bf16[data*4 pad 7, win<8,10,1,1>(a)]"], parse_array),
+    "array types": (
+        lambda: ["f32[data*4, 8]{+model, max pod before 0}", "bf16[data*4 pad 7, win<8,10,1,1>(a)]"],
+        lambda text: parse_array(text, *MESHES),
+    ),
     "meshes": (lambda: ["data=4, model=2", "pod=2 slow, data.0=2, data.1=2"], pt.Mesh.parse),
     "constraints": (
         lambda: ["data, _", "data*model", "_, (data, model)"],

@@ -27,6 +27,7 @@ from partita.dialects.ranges.text import parse_array_text, parse_range
 from partita.rewrites.rules.parse import parse
 
 X = jnp.ones((8, 4))
+MESHES = pt.Mesh(data=2, model=2, pod=2, a=2, b=2), pt.Mesh(a=4).refine(a=(2, 2))
 TRACE = "tile('x', 0, 'data')\nTile(values={'x': 1}, axis='model')\nreplicate('x', 'pod')"
 
 
@@ -60,10 +61,12 @@ def graph() -> object:
 
 
 PARSERS: dict[str, Callable[[], object]] = {
-    "ranges": lambda: [parse_range(text) for text in ("data*4 + 3", "t:8*win<1,3,1,0>(a.0:2*4)", "pad(data*4, 1, 1)[0:3:2]")],
+    "ranges": lambda: [
+        parse_range(text, *MESHES) for text in ("data*4 + 3", "t:8*win<1,3,1,0>(a.0:2*4)", "pad(data*4, 1, 1)[0:3:2]")
+    ],
     "array types": lambda: [
-        parse_array_text("f32[data*4, 8]{+model, max pod before 0}"),
-        parse_array("bf16[a*4 pad 7]{+b}"),
+        parse_array_text("f32[data*4, 8]{+model, max pod before 0}", *MESHES),
+        parse_array("bf16[a*4 pad 7]{+b}", *MESHES),
     ],
     "definitions": definitions,
     "rules": rules,
@@ -95,7 +98,7 @@ def test_what_is_interned_holds_plain_strings(name: str):
     mesh = pt.Mesh({name: 3, "other": 5})
     assert [type(axis) for axis in mesh] == [str, str]
     assert str(mesh) == f"{str.__str__(name)}=3, other=5"
-    assert type(Axis(name).name) is str
+    assert type(Axis(name, 3).name) is str
 
 
 def test_a_mesh_that_a_plan_file_has_named_is_that_of_a_later_plan(tmp_path: Path):

@@ -103,7 +103,7 @@ def test_redistributions_that_differ_in_names_and_in_what_stays_are_one() -> Non
             Layout.of((4,) * 6, [(dim, Factor(mesh.place(axis), 2)) for dim, axis in enumerate(text.split()) if axis != "_"])
             for text in (before, after)
         )
-        bundles = Bundles(source, target, 4, mesh)
+        bundles = Bundles(source, target, 4)
         return bundles.source, bundles.target, bundles.itemsize
 
     assert bundled("a b c d e _", "a b c d _ e") == bundled("h f a b _ g", "h f a b g _")
@@ -119,7 +119,7 @@ def test_redistributions_that_differ_in_axes_that_stay_at_the_ends_of_a_dim_are_
         here = [(0, Factor(mesh.place(axis), stride)) for axis, stride in zip(axes, strides, strict=True)]
         there = [*here[:moving], (1, Factor(mesh.place(axes[moving]), 4)), *here[moving + 1 :]]
         shape = rest * 2 ** len(axes), 8
-        bundles = Bundles(Layout.of(shape, here), Layout.of(shape, there), 4, mesh)
+        bundles = Bundles(Layout.of(shape, here), Layout.of(shape, there), 4)
         return bundles.source, bundles.target, bundles.itemsize
 
     assert bundled("a", "b", "c", moving=1, rest=4) == bundled("h", "f", "e", "c", "b", "a", moving=2, rest=4)

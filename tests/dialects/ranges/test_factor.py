@@ -9,7 +9,7 @@ MESH = Mesh(a=4, b=2)
 
 
 def factor(axis: str, stride: int) -> Factor:
-    return Factor.of(axis, stride, MESH)
+    return Factor(MESH.place(axis), stride)
 
 
 @pytest.mark.parametrize("strides", [(128, 64), (16, 8), (2, 1)])
@@ -18,7 +18,7 @@ def test_factors_are_one_if_the_stride_of_each_is_the_span_of_the_next(strides: 
     for factors in ([factor("a", major), factor("b", minor)], [factor("b", minor), factor("a", major)]):
         one = joined(512, factors)
         assert one is not None
-        assert (str(one), one.size, one.parts(MESH)) == (f"a*b*{minor}", 8, [factor("a", major), factor("b", minor)])
+        assert (str(one), one.size, one.parts) == (f"a*b*{minor}", 8, [factor("a", major), factor("b", minor)])
 
 
 @pytest.mark.parametrize("minor", [1, 16, 32, 96, 128])
@@ -27,11 +27,11 @@ def test_factors_with_a_gap_between_them_or_that_overlap_are_not_one(minor: int)
 
 
 def test_a_window_begins_before_its_block_and_ends_behind_it() -> None:
-    window = Factor(factor("a", 16).place, 4, 16, (3, 2))
+    window = Factor(MESH.place("a"), 16, (3, 2))
     assert [window.window(device, 64) for device in range(4)] == [range(18), range(13, 34), range(29, 50), range(45, 64)]
     assert [window.start(device) for device in range(4)] == [-3, 13, 29, 45]
 
 
 def test_a_row_of_several_windows_is_the_own_row_of_the_last_that_begins_before_it() -> None:
-    assert Factor(factor("a", 16).place, 4, 16, (3, 2)).own == 16
-    assert Factor(factor("a", 16).place, 4, 16, (0, -2)).own == 14
+    assert Factor(MESH.place("a"), 16, (3, 2)).own == 16
+    assert Factor(MESH.place("a"), 16, (0, -2)).own == 14

@@ -14,6 +14,7 @@ from partita.dialects.ranges.algebra import (
     Extent,
     Loop,
     Pad,
+    Placed,
     Product,
     Range,
     Sub,
@@ -35,11 +36,12 @@ from partita.dialects.ranges.algebra import (
 )
 
 MESH = Mesh(a=2, b=3, c=2)
+WRITTEN = Mesh(data=4, a=2, pad=2, win=2), Mesh(data=4).refine(data=(2, 2))
 
 
 def atoms(name: str) -> list[Range]:
     """Small ranges of every kind that use no mesh axis but `name`."""
-    axis, loop = Axis(name), Loop(f"t{name}", 2)
+    axis, loop = MESH.place(name), Loop(f"t{name}", 2)
     return [
         *map(Extent, range(4)),
         axis,
@@ -61,12 +63,11 @@ PAIRS = list(itertools.product(A, B))
 TRIPLES = list(itertools.product(A[1:3] + A[4:8] + A[9:13], B[1:3] + B[4:5] + B[9:11], C[1:3] + C[4:6] + C[9:12]))
 
 
-def coordinates(*ranges: Range) -> Iterator[dict[str, int]]:
+def coordinates(*ranges: Range) -> Iterator[dict[Placed, int]]:
     """Every iteration of the ranges' axes and loops."""
     factors = list(dict.fromkeys(factor for r in ranges for factor in placed(r)))
-    names = [f"{f.name}.{f.index}" if isinstance(f, SubAxis) else f.name for f in factors]
     for values in itertools.product(*(range(size(factor)) for factor in factors)):
-        yield dict(zip(names, values, strict=True))
+        yield dict(zip(factors, values, strict=True))
 
 
 def same_meaning(left: Range, right: Range) -> bool:
@@ -86,14 +87,14 @@ def test_an_index_pair_of_a_product_is_i_times_s_plus_j():
             for at in coordinates(r, s):
                 pairs = itertools.product(denote(r, at), denote(s, at))
                 expected = [None if None in (i, j) else (i or 0) * size(s) + (j or 0) for i, j in pairs]
-                assert denote(Product((r, s)), at, MESH) == expected
+                assert denote(Product((r, s)), at) == expected
 
 
 def test_a_sum_is_its_left_part_and_then_its_right_part_moved_by_it():
     for r, s in PAIRS:
         for at in coordinates(r, s):
             right = [None if j is None else j + space(r) for j in denote(s, at)]
-            assert denote(Sum((r, s)), at, MESH) == denote(r, at) + right
+            assert denote(Sum((r, s)), at) == denote(r, at) + right
 
 
 @pytest.mark.parametrize("r", A, ids=str)
@@ -155,10 +156,10 @@ def test_a_sum_distributes_out_of_the_major_position():
 
 
 def test_a_sum_in_the_minor_position_is_only_a_permutation_away():
-    s, r1, r2 = Extent(2), Axis("a"), Extent(1)
+    s, r1, r2 = Extent(2), MESH.place("a"), Extent(1)
     left, right = product(s, sum_(r1, r2)), sum_(product(s, r1), product(s, r2))
     assert (str(left), str(right)) == ("2*(a + 1)", "2*a + 2")
-    assert [denote(left, {"a": 0}), denote(right, {"a": 0})] == [[0, 2, 3, 5], [0, 2, 4, 5]]
+    assert [denote(left, {r1: 0}), denote(right, {r1: 0})] == [[0, 2, 3, 5], [0, 2, 4, 5]]
     assert denote(left, {}) == denote(right, {}) == list(range(6))
     assert local(left) == local(right) == 4
 
@@ -195,14 +196,14 @@ def test_normal_form_keeps_the_meaning():
 
 @pytest.mark.parametrize(("c", "p", "b"), [(c, p, b) for c in (1, 2, 6) for p in (1, 2, 3) for b in (1, 2, 3, 6) if not c % b])
 def test_block_cyclic_and_block_cyclic_of_blocks_differ_by_a_permutation(c: int, p: int, b: int):
-    mesh, axis, positions = Mesh(a=p), Axis("a"), range(p * c)
+    axis, positions = Axis("a", p), range(p * c)
     owners: dict[Range, Callable[[int], int]] = {
         product(axis, c): lambda i: i // c,
         product(c, axis): lambda i: i % p,
         product(c // b, axis, b): lambda i: i // b % p,
     }
     for r, owner in owners.items():
-        held = [denote(r, {"a": device}) for device in range(p)]
+        held = [denote(r, {axis: device}) for device in range(p)]
         assert held == [[i for i in positions if owner(i) == device] for device in range(p)]
         assert sorted(i for block in held for i in block if i is not None) == list(positions)
         assert local(r) == c
@@ -211,65 +212,109 @@ def test_block_cyclic_and_block_cyclic_of_blocks_differ_by_a_permutation(c: int,
 @pytest.mark.parametrize("parts", [(2, 4), (4, 2), (8, 1), (2, 2, 2)])
 def test_an_axis_is_the_product_of_its_sub_axes(parts: tuple[int, ...]):
     mesh = Mesh(a=8, b=2)
-    subs = product(*(SubAxis("a", i, n) for i, n in enumerate(parts)))
-    for whole in [mesh.refine(a=parts)] + [mesh] * (len(parts) == 2):
-        for device in range(8):
-            assert denote(subs, {"a": device}) == denote(Axis("a"), {"a": device}) == [device]
-    refined = mesh.refine(a=parts)
+    axis, refined = mesh.place("a").axis, mesh.refine(a=parts)
+    subs = product(*(SubAxis(axis, parts[:i], n) for i, n in enumerate(parts)))
+    assert refined.named("a") == placed(subs)
+    for device in range(8):
+        assert denote(subs, {axis: device}) == denote(axis, {axis: device}) == [device]
     for at in refined.coordinates():
-        assert denote(subs, at) == denote(Axis("a"), at)
-    assert size(subs) == size(Axis("a")) == 8
+        assert denote(subs, at) == denote(axis, at)
+    assert size(subs) == size(axis) == 8
 
 
 def test_sub_axes_lay_sixteen_out_as_four_by_four_on_eight_devices():
     mesh = Mesh(a=8)
-    rows, columns = parse_range("a.0:4"), parse_range("a.1:2*2")
+    axis, refined = mesh.place("a"), mesh.refine(a=(4, 2))
+    rows, columns = parse_range("a.0:4", refined), parse_range("a.1:2*2", refined)
     for device in range(8):
-        at = {"a": device}
+        at: dict[Placed, int] = {axis: device}
         grid = [(i or 0) * 4 + (j or 0) for i in denote(rows, at) for j in denote(columns, at)]
-        assert grid == denote(parse_range("a*2"), at)
+        assert grid == denote(parse_range("a*2", mesh), at)
 
 
-def test_a_sub_axis_that_the_mesh_does_not_place_is_an_error():
-    with pytest.raises(Error, match=r"does not say where `a\.2:2` lies in `a`"):
-        denote(SubAxis("a", 2, 2), {"a": 0}, Mesh(a=8))
-    with pytest.raises(Error, match=r"does not say where `a\.0:2` lies in `a`"):
-        denote(SubAxis("a", 0, 2), {"a": 0}, Mesh(a=8).refine(a=(4, 2)))
+@pytest.mark.parametrize("parts", [(2, 4), (4, 2), (8, 1), (2, 2, 2)])
+def test_a_place_says_the_coordinate_of_a_device_along_it(parts: tuple[int, ...]):
+    for mesh in (Mesh(a=8), Mesh(b=3, a=8, c=2), Mesh(a=8, b=2).refine(b=(2, 1), a=parts), Mesh(b=2, a=8).refine(a=parts)):
+        for device, at in enumerate(mesh.coordinates()):
+            assert {place: place.coordinate(device) for place in mesh.places} == at
+
+
+@pytest.mark.parametrize(("before", "size"), [((), 3), ((2,), 8), ((2, 2), 4), ((3,), 2), ((), 0), ((0,), 2)])
+def test_a_sub_axis_that_does_not_divide_its_axis_is_an_error(before: tuple[int, ...], size: int):
+    with pytest.raises(Error, match=rf"`a\.{len(before)}:{size}` is not a sub-axis of `a` \(8 devices\)"):
+        SubAxis(Axis("a", 8), before, size)
+
+
+def test_a_sub_axis_is_of_a_mesh_that_is_refined_into_it():
+    for mesh in (Mesh(a=8), Mesh(a=8).refine(a=(4, 2))):
+        for text in ("a.2:2", "a.0:2"):
+            with pytest.raises(Error, match=rf"`{text}` is not an axis of the mesh"):
+                parse_range(text, mesh)
+
+
+def test_parts_of_one_axis_that_overlap_are_not_used_together():
+    axis = Axis("a", 8)
+    for parts in [(((), 2), ((), 4)), (((2,), 2), ((), 4)), (((2,), 4), ((2, 2), 2)), (((4,), 2), ((2,), 4))]:
+        with pytest.raises(Error, match="used twice"):
+            product(*(SubAxis(axis, *part) for part in parts))
+    assert str(product(SubAxis(axis, (2,), 4), SubAxis(axis, (), 2))) == "a.1:4*a.0:2"
 
 
 def test_a_loop_is_placed_in_time_and_an_axis_in_space():
-    r = parse_range("t:8*data*2")
-    assert axes(r) == ("data",) and [str(factor) for factor in placed(r)] == ["t:8", "data"]
-    assert denote(r, {"t": 3, "data": 1}, Mesh(data=2)) == [14, 15]
-    assert local(r, Mesh(data=2)) == 2 and size(r, Mesh(data=2)) == 32
+    loop, data = Loop("t", 8), Axis("data", 2)
+    r = parse_range("t:8*data*2", Mesh(data=2))
+    assert axes(r) == (data,) and placed(r) == (loop, data)
+    assert denote(r, {loop: 3, data: 1}) == [14, 15]
+    assert local(r) == 2 and size(r) == 32
 
 
 def test_an_extent_that_does_not_divide_is_part_of_a_padded_one():
-    r, mesh = sub(product(Axis("data"), 129), 0, 515), Mesh(data=4)
+    r, mesh = sub(product(Axis("data", 4), 129), 0, 515), Mesh(data=4)
     assert (str(r), size(r), local(r)) == ("data*129 pad 515", 515, 129)
     assert [len(denote(r, at)) for at in mesh.coordinates()] == [129, 129, 129, 128]
     assert [i for at in mesh.coordinates() for i in denote(r, at)] == list(range(515))
 
 
 def test_what_one_device_holds_of_uneven_parts_is_counted_device_by_device():
-    r, mesh = parse_range("(a*4)[0 : 4 : 1] + (a*4)[4 : 4 : 1]"), Mesh(a=2)
+    mesh = Mesh(a=2)
+    r = parse_range("(a*4)[0 : 4 : 1] + (a*4)[4 : 4 : 1]", mesh)
     assert [denote(r, at) for at in mesh.coordinates()] == [[0, 1, 2, 3], [12, 13, 14, 15]]
     assert local(r) == 4
 
 
 def test_equal_ranges_are_one_object():
-    a = Axis("a")
-    assert product(a, 4, 32) is product(a, 128) is product(product(a, 2), 64) is parse_range("a * (4*32)")
-    r = parse_range("pad(win<2,3,1,1>((a*8 + t:2)[1 : 4 : 2]), 1, 2)")
+    a = MESH.place("a")
+    assert product(a, 4, 32) is product(a, 128) is product(product(a, 2), 64) is parse_range("a * (4*32)", MESH)
+    r = parse_range("pad(win<2,3,1,1>((a*8 + t:2)[1 : 4 : 2]), 1, 2)", MESH)
     assert copy.deepcopy(r) is pickle.loads(pickle.dumps(r)) is r
-    assert len({r, copy.copy(r), parse_range(str(r))}) == 1
+    assert len({r, copy.copy(r), parse_range(str(r), MESH)}) == 1
+
+
+def test_places_of_one_name_size_and_stride_in_one_device_set_are_one_object():
+    mesh = Mesh(b=3, a=8)
+    whole, part = mesh.place("a"), mesh.refine(a=(2, 4)).place("a.1:4")
+    assert whole is Mesh(a=8).place("a") is Axis("a", 8) and part is SubAxis(Axis("a", 8), (2,), 4)
+    others = [Axis("a", 4), Axis("a", 8, "left"), Mesh(a=8, b=3).place("a"), mesh.refine(a=(4, 2)).place("a.0:4")]
+    assert len({whole, part, *others}) == 6
+    for place in (whole, part, *others):
+        assert copy.deepcopy(place) is pickle.loads(pickle.dumps(place)) is place
+
+
+def test_axes_of_one_name_are_told_apart_by_their_device_sets():
+    left, right = Mesh(data=4).on("left"), Mesh(data=8, model=2).on("right")
+    for mesh, text in ((left, "data@left*2"), (right, "data@right*2")):
+        r = parse_range(text, left, right)
+        assert str(r) == text and axes(r) == (mesh.place("data"),) and local(r) == 2 and size(r) == 2 * mesh["data"]
+    assert parse_range("model", left, right) is right.place("model")
+    with pytest.raises(Error, match="`data` names several axes, with 4 and 8 devices"):
+        parse_range("data*2", left, right)
 
 
 def test_text_reads_back_as_the_same_object():
     made = [product(r, s) for r, s in PAIRS] + [sum_(r, s) for r, s in PAIRS] + [product(r, sum_(s, 1)) for r, s in PAIRS]
     made += [sub(r, 0, 1) for r in made if size(r) > 1] + [pad(r, 0, 3) for r in made] + [window(r, 2, 3, 1, -1) for r in made]
     for r in made:
-        assert parse_range(str(r)) is r
+        assert parse_range(str(r), MESH) is r
 
 
 @pytest.mark.parametrize(
@@ -291,7 +336,7 @@ def test_text_reads_back_as_the_same_object():
     ],
 )
 def test_a_range_prints_as_it_is_written(text: str, printed: str):
-    assert str(parse_range(text)) == printed
+    assert str(parse_range(text, *WRITTEN)) == printed
 
 
 @pytest.mark.parametrize(
@@ -303,8 +348,9 @@ def test_a_range_prints_as_it_is_written(text: str, printed: str):
         ("data*4*data", "`data` is used twice in `data[*]4[*]data`"),
         ("data.0:2*data", "`data` is used twice"),
         ("data.0:2*4*data.0:2", "`data.0:2` is used twice"),
+        ("dta*2", "the mesh has no axis `dta`"),
         ("t:0", "loop `t` has 0 iterations"),
-        ("a.0:0", "`a.0:0` is not a sub-axis"),
+        ("a.0:0", "`a.0:0` does not divide `a` .2 devices."),
         ("8[4 : 5 : 1]", "`8` has 8 indices: .4 : 5 : 1. reaches beyond them"),
         ("8[0 : 2 : 0]", "is not a sub-range"),
         ("1[0 : 1 : 0]", "is not a sub-range"),
@@ -314,7 +360,7 @@ def test_a_range_prints_as_it_is_written(text: str, printed: str):
 )
 def test_a_range_that_makes_no_sense_is_an_error(text: str, message: str):
     with pytest.raises(Error) as caught:
-        parse_range(text)
+        parse_range(text, *WRITTEN)
     caught.match(message)
 
 
@@ -323,7 +369,10 @@ def test_negative_sizes_and_bad_names_are_errors():
         lambda: Extent(-1),
         lambda: sub(3, -1, 3),
         lambda: Pad(Extent(3), -1, 0),
-        lambda: Axis("2d"),
+        lambda: Axis("2d", 2),
+        lambda: Axis("d", 2, "2d"),
+        lambda: Axis("d", 0),
+        lambda: Axis("d", 2, stride=0),
         lambda: Loop("a b", 2),
     ):
         with pytest.raises(Error):

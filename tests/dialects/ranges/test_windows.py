@@ -6,7 +6,6 @@ import pytest
 
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import (
-    Axis,
     Extent,
     Window,
     compose,
@@ -56,7 +55,7 @@ def test_a_window_over_a_window_is_made_as_one():
     assert str(window(window(64, 2, 3, 1, 1), 1, 5, 1, 2)) == "win<2,7,1,3>(64)"
     assert window(parse_range("win<2,3,2,1>(64)"), 1, 1) is parse_range("win<2,3,2,1>(64)")
     for mesh in (Mesh(a=2), Mesh(a=3)):
-        outputs = product(Axis("a"), 2)
+        outputs = product(mesh.place("a"), 2)
         for first, second in itertools.product(WINDOWS[::3], WINDOWS[::7]):
             inner = Window(outputs, second.stride, second.kernel, second.dilation, second.lo)
             nest = Window(inner, first.stride, first.kernel, first.dilation, first.lo)
@@ -83,12 +82,14 @@ def test_the_halo_is_the_same_everywhere_when_the_stride_divides_the_block():
 def test_a_window_over_part_of_the_outputs_reads_where_that_part_lies():
     w = parse_range("win<2,3,1,1>(8[4 : 2 : 1])")
     assert denote(w, {}) == [7, 8, 9, 10, 11] and size(w) == 5
-    w = parse_range("win<1,3,1,1>(pad(a*2, 1, 1))")
-    assert denote(w, {"a": 1}, Mesh(a=2)) == [0, 1, 2, 3, 4, 5] and size(w, Mesh(a=2)) == 8
+    mesh = Mesh(a=2)
+    w = parse_range("win<1,3,1,1>(pad(a*2, 1, 1))", mesh)
+    assert denote(w, {mesh.place("a"): 1}) == [0, 1, 2, 3, 4, 5] and size(w) == 8
 
 
 def test_a_placed_window_overlaps_its_neighbours_by_the_halo():
-    mesh, w = Mesh(a=4), parse_range("win<1,3,1,1>(a*4)")
+    mesh = Mesh(a=4)
+    w = parse_range("win<1,3,1,1>(a*4)", mesh)
     blocks = [denote(w, at) for at in mesh.coordinates()]
     assert blocks[0] == [None, 0, 1, 2, 3, 4] and blocks[1] == [3, 4, 5, 6, 7, 8]
     assert local(w) == 6 and size(w) == 18

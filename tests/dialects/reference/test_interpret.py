@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.parser import Parser
 
 from partita.dialects import context
 from partita.dialects.errors import Error
@@ -16,19 +15,20 @@ from partita.dialects.mesh import Mesh
 from partita.dialects.reference.interpret import entry_of, interpret, run_devices
 from partita.dialects.reference.lockstep import Value, collect, distribute, redistribute
 from partita.dialects.reference.scalars import cast_to
+from partita.dialects.text import read_module
 
 A = np.arange(32, dtype=np.float32).reshape(8, 4)
 B = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
 def module(text: str, mesh: str = "data=2, model=2") -> ModuleOp:
-    parsed = Parser(context(), f'builtin.module attributes {{array.mesh = "{mesh}"}} {{ {text} }}').parse_module()
+    parsed = read_module(context(), f'builtin.module attributes {{array.mesh = "{mesh}"}} {{ {text} }}')
     parsed.verify()
     return parsed
 
 
-def layout(text: str) -> Layout:
-    return parse_array(text)[1]
+def layout(text: str, mesh: Mesh) -> Layout:
+    return parse_array(text, mesh)[1]
 
 
 def test_a_program_runs_on_whole_arrays() -> None:
@@ -112,9 +112,12 @@ def test_a_graph_runs_its_kernels_on_all_devices_in_lockstep() -> None:
 def test_a_kernel_alone_takes_local_arrays() -> None:
     kernel = next(op for op in module(GRAPH).body.block.ops if isinstance(op, FuncOp))
     mesh = Mesh(data=2, model=2)
-    held = [distribute(A, layout("f32[data*4, model*2]"), mesh.size), distribute(B, layout("f32[model*2, 2]"), mesh.size)]
+    held = [
+        distribute(A, layout("f32[data*4, model*2]", mesh), mesh.size),
+        distribute(B, layout("f32[model*2, 2]", mesh), mesh.size),
+    ]
     (out,) = run_devices(kernel, held, mesh.size)
-    np.testing.assert_array_equal(collect(out, layout("f32[data*4, 2]"), mesh.size), A @ B)
+    np.testing.assert_array_equal(collect(out, layout("f32[data*4, 2]", mesh), mesh.size), A @ B)
     with pytest.raises(Error, match=r"argument 0 is f32\[4, 2\], and float32\[8, 4\] was given"):
         interpret(kernel, [A, B])
 
@@ -152,15 +155,15 @@ LAYOUTS = ["f32[8, 4]", "f32[a*4, 4]", "f32[4*a, b*2]", "f32[a*b*2, 4]", "f32[b*
 @pytest.mark.parametrize("source", [*LAYOUTS, "f32[8, 4]{+a}", "f32[a*4, 4]{+b}", "f32[8, 4]{+a, +b}", "f32[a*4, 4]{max b}"])
 def test_a_redistribution_keeps_the_value(source: str, target: str) -> None:
     mesh = Mesh(a=2, b=2)
-    value = distribute(A, layout(source), mesh.size)
+    value = distribute(A, layout(source, mesh), mesh.size)
     np.testing.assert_array_equal(
-        collect(redistribute(value, layout(source), layout(target), mesh.size), layout(target), mesh), A
+        collect(redistribute(value, layout(source, mesh), layout(target, mesh), mesh.size), layout(target, mesh), mesh.size), A
     )
 
 
 def test_a_reduction_that_stays_pending_is_not_done() -> None:
     mesh = Mesh(a=2, b=2)
-    source, target = layout("f32[8, 4]{+a, +b}"), layout("f32[b*4, 4]{+a}")
+    source, target = layout("f32[8, 4]{+a, +b}", mesh), layout("f32[b*4, 4]{+a}", mesh)
     value: Value = [A * device for device in range(4)]
     moved = redistribute(value, source, target, mesh.size)
     # Devices 0 and 1 add up to A, 2 and 3 to 5 A; each keeps its half.
@@ -169,10 +172,10 @@ def test_a_reduction_that_stays_pending_is_not_done() -> None:
 
 
 def test_sub_axes_are_digits_of_the_coordinate() -> None:
-    mesh = Mesh(a=4)
-    value = distribute(A, layout("f32[a.0:2*4, a.1:2*2]"), mesh.size)
+    mesh = Mesh(a=4).refine(a=(2, 2))
+    value = distribute(A, layout("f32[a.0:2*4, a.1:2*2]", mesh), mesh.size)
     np.testing.assert_array_equal(value[1], A[:4, 2:])
-    np.testing.assert_array_equal(collect(value, layout("f32[a.0:2*4, a.1:2*2]"), mesh.size), A)
+    np.testing.assert_array_equal(collect(value, layout("f32[a.0:2*4, a.1:2*2]", mesh), mesh.size), A)
 
 
 def test_conversions_truncate_and_saturate() -> None:

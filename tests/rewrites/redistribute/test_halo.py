@@ -21,15 +21,14 @@ from partita.rewrites.redistribute.search import Path, joint, path
 
 
 def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
-    plain = Factor(mesh.place(axis), stride)
-    return Factor(plain.place, plain.size, stride, (before, after) if before or after else None)
+    return Factor(mesh.place(axis), stride, (before, after) if before or after else None)
 
 
 def run_jointly(ways: Sequence[Path], values: Sequence[Value], sources: Sequence[Layout], mesh: Mesh) -> list[Value]:
     """The joint steps of several arrays on all devices in lockstep."""
     block = Block(arg_types=[ArrayType.whole("int32", source.local_shape) for source in sources])
     steps = [way.steps[0] for way in ways]
-    ops, made = steps[0].exchange(steps, block.args, mesh)
+    ops, made = steps[0].exchange(steps, block.args)
     block.add_ops(ops)
     block.add_op(func.ReturnOp(*made))
     types = [arg.type for arg in block.args], [value.type for value in made]
@@ -63,7 +62,7 @@ def backwards(windows: Factor) -> Factor:
     """The same windows, the last one first."""
     before = -windows.start(windows.size - 1)
     after = windows.width + windows.stride - before
-    return Factor(windows.place, windows.size, -windows.stride, (before, after))
+    return Factor(windows.place, -windows.stride, (before, after))
 
 
 @st.composite
@@ -108,7 +107,7 @@ def test_windows_of_several_arrays_share_permutes(data: st.DataObject) -> None:
         sources.append(Layout.of((extent, 2), [(0, factor(mesh, "x", -(-extent // mesh["x"])))]))
         targets.append(Layout.of((extent, 2), [(0, data.draw(windows(mesh, "x", extent)))]))
     alone = [path(source, target, 4) for source, target in zip(sources, targets, strict=True)]
-    ways = joint(alone, mesh)
+    ways = joint(alone)
     if ways is None:
         return
     assert sum(way.bytes for way in ways) < sum(way.bytes for way in alone)
@@ -125,7 +124,7 @@ def test_the_parts_of_a_concatenation_share_two_permutes() -> None:
     mesh = Mesh(d=8)
     source = Layout.of((16,), [(0, factor(mesh, "d", 2))])
     targets = [Layout.of((16,), [(0, factor(mesh, "d", 4, *halo))]) for halo in ((0, 0), (16, -16))]
-    ways = joint([path(source, target, 4) for target in targets], mesh)
+    ways = joint([path(source, target, 4) for target in targets])
     assert ways is not None
     assert [(way.collectives, way.bytes) for way in ways] == [(2, 16), (0, 0)]
 

@@ -116,14 +116,14 @@ def test_a_way_may_lead_through_a_dim_that_neither_end_tiles() -> None:
 def test_a_sum_goes_to_the_only_device_that_has_rows() -> None:
     """One row in blocks of eight: the other devices have padding."""
     mesh = Mesh(a=8)
-    source = Layout.of((1, 4), pending=[Pending("add", "a")])
-    assert path(source, Layout.of((1, 4), [(0, Factor(mesh.place("a"), 8))]), 4, mesh).bytes == 28
+    source = Layout.of((1, 4), pending=[Pending("add", mesh.place("a"))])
+    assert path(source, Layout.of((1, 4), [(0, Factor(mesh.place("a"), 8))]), 4).bytes == 28
 
 
 def test_a_sum_goes_to_a_padded_dim_whose_other_axes_are_no_layout() -> None:
     """Without `a`, blocks of two rows on two devices do not cover nine."""
     mesh = Mesh(a=4, b=2)
-    source = Layout.of((9, 8), [(0, Factor(mesh.place("b"), 5))], [Pending("add", "a")])
+    source = Layout.of((9, 8), [(0, Factor(mesh.place("b"), 5))], [Pending("add", mesh.place("a"))])
     target = Layout.of((9, 8), [(0, Factor(mesh.place("a"), 4)), (0, Factor(mesh.place("b"), 2))])
     assert path(source, target, 4).bytes <= 4 * 9 * 8
 
@@ -140,7 +140,7 @@ def test_padding_is_cut_before_the_next_step() -> None:
     """A device receives two rows of 3, which are 6, and then three rows of 3, which are 9: not four, because one is padding."""
     mesh = Mesh(a=2, b=2)
     source = Layout.of((3, 5), [(0, Factor(mesh.place("a"), 2)), (1, Factor(mesh.place("b"), 3))])
-    found = path(source, Layout.of((3, 5), []), 1, mesh)
+    found = path(source, Layout.of((3, 5), []), 1)
     assert (found.bytes, [step.kind for step in found.steps]) == (6 + 9, ["all_gather", "cut", "all_gather", "cut"])
 
 
@@ -148,7 +148,7 @@ def test_two_axes_of_a_cube_move_to_one_dim() -> None:
     """`f32[16, 16, 16]`, 2 KiB a device: `[y, -, x] -> [-, x*y, -]` in one all_to_all of seven eighths of it."""
     mesh = Mesh(x=4, y=2)
     source = layout((16, 16, 16), [("y", 0, 8), ("x", 2, 4)], mesh)
-    found = path(source, layout((16, 16, 16), [("x", 1, 4), ("y", 1, 2)], mesh), 4, mesh)
+    found = path(source, layout((16, 16, 16), [("x", 1, 4), ("y", 1, 2)], mesh), 4)
     assert [step.kind for step in found.steps] == ["all_to_all"]
     assert found.bytes == 1792
 
@@ -165,7 +165,7 @@ def test_an_axis_of_one_device_makes_no_way_longer() -> None:
     found: list[object] = []
     for mesh in (Mesh(a=4, b=2), Mesh(a=4, one=1, b=2)):
         a, b = Factor(mesh.place("a"), 2), Factor(mesh.place("b"), 3)
-        found.append(path(Layout.of((7, 6), [(0, a), (1, b)]), Layout.of((7, 6), [(1, a)]), 4, mesh).bytes)
+        found.append(path(Layout.of((7, 6), [(0, a), (1, b)]), Layout.of((7, 6), [(1, a)]), 4).bytes)
     assert found[0] == found[1]
 
 
@@ -173,7 +173,7 @@ FIVE = Mesh(a0=2, a1=2, a2=2, a3=2, a4=2)
 
 
 def of_five(*tiles: Tile, pending: str = "") -> Layout:
-    return layout((32, 8, 8), tiles, FIVE, [Pending("add", pending)] if pending else [])
+    return layout((32, 8, 8), tiles, FIVE, [Pending("add", FIVE.place(pending))] if pending else [])
 
 
 def test_a_sum_over_one_of_five_axes_is_scattered_while_the_others_change_places() -> None:
@@ -208,16 +208,16 @@ def test_axes_change_between_others_that_stay_on_a_dim(source: list[Tile], targe
 def test_sums_along_several_axes_are_scattered_to_their_places_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = search._searched  # pyright: ignore[reportPrivateUsage]
 
-    def searched(source: Layout, target: Layout, itemsize: int, mesh: Mesh) -> Path:
+    def searched(source: Layout, target: Layout, itemsize: int) -> Path:
         assert source is target, "nothing is left to search"
-        return whole(source, target, itemsize, mesh)
+        return whole(source, target, itemsize)
 
     monkeypatch.setattr(search, "_searched", searched)
     path.cache_clear()
-    pending = [Pending("add", axis) for axis in ("a1", "a2", "a3")]
+    pending = [Pending("add", FIVE.place(axis)) for axis in ("a1", "a2", "a3")]
     source = layout((32, 8, 8), [("a0", 0, 16), ("a4", 2, 4)], FIVE, pending)
     target = of_five(("a0", 0, 16), ("a1", 0, 4), ("a2", 1, 4), ("a3", 1, 1), ("a4", 2, 4))
-    assert check(source, target, FIVE).bytes == 4 * prod(source.local_shape(FIVE)) * 7 // 8
+    assert check(source, target, FIVE).bytes == 4 * prod(source.local_shape) * 7 // 8
     path.cache_clear()
 
 
@@ -227,7 +227,7 @@ def random_layout(random: Random, folds: bool) -> Layout:
     for axis in random.sample([*FIVE], len(FIVE)):
         dim, chance = random.choice([dim for dim, n in enumerate(left) if n > 1]), random.random()
         if chance < 0.2 and folds:
-            pending.append(Pending("add", axis))
+            pending.append(Pending("add", FIVE.place(axis)))
         elif chance > 0.3:
             left[dim] //= 2
             tiles.append((axis, dim, left[dim]))
@@ -240,9 +240,9 @@ def test_a_way_over_five_axes_receives_no_more_than_where_every_step_is_tried(
 ) -> None:
     random = Random(seed)
     source, target = random_layout(random, folds=True), random_layout(random, folds=False)
-    found = path(source, target, 4, FIVE).bytes
+    found = path(source, target, 4).bytes
     path.cache_clear()
     monkeypatch.setattr(moves, "FEW_AXES", 9)
-    most = path(source, target, 4, FIVE).bytes
+    most = path(source, target, 4).bytes
     path.cache_clear()
     assert found <= most

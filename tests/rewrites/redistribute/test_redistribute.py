@@ -16,7 +16,7 @@ from partita.dialects.mesh import Mesh
 from partita.rewrites.redistribute.kinds.alone import Slice
 from partita.rewrites.redistribute.kinds.pieces import Pieces
 from partita.rewrites.redistribute.search import Path, path
-from partita.rewrites.redistribute.steps import Bytes, share
+from partita.rewrites.redistribute.steps import Bytes, devices, share
 
 MESH = Mesh(a=4, b=2)
 CUBE = Mesh(a=4, b=4, c=2)
@@ -44,26 +44,26 @@ CUBE = Mesh(a=4, b=4, c=2)
 def test_a_512_by_512_array_is_redistributed(
     mesh: Mesh, source: list[Tile], pending: list[str], target: list[Tile], steps: str, received: int
 ) -> None:
-    sums = tuple(Pending("add", axis) for axis in pending)
-    found = path(layout((512, 512), source, mesh, sums), layout((512, 512), target, mesh), 4, mesh)
+    sums = tuple(Pending("add", mesh.place(axis)) for axis in pending)
+    found = path(layout((512, 512), source, mesh, sums), layout((512, 512), target, mesh), 4)
     assert str(found) == steps
     assert found.bytes == received
 
 
 def test_an_axis_of_one_device_does_nothing() -> None:
     mesh = Mesh(a=1, b=1)
-    assert path(layout((8,), [("a", 0, 8)], mesh, [Pending("add", "b")]), layout((8,), [], mesh), 4, mesh).steps == ()
+    assert path(layout((8,), [("a", 0, 8)], mesh, [Pending("add", mesh.place("b"))]), layout((8,), [], mesh), 4).steps == ()
 
 
 def test_only_sums_are_scattered() -> None:
-    found = path(layout((8, 8), [], MESH, [Pending("max", "a")]), layout((8, 8), [("a", 0, 2)], MESH), 4, MESH)
+    found = path(layout((8, 8), [], MESH, [Pending("max", MESH.place("a"))]), layout((8, 8), [("a", 0, 2)], MESH), 4)
     assert [step.kind for step in found.steps] == ["all_reduce", "slice"]
 
 
 def test_coprime_axes_are_exchanged_without_a_full_gather() -> None:
     """arXiv 2112.01075: `[x*3] -> [y*2]` on 6 elements, mesh x=2, y=3."""
     mesh = Mesh(x=2, y=3)
-    found = path(layout((6,), [("x", 0, 3)], mesh), layout((6,), [("y", 0, 2)], mesh), 4, mesh)
+    found = path(layout((6,), [("x", 0, 3)], mesh), layout((6,), [("y", 0, 2)], mesh), 4)
     assert [step.kind for step in found.steps] == ["slice", "permute", "all_gather"]
 
 
@@ -72,13 +72,13 @@ def test_two_dimensions_of_two_axes_each_are_exchanged_in_place() -> None:
     source = (("x1", 0, 6), ("x2", 0, 3), ("y1", 1, 4), ("y2", 1, 2))
     target = (("y1", 0, 4), ("y2", 0, 2), ("x1", 1, 6), ("x2", 1, 3))
     mesh = Mesh(x1=2, x2=2, y1=3, y2=2)
-    found = path(layout((12, 12), source, mesh), layout((12, 12), target, mesh), 1, mesh)
+    found = path(layout((12, 12), source, mesh), layout((12, 12), target, mesh), 1)
     assert all(prod(step.after.local_shape) <= 6 for step in found.steps)
     check((12, 12), source, [], target, mesh)
 
 
 def test_the_same_question_is_answered_from_memory() -> None:
-    question = layout((64, 64), [("a", 0, 16)], MESH), layout((64, 64), [("a", 1, 16)], MESH), 4, MESH
+    question = layout((64, 64), [("a", 0, 16)], MESH), layout((64, 64), [("a", 1, 16)], MESH), 4
     assert path(*question) is path(*question)
 
 
@@ -158,7 +158,7 @@ def check(
     seed: int = 0,
 ) -> None:
     """Runs the steps on all devices in lockstep, and checks the promises of the path."""
-    sums = tuple(Pending(*each) for each in pending)
+    sums = tuple(Pending(monoid, mesh.place(axis)) for monoid, axis in pending)
     found = path(layout(shape, source, mesh, sums), layout(shape, target, mesh), 8)
     whole = np.random.default_rng(seed).integers(0, 1000, shape)
     value = summands(whole, source, pending, mesh, seed)
@@ -169,7 +169,7 @@ def check(
         after = prod(step.after.local_shape)
         assert next(iter(value.values())).size == after
         assert step.after.global_shape == shape
-        received = step.received(8 * max(before, after), prod(mesh[axis] for axis in step.axes))
+        received = step.received(8 * max(before, after), devices(step.axes))
         paid += sum(step.parts) if isinstance(step, Pieces) else received
     expected = distribute(whole, target, mesh)
     for device, part in value.items():
@@ -200,8 +200,8 @@ def slices_first(found: Path, shape: tuple[int, ...], mesh: Mesh) -> bool:
     """Whether a slice comes after a collective only if that uses its axis, or if its tile does not fit before."""
     for first, then in pairwise(found.steps):
         if isinstance(then, Slice) and first.communicates and not set(then.axes) & set(first.axes):
-            cut = (tile for tile in tiles_of(then.after, mesh) if tile[0] in then.axes)
-            tiles = (*tiles_of(first.before, mesh), *cut)
+            cut = (tile for tile in tiles_of(then.after) if tile[0] in then.names)
+            tiles = (*tiles_of(first.before), *cut)
             if valid(shape, tiles, then.dim, mesh):
                 return False
     return True

@@ -88,13 +88,13 @@ def fresh() -> Iterator[None]:
 
 def forget() -> None:
     path.cache_clear()
-    spine.laws_on.cache_clear()
+    spine.turn.cache_clear()
 
 
 def find(mesh: str, shape: tuple[int, ...], source: str, pending: str, target: str) -> Path:
-    sums = tuple(Pending(monoid, axis) for monoid, axis in (each.split(" ") for each in pending.split(", ") if each))
     on = Mesh.parse(mesh)
-    return path(layout(shape, tiles(source), on, sums), layout(shape, tiles(target), on), 4, on)
+    sums = tuple(Pending(monoid, on.place(axis)) for monoid, axis in (each.split(" ") for each in pending.split(", ") if each))
+    return path(layout(shape, tiles(source), on, sums), layout(shape, tiles(target), on), 4)
 
 
 def tiles(text: str) -> tuple[Tile, ...]:
