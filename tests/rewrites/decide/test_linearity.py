@@ -88,3 +88,15 @@ def test_sums_of_integers_are_resolved_before_they_are_divided(dtype: str, sums:
     plan = pt.plan(quotients, pt.Mesh(data=4), x).tile("x", 0, "data")
     assert plan.counts()["all_reduce"] == sums
     assert plan.check(x) < 1e-5
+
+
+def test_maxima_are_resolved_before_they_are_subtracted() -> None:
+    """A maximum of differences is not the difference of two maxima, although an op that adds is linear in both operands."""
+
+    def range_of(x: jax.Array) -> jax.Array:
+        return x.max(0)[:2] - x.max(0)[1:]
+
+    x = np.asarray([[(7 * row + 3 * column * row) % 11 for column in range(3)] for row in range(16)], np.float32)
+    plan = pt.plan(range_of, pt.Mesh(data=4), x).tile("x", 0, "data")
+    assert plan.counts()["all_reduce"] == 2
+    assert plan.check(x) == 0
