@@ -380,8 +380,9 @@ def meet(one: Placed, other: Placed) -> bool:
     """Whether two places share devices' coordinates: the same axis or loop, or overlapping parts of one axis."""
     if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size
-    in_space = not isinstance(one, Loop) and not isinstance(other, Loop)
-    return one.name == other.name and not (in_space and one.axis.devices is not other.axis.devices)
+    if isinstance(one, Loop) or isinstance(other, Loop):
+        return one.name == other.name
+    return one.name == other.name and one.axis.devices is other.axis.devices
 
 
 def _is_compound(r: Range) -> bool:

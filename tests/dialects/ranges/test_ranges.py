@@ -293,8 +293,10 @@ def test_equal_ranges_are_one_object():
 def test_places_of_one_name_size_and_stride_in_one_device_set_are_one_object():
     mesh = Mesh(b=3, a=8)
     whole, part = mesh.place("a"), mesh.refine(a=(2, 4)).place("a.1:4")
-    assert whole is Mesh(a=8).place("a") is Axis("a", 8) and part is SubAxis(Axis("a", 8), (2,), 4)
-    others = [Axis("a", 4), Axis("a", 8, "left"), Mesh(a=8, b=3).place("a"), mesh.refine(a=(4, 2)).place("a.0:4")]
+    grid = Devices((("b", 3), ("a", 8)))
+    assert whole is Mesh(b=3, a=8).place("a") is Axis("a", 8, grid) and part is SubAxis(whole, (2, 4), 1)
+    assert Mesh(a=8).place("a") is Axis("a", 8)
+    others = [Axis("a", 8), mesh.on("left").place("a"), Mesh(a=8, b=3).place("a"), mesh.refine(a=(4, 2)).place("a.0:4")]
     assert len({whole, part, *others}) == 6
     for place in (whole, part, *others):
         assert copy.deepcopy(place) is pickle.loads(pickle.dumps(place)) is place
@@ -370,9 +372,9 @@ def test_negative_sizes_and_bad_names_are_errors():
         lambda: sub(3, -1, 3),
         lambda: Pad(Extent(3), -1, 0),
         lambda: Axis("2d", 2),
-        lambda: Axis("d", 2, "2d"),
+        lambda: Devices((("d", 2),), "2d"),
+        lambda: Axis("d", 2, Devices((("d", 4),))),
         lambda: Axis("d", 0),
-        lambda: Axis("d", 2, stride=0),
         lambda: Loop("a b", 2),
     ):
         with pytest.raises(Error):
