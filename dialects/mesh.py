@@ -13,7 +13,7 @@ from typing import Never, overload
 from .errors import Error, did_you_mean
 from .given import LARGEST, checked, integer, refused, shown
 from .interned import Interned, intern
-from .ranges.terms import Axis, MeshAxis, Placed, SubAxis
+from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
@@ -84,7 +84,7 @@ class Mesh(Interned, Mapping[str, int]):
             named = isinstance(name, str) and _NAME.fullmatch(name)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
-        object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices)))
+        object.__setattr__(self, "places", tuple(_places(self.pairs, self.slow, self.devices)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
         return _mesh, (dict(self.pairs), self.slow, self.devices)
@@ -272,8 +272,11 @@ def _wholes(mesh: Mesh) -> dict[str, Axis]:
     return {str(place.axis): place.axis for place in mesh.places}
 
 
-def axis_of(name: str, *meshes: Mesh) -> MeshAxis:
-    """The axis of this name of one of the meshes. Raises `Error` if none has it, or if several have different ones."""
+def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
+    """The axis of this name of one of the meshes. Raises `Error` if none has it, or if several have different ones.
+
+    With `split`, it may be an axis that the mesh splits.
+    """
     if not meshes:
         raise Error(
             f"`{name}` is an axis of no mesh",
@@ -284,11 +287,12 @@ def axis_of(name: str, *meshes: Mesh) -> MeshAxis:
         found = found or dict.fromkeys(axis for mesh in meshes if (axis := find(mesh, name)) is not None)
     if len(found) > 1:
         sizes = " and ".join(str(axis.size) for axis in found)
-        sets = " or ".join(f"`{axis}`" for axis in found if axis.axis.devices) or f"`{name}@left`"
+        sets = " or ".join(f"`{axis}`" for axis in found if axis.axis.devices.name) or f"`{name}@left`"
         helps = [f"name the device set that it belongs to: {sets}"]
         raise Error(f"`{name}` names several axes, with {sizes} devices", helps=helps)
+    wholes = [axis for mesh in meshes if split and (axis := _wholes(mesh).get(name)) is not None]
     near = (mesh for mesh in meshes if name.partition(".")[0] in _wholes(mesh))
-    return next(iter(found), None) or next(near, meshes[-1]).place(name)
+    return next(iter([*found, *wholes]), None) or next(near, meshes[-1]).place(name)
 
 
 @cache
@@ -321,23 +325,21 @@ def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str) -> Mesh:
     return Mesh(axes, slow=slow).on(devices)
 
 
-def _places(pairs: Sequence[tuple[str, int]], devices: str) -> Iterator[MeshAxis]:
+def _places(pairs: Sequence[tuple[str, int]], slow: Sequence[str], name: str) -> Iterator[MeshAxis]:
     """The axes as places, major to minor; `Error` if sub-axes are not all parts of their axis, one after another."""
-    stride = math.prod(size for _, size in pairs)
-    for name, group in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0]):
-        parts = list(group)
-        sizes = tuple(size for _, size in parts)
-        stride //= math.prod(sizes)
-        axis = Axis(name, math.prod(sizes), devices, stride)
-        if parts[0][0] == name:
-            yield axis
+    groups = [(axis, [*of]) for axis, of in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0])]
+    wholes = tuple((axis, math.prod(size for _, size in parts)) for axis, parts in groups)
+    devices = Devices(wholes, name, {axis.partition(".")[0] for axis in slow})
+    for (axis, parts), (_, whole) in zip(groups, wholes, strict=True):
+        place = Axis(axis, whole, devices)
+        if parts == [(axis, whole)]:
+            yield place
             continue
         for number, (part, size) in enumerate(parts):
-            sub_axis = SubAxis(axis, sizes[:number], size)
-            if part != f"{name}.{number}:{size}":
-                helps = [f"name the parts of an axis one after another: `{name}.0`, `{name}.1`, ..."]
-                raise Error(f"`{part}` cannot be part {number} of `{name}`", helps=helps)
-            yield sub_axis
+            if part != f"{axis}.{number}:{size}":
+                helps = [f"name the parts of an axis one after another: `{axis}.0`, `{axis}.1`, ..."]
+                raise Error(f"`{part}` cannot be part {number} of `{axis}`", helps=helps)
+            yield SubAxis(place, (size for _, size in parts), number)
 
 
 def _slow(axes: Sequence[str], given: int | str | Sequence[str]) -> tuple[str, ...]:

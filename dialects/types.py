@@ -130,6 +130,6 @@ class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
         start = parser.pos
         text = take(parser, _AXES, "mesh axes, like `(data, model)`")
         try:
-            return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser)) for axis in text[1:-1].split(",")))
+            return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser), split=True) for axis in text[1:-1].split(",")))
         except Error as error:
             parser.raise_error(str(error), start, start + len(text))

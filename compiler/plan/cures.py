@@ -172,7 +172,7 @@ def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     stop = alike[0]
     size = _fewer(plan, stop, plan.source.program.nodes[stop.node])
     if plan.actions[stop.tactic].values and size is not None:
-        yield from _otherwise("use fewer devices", plan, stop, "axis", stop.axis, f"{stop.axis}.0:{size}")
+        yield from _otherwise("use fewer devices", plan, stop, "axis", str(stop.axis), f"{stop.axis}.0:{size}")
 
 
 def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
@@ -262,7 +262,7 @@ def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
         return None
     others = replace(plan.table, axes={axis: table for axis, table in plan.table.axes.items() if axis != stop.axis})
     sizes = (size for size in range(stop.size - 1, 1, -1) if stop.size % size == 0)
-    parts = ((size, Factor(SubAxis(stop.axis.axis, (), size), stop.factor.span // size)) for size in sizes)
+    parts = ((size, Factor(SubAxis(stop.axis.axis, (size, stop.size // size), 0), stop.factor.span // size)) for size in sizes)
     return next((size for size, part in parts if _fits(others, stop, node, part)), None)
 
 

@@ -18,6 +18,7 @@ from xdsl.ir import Operation
 
 from ...dialects import spmd
 from ...dialects.monoids import MONOIDS
+from ...dialects.types import AxesAttr
 from ..jax_private import jnp, lax, platform
 from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
@@ -27,7 +28,7 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     if isinstance(op, spmd.BarrierOp):
         return barrier_p.bind(*operands)
     if isinstance(op, spmd.CoordinateOp):
-        return [lax.axis_index(op.along.names)]
+        return [lax.axis_index(_names(op.along))]
     assert isinstance(op, spmd.Collective)
     (x,) = operands
     if byte := BYTES.get(x.dtype.name):
@@ -36,19 +37,29 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     return [_exchange(op, x)]
 
 
+def _names(axes: AxesAttr) -> tuple[str, ...]:
+    """The axes as JAX's mesh has them: of one that it has in parts, these."""
+    known = get_abstract_mesh().axis_names
+    return tuple(
+        part
+        for name in axes.names
+        for part in ((name,) if name in known else (each for each in known if each.startswith(f"{name}.")))
+    )
+
+
 def _permute(op: spmd.PermuteOp, x: Array) -> Array:
     """JAX's permute numbers devices in the order of the mesh's axes, whatever the order in which it is given the axes."""
-    sizes = {str(axis): axis.size for axis in op.axes}
-    axes = tuple(axis for axis in get_abstract_mesh().axis_names if axis in sizes)
-    numbers = np.arange(prod(sizes.values())).reshape(tuple(sizes[axis] for axis in axes))
-    number = numbers.transpose([axes.index(axis) for axis in op.over.names]).ravel().tolist()
+    sizes, order = get_abstract_mesh().shape, _names(op.over)
+    axes = tuple(axis for axis in sizes if axis in order)
+    numbers = np.arange(op.over.size).reshape(tuple(sizes[axis] for axis in axes))
+    number = numbers.transpose([axes.index(axis) for axis in order]).ravel().tolist()
     return lax.ppermute(x, axes, [(number[source], number[target]) for source, target in op.pairs.data])
 
 
 def _exchange(op: spmd.Collective, x: Array) -> Array:
     match op:
         case spmd.AllReduceOp():
-            return _folded(op, x, lambda x: _across(op.monoid.data)(x, op.over.names))
+            return _folded(op, x, lambda x: _across(op.monoid.data)(x, _names(op.over)))
         case spmd.AllGatherOp():
             return _all_gather(op, x)
         case spmd.ReduceScatterOp():
@@ -121,9 +132,9 @@ def _across(monoid: str) -> Callable[..., Array]:
 def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
     dim, block = op.number("dim"), op.number("block")
     if x.shape[dim] == block:
-        return lax.all_gather(x, op.over.names, axis=dim, tiled=True)
+        return lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
     apart = _apart(x, dim, block)
-    return _together(lax.all_gather(apart, op.over.names, axis=dim + 1), dim, 3)
+    return _together(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
 
 
 def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
@@ -145,8 +156,8 @@ def _scatter(op: spmd.ReduceScatterOp, x: Array, dim: int, tiled: bool) -> Array
     """
     group = _group(op)
     if platform() != "tpu" or group <= SCATTERS:
-        return lax.psum_scatter(x, op.over.names, scatter_dimension=dim, tiled=tiled)
-    phases = [(str(axis), None, axis.size) for axis in op.axes]
+        return lax.psum_scatter(x, _names(op.over), scatter_dimension=dim, tiled=tiled)
+    phases = [(axis, None, get_abstract_mesh().shape[axis]) for axis in _names(op.over)]
     if len(phases) == 1:
         ((axis, *_),) = phases
         major = max(size for size in range(1, isqrt(group) + 1) if group % size == 0)
@@ -165,7 +176,7 @@ def _scatter(op: spmd.ReduceScatterOp, x: Array, dim: int, tiled: bool) -> Array
 
 def _slice(op: spmd.SliceOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
-    index = lax.axis_index(op.over.names)
+    index = lax.axis_index(_names(op.over))
     if x.shape[dim] == block * group:
         return lax.dynamic_slice_in_dim(x, index * block, block, dim)
     apart = _apart(_apart(x, dim, block * group), dim + 1, block)
@@ -174,7 +185,7 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
     """The rows of this device, which it finds in a table of all devices' rows, or of their first rows if they are runs."""
-    dim, rows, index = op.number("dim"), op.rows.data, lax.axis_index(op.over.names)
+    dim, rows, index = op.number("dim"), op.rows.data, lax.axis_index(_names(op.over))
     are_runs = all(each == tuple(range(each[0], each[0] + len(each))) for each in rows)
     table = np.array([each[0] for each in rows] if are_runs else rows)
     mine = lax.dynamic_index_in_dim(table.astype(np.min_scalar_type(x.shape[dim])), index, keepdims=False).astype(jnp.int32)
@@ -187,9 +198,9 @@ def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:
     split, concat, group = op.number("split"), op.number("concat"), _group(op)
     block, into = op.number("split_block"), op.number("concat_block")
     if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
-        return lax.all_to_all(x, op.over.names, split, concat, tiled=True)
+        return lax.all_to_all(x, _names(op.over), split, concat, tiled=True)
     apart = jnp.moveaxis(_apart(_apart(x, split, block * group), split + 1, block), split + 1, 0)
-    sent = _together(lax.all_to_all(apart, op.over.names, 0, 0), split + 1, 2)
+    sent = _together(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
     received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
     return _together(received, concat, 3)
 

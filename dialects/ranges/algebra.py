@@ -25,6 +25,7 @@ from .laws import known_size, pad, product, sub, sum_, window
 from .refinement import refine
 from .terms import (
     Axis,
+    Devices,
     Extent,
     Loop,
     MeshAxis,
@@ -37,6 +38,7 @@ from .terms import (
     SubAxis,
     Sum,
     Window,
+    all_axes,
     axes,
     major_to_minor,
     placed,
@@ -47,6 +49,7 @@ from .windows import compose, halo, reads
 
 __all__ = [
     "Axis",
+    "Devices",
     "Extent",
     "Loop",
     "MeshAxis",
@@ -59,6 +62,7 @@ __all__ = [
     "SubAxis",
     "Sum",
     "Window",
+    "all_axes",
     "axes",
     "block",
     "compose",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
@@ -45,37 +45,72 @@ class Extent(Range):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
+class Devices(Interned):
+    """A device set: devices in a grid whose axes have names and sizes, major to minor. It is virtual: it says how many
+    devices there are, and not which.
+
+    Links along the `slow` axes are slow. A program on one device set need not name it.
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    name: str
+    slow: frozenset[str]
+
+    def __new__(cls, axes: tuple[tuple[str, int], ...], name: str = "", slow: Iterable[str] = ()) -> Devices:
+        return intern(cls, axes, name, frozenset(slow))
+
+    def check(self) -> None:
+        for name in (*dict(self.axes), *([self.name] if self.name else [])):
+            _check_name(name)
+
+    def __repr__(self) -> str:
+        return f"Devices({', '.join(f'{name}={size}' for name, size in self.axes)})"
+
+    @property
+    def places(self) -> tuple[Axis, ...]:
+        """Its axes, major to minor."""
+        return tuple(Axis(name, size, self) for name, size in self.axes)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Axis(Range):
     """A mesh axis, one iteration for each of the `size` devices along it: `data`.
 
-    Neighbours along it are `stride` devices apart in their device set, so axes are in order, major to minor, by their strides.
-    The device set is virtual: two axes of one name are told apart by the names of their sets, and not by what runs on these.
+    It belongs to a device set; two axes of one name are told apart by the names of their sets.
 
     ```
-    Mesh(data=4, model=2)                --> Axis("data", 4, stride=2) and Axis("model", 2, stride=1)
-    Axis("data", 4, devices="left")      prints as `data@left`
+    Axis("data", 4)                                      of a set that has no other axis
+    Axis("data", 4, Devices((("data", 4),), "left"))     prints as `data@left`
     ```
     """
 
     name: str
     size: int
-    devices: str
-    stride: int
+    devices: Devices
+    stride: int = field(init=False)
+    """How many devices apart neighbours along it are, in the order in which their set numbers them."""
 
-    def __new__(cls, name: str, size: int, devices: str = "", stride: int = 1) -> Axis:
-        return intern(cls, name, int(size), devices, int(stride))
+    def __new__(cls, name: str, size: int, devices: Devices | None = None) -> Axis:
+        return intern(cls, name, int(size), devices or Devices(((name, int(size)),)))
 
     def check(self) -> None:
         _check_name(self.name)
-        if self.devices:
-            _check_name(self.devices)
-        if self.size < 1 or self.stride < 1:
+        if self.size < 1:
             raise Error(f"axis `{self}` has size {self.size}", helps=["the size is the number of devices along it"])
+        names = [name for name, _ in self.devices.axes]
+        if (self.name, self.size) not in self.devices.axes:
+            raise Error(f"its device set has no axis `{self.name}` of size {self.size}", helps=[f"it has {names}"])
+        object.__setattr__(self, "stride", prod(size for _, size in self.devices.axes[names.index(self.name) + 1 :]))
 
     @property
     def axis(self) -> Axis:
         """The axis itself: of a sub-axis, the one that it is a part of."""
         return self
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether what is sent along it passes slow links."""
+        return self.name in self.devices.slow
 
     def coordinate(self, device: int) -> int:
         """The coordinate along it of a device, by its number in the device set."""
@@ -85,27 +120,33 @@ class Axis(Range):
         return str(self) < str(other)
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.devices}" if self.devices else self.name
+        return f"{self.name}@{self.devices.name}" if self.devices.name else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class SubAxis(Range):
-    """A factor of a mesh axis that is split, major to minor, behind others of the sizes `before`: `data = data.0:2 * data.1:4`.
+    """Factor number `index` of a mesh axis that is split into sizes, major to minor: `data = data.0:2 * data.1:4`.
 
     This is how an extent of 16 is laid out as `4 x 4` on an axis of 8 devices.
     """
 
     axis: Axis
-    before: tuple[int, ...]
-    size: int
+    split: tuple[int, ...]
+    index: int
+    size: int = field(init=False)
+    stride: int = field(init=False)
+    """How many devices apart neighbours along it are."""
 
-    def __new__(cls, axis: Axis, before: tuple[int, ...], size: int) -> SubAxis:
-        return intern(cls, axis, tuple(before), int(size))
+    def __new__(cls, axis: Axis, split: Iterable[int], index: int) -> SubAxis:
+        return intern(cls, axis, tuple(split), int(index))
 
     def check(self) -> None:
-        if min((self.size, *self.before)) < 1 or self.axis.size % (prod(self.before) * self.size):
-            helps = [f"the product of its size and of those before it divides {self.axis.size}"]
-            raise Error(f"`{self}` is not a sub-axis of `{self.axis}` ({self.axis.size} devices)", helps=helps)
+        text = f"{self.axis} = {' * '.join(map(str, self.split))}"
+        if min(self.split, default=0) < 1 or prod(self.split) != self.axis.size or not 0 <= self.index < len(self.split):
+            helps = [f"the product of the sizes is {self.axis.size}, and there are so many sub-axes"]
+            raise Error(f"sub-axis {self.index} of `{text}` is none", helps=helps)
+        object.__setattr__(self, "size", self.split[self.index])
+        object.__setattr__(self, "stride", self.axis.stride * prod(self.split[self.index + 1 :]))
 
     @property
     def name(self) -> str:
@@ -113,9 +154,9 @@ class SubAxis(Range):
         return self.axis.name
 
     @property
-    def stride(self) -> int:
-        """How many devices apart neighbours along it are."""
-        return self.axis.stride * (self.axis.size // (prod(self.before) * self.size))
+    def is_slow(self) -> bool:
+        """Whether what is sent along it passes slow links."""
+        return self.axis.is_slow
 
     def coordinate(self, device: int) -> int:
         """The coordinate along it of a device, by its number in the device set."""
@@ -125,7 +166,7 @@ class SubAxis(Range):
         return str(self) < str(other)
 
     def __str__(self) -> str:
-        return f"{self.axis}.{len(self.before)}:{self.size}"
+        return f"{self.axis}.{self.index}:{self.size}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -290,8 +331,21 @@ Placed: TypeAlias = MeshAxis | Loop
 
 
 def major_to_minor(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
-    """The axes, each once, in the order in which the devices of their mesh are numbered."""
+    """The axes, each once, in the order in which their device set numbers devices."""
     return tuple(sorted(dict.fromkeys(axes), key=lambda axis: (-axis.stride, axis.size == 1)))
+
+
+def all_axes(some: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
+    """All axes of the device set of these axes, in its order; of an axis of which they name a part, all its parts."""
+    named = {axis.axis: axis for axis in some}
+    every = next(iter(named)).devices.places if named else ()
+    return tuple(part for axis in every for part in _parts(named.get(axis, axis)))
+
+
+def _parts(axis: MeshAxis) -> tuple[MeshAxis, ...]:
+    if isinstance(axis, Axis):
+        return (axis,)
+    return tuple(SubAxis(axis.axis, axis.split, index) for index in range(len(axis.split)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -327,7 +381,7 @@ def meet(one: Placed, other: Placed) -> bool:
     if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size
     in_space = not isinstance(one, Loop) and not isinstance(other, Loop)
-    return one.name == other.name and not (in_space and one.axis.devices != other.axis.devices)
+    return one.name == other.name and not (in_space and one.axis.devices.name != other.axis.devices.name)
 
 
 def _is_compound(r: Range) -> bool:

@@ -185,9 +185,9 @@ class Table:
             return ()
         sizes = tuple(a // b for a, b in pairwise(ends))
         others = replace(self, axes={axis: table for axis, table in self.axes.items() if axis != stop.axis})
-        for number, (size, stride) in enumerate(zip(sizes, ends[1:], strict=True)):
+        for number, stride in enumerate(ends[1:]):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
-            part = Factor(SubAxis(stop.axis.axis, sizes[:number], size), stride)
+            part = Factor(SubAxis(stop.axis.axis, sizes, number), stride)
             index = digit.inward(part, False, node.signature.shifts)
             if index is None or not others.fits_node(node, digit.at, index):
                 return ()

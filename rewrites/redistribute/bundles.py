@@ -20,7 +20,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout, Pending
-from ...dialects.ranges.algebra import Axis, MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import Devices, MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes
 from .steps import Part, Path, Step, devices
@@ -59,10 +59,8 @@ class Bundles:
         staying = {factor.axis for _, factor in self._staying}
         spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
         bundled = _bundled(spots)
-        # The strides are such that the order of the bundles is theirs.
-        self._axes: dict[MeshAxis, Axes] = {
-            Axis(f"bundle{at}", devices(each), stride=len(bundled) - at): each for at, each in enumerate(bundled)
-        }
+        grid = Devices(tuple((f"bundle{at}", devices(each)) for at, each in enumerate(bundled)))
+        self._axes: dict[MeshAxis, Axes] = dict(zip(grid.places, bundled, strict=True))
         self.source, self.target = self._joined(source), self._joined(target)
         self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
         """Whether any axes move as one, or any dims take no part."""

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import MeshAxis, all_axes, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes, Op, turn
 
@@ -58,9 +58,10 @@ class Space:
         self.dims = range(len(self.shape) - 1, -1, -1)
         factors = [*source.factors, *target.factors]
         named = major_to_minor([*(f.axis for _, f in factors), *(each.axis for each in source.pending)])
-        self.size = {axis: axis.size for axis in named}
-        for between in (True, False):
-            self.patience = PATIENCE[between]
+        # Devices that hold only padding may take part along axes that neither end names.
+        every = tuple(axis for axis in all_axes(named) if axis.size > 1)
+        for axes, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
+            self.size, self.patience = {axis: axis.size for axis in axes}, PATIENCE[between]
             on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
             self.is_small = len(self.places) ** len(self.size) <= SMALL
