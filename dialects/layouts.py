@@ -13,7 +13,7 @@ from .errors import Error
 from .interned import Interned, intern
 from .mesh import Mesh
 from .monoids import MONOIDS, NAMES
-from .ranges.algebra import Extent, MeshAxis, Placed, Product, Range, Sub, axes, local, placed, size, twice
+from .ranges.algebra import Extent, Loop, MeshAxis, Placed, Product, Range, Sub, axes, local, placed, size, twice
 from .ranges.factor import Factor, natural, tiling, windows_over
 from .ranges.text import PendingText, parse_array_text
 
@@ -228,6 +228,8 @@ def _factors(layout: Layout) -> tuple[tuple[int, Factor], ...]:
 @lru_cache(maxsize=1 << 16)
 def _verify(layout: Layout) -> None:
     shape = layout.global_shape
+    if loops := [factor.place for _, factor in layout.factors if isinstance(factor.place, Loop)]:
+        raise Error(f"`{loops[0]}` is not a mesh axis", helps=["place the dim on an axis of the mesh"])
     for dim in range(layout.rank):
         one = windows_over(layout.dims[dim])
         if one is not None and not any(one.window(each, shape[dim]) for each in range(one.size)):

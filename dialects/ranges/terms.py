@@ -382,7 +382,7 @@ def meet(one: Placed, other: Placed) -> bool:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size
     if isinstance(one, Loop) or isinstance(other, Loop):
         return one.name == other.name
-    return one.name == other.name and one.axis.devices is other.axis.devices
+    return one.name == other.name and one.axis.devices.name == other.axis.devices.name
 
 
 def _is_compound(r: Range) -> bool:

@@ -62,7 +62,7 @@ def test_an_axis_is_used_at_most_once_in_a_layout():
         ([("x", 0, 3), ("x", 1, 2)], []),
         ([("x", 0, 3)], [Pending("add", X)]),
         ([], [Pending("add", X), Pending("max", X)]),
-        ([("y", 0, 2)], [Pending("add", SubAxis(Y.axis, (), 3))]),
+        ([("y", 0, 2)], [Pending("add", SubAxis(Y.axis, (3, 1), 0))]),
     ]:
         with pytest.raises(Error, match="used twice"):
             layout((6, 4), tiles, MESH, pending)
@@ -132,7 +132,7 @@ def test_equal_layouts_are_one_object():
 
 
 def test_layouts_on_axes_of_one_name_are_one_object_only_if_the_axes_are() -> None:
-    """The two print alike: what tells them apart is how many devices there are along `data`, or how far apart these are."""
+    """The two print alike: what tells them apart is the device set, and how many devices there are along `data`."""
     meshes = Mesh(data=4), Mesh(data=2), Mesh(data=4, model=2), Mesh(data=4).on("left")
     made = [layout((8,), [("data" if not mesh.devices else "data@left", 0, 8 // mesh["data"])], mesh) for mesh in meshes]
     assert [str(each) for each in made] == ["[data*2]", "[data*4]", "[data*2]", "[data@left*2]"]
@@ -144,7 +144,7 @@ def test_a_text_on_several_meshes_names_the_device_set_of_each_axis() -> None:
     left, right = Mesh(data=4).on("left"), Mesh(data=8).on("right")
     for mesh, text in ((left, "f32[data@left*2]"), (right, "f32[data@right*2]"), (left, "f32[8]{+data@left}")):
         made = parse_array(text, left, right)[1]
-        assert {axis.axis.devices for axis in (*made.axes, *(each.axis for each in made.pending))} == {mesh.devices}
+        assert {axis.axis.devices.name for axis in (*made.axes, *(each.axis for each in made.pending))} == {mesh.devices}
         assert made.text("float32") == text
     for text in ("f32[data@left*2, data@right*2]", "f32[data@left*2]{+data@right}"):
         with pytest.raises(Error, match="has axes of several device sets") as caught:

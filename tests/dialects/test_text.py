@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from partita.dialects import context
 from partita.dialects.array import RedistributeOp, mesh_of, set_mesh
@@ -23,6 +23,7 @@ from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, read
 from partita.dialects.regions import BORDERS
+from partita.dialects.signature import array_types
 from partita.dialects.spmd import (
     AllGatherOp,
     AllReduceOp,
@@ -44,6 +45,12 @@ DATA, MODEL = MESH.places
 
 def parse(text: str) -> ModuleOp:
     return read_module(CONTEXT, text)
+
+
+def generic(module: ModuleOp) -> str:
+    out = StringIO()
+    Printer(out, print_generic_format=True).print_op(module)
+    return out.getvalue()
 
 
 def array(text: str) -> ArrayType:
@@ -220,6 +227,31 @@ def test_the_mesh_is_read_from_the_innermost_module():
     assert mesh_of(inner) is MESH
     set_mesh(inner, Mesh(data=2))
     assert mesh_of(inner) is Mesh(data=2)
+
+
+def test_modules_on_two_device_sets_name_the_axes_of_both():
+    moves = [
+        f"""  builtin.module attributes {{array.mesh = "data@{name}={n}"}} {{
+    func.func @move(%0: !array.array<f32[data@{name}*{8 // n}]>) -> !array.array<f32[8]> {{
+      %1 = array.redistribute %0 : f32[data@{name}*{8 // n}] -> f32[8]
+      func.return %1 : !array.array<f32[8]>
+    }}
+  }}"""
+        for name, n in (("left", 4), ("right", 2))
+    ]
+    text = "builtin.module {\n" + "\n".join(moves) + "\n}"
+    module = parse(text)
+    module.verify()
+    assert str(module) == str(parse(generic(module))) == text
+    found = [op for op in module.walk() if isinstance(op, RedistributeOp)]
+    assert [mesh_of(op) for op in found] == [Mesh(data=4).on("left"), Mesh(data=2).on("right")]
+    assert [array_types(op.operands)[0].layout.local_shape for op in found] == [(2,), (4,)]
+
+
+def test_a_comment_or_a_string_that_mentions_a_mesh_declares_none():
+    for text in ('// array.mesh = "data=4"\n', 'builtin.module attributes {a = "array.mesh = "} {} // "data=4"\n'):
+        with pytest.raises(ParseError, match="`data` is an axis of no mesh"):
+            parse(text + "func.func @f(%0: !array.array<f32[data*2]>) { func.return }")
 
 
 class Counted(StringIO):

@@ -13,8 +13,9 @@ from models import Transformer, chain, gram, train_step
 from strategies import strategy
 
 import partita as pt
-from partita.compiler.api.plan import Plan
+from partita.compiler.api.plan import Plan, start
 from partita.compiler.plan.prefixes import prefixes
+from partita.compiler.trace.trace import trace
 
 Tactic = Callable[[Plan], Plan]
 
@@ -125,3 +126,15 @@ def test_a_way_out_that_comes_before_other_tactics_leaves_a_way_to_the_plan() ->
         found = prefixes(made)
         assert found[-1] is made and found[0].trace == ""
         assert [each.trace for each in found] == ["\n".join(made.trace.splitlines()[:n]) for n in range(len(found))]
+
+
+def test_plans_of_one_trace_on_other_meshes_do_not_touch_each_other() -> None:
+    def product(x: jax.Array, w: jax.Array) -> jax.Array:
+        return x @ w
+
+    traced = trace(product, array(8, 8), array(8, 8))
+    on_a, on_b = start(traced, pt.Mesh(a=2)).tile("x", 0, "a"), start(traced, pt.Mesh(b=4)).tile("x", 0, "b")
+    for plan, mesh, layout in ((on_a, pt.Mesh(a=2), "f32[a*4, 8]"), (on_b, pt.Mesh(b=4), "f32[b*2, 8]")):
+        assert [each.mesh for each in prefixes(plan)] == [mesh, mesh] and plan.source.mesh is mesh
+        assert layout in str(plan.ir()) and f'array.mesh = "{mesh}"' in str(plan.ir())
+        assert str(plan.ir()) == str(start(trace(product, array(8, 8), array(8, 8)), mesh).tile("x", 0, *mesh).ir())
