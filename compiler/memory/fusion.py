@@ -7,7 +7,7 @@
 from math import prod
 
 from ...rewrites.program.program import Program
-from .kinds import Kind
+from .kinds import COMPUTES_OPERANDS, Kind
 from .local_arrays import Body, LocalArray, Step
 
 
@@ -17,7 +17,7 @@ def fuse(body: Body, program: Program) -> None:
         result.origin.is_result = True
     users: dict[LocalArray, list[Step]] = {}
     for step in body.steps:
-        for array in dict.fromkeys(each.origin for each in step.reads):
+        for array in dict.fromkeys([each.origin for each in step.reads]):
             users.setdefault(array, []).append(step)
     runs_in: dict[LocalArray, set[Step]] = {}
     for step in reversed(body.steps):
@@ -39,10 +39,12 @@ def _settle(
         step.inside_fold = array.recomputed = True
         array.stored = False
         return {*users}
-    inside = [user for user in users if user.kind.computes_operands and not user.inside_fold]
+    inside = [user for user in users if user.kind in COMPUTES_OPERANDS and not user.inside_fold]
     found = {user for user in inside if user.is_stored}
     for user in inside:
-        found.update(*(runs_in[each] for each in user.makes if each.recomputed))
+        for each in user.makes:
+            if each.recomputed:
+                found |= runs_in[each]
     outside = array.is_result or len(inside) < len(users)
     if step.kind is Kind.MAP:
         several = len(found) + outside > 1
@@ -76,7 +78,7 @@ class Sources:
 
     def read(self, step: Step) -> Reads:
         """The stored arrays that a step reads."""
-        fuses = step.kind.computes_operands and not step.inside_fold
+        fuses = step.kind in COMPUTES_OPERANDS and not step.inside_fold
         return self.all(step, fuses)
 
     def all(self, step: Step, fuses: bool) -> Reads:

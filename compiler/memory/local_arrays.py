@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .kinds import Kind, Traits
@@ -45,10 +46,10 @@ class Step:
 
     traits: Traits
     name: str
-    reads: list[LocalArray]
-    makes: list[LocalArray]
+    reads: Sequence[LocalArray]
+    makes: Sequence[LocalArray]
     node: int = -1
-    bodies: list[Body] = field(default_factory=list["Body"])
+    bodies: Sequence[Body] = ()
     inside_fold: bool = False
     """Whether it runs together with the fold that reads its result."""
 
@@ -59,7 +60,10 @@ class Step:
     @property
     def is_stored(self) -> bool:
         """Whether any result is stored: otherwise it only runs inside its uses."""
-        return bool(self.bodies) or not self.makes or any(each.stored for each in self.makes)
+        for each in self.makes:
+            if each.stored:
+                return True
+        return bool(self.bodies) or not self.makes
 
 
 @dataclass(slots=True, eq=False)

@@ -45,6 +45,8 @@ class _Walk:
         self.steps: list[Step] = []
         self.traits: dict[Signature, Traits] = {}
         self.entries = self.program.entries()
+        self.moving = {number for number, _ in decisions.at_use}
+        """The ops that read a value elsewhere than where it is made: few of them do."""
 
     def main(self) -> Body:
         program = self.program
@@ -59,7 +61,7 @@ class _Walk:
         return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
 
     def add(self, traits: Traits, name: str, reads: Sequence[LocalArray], makes: Sequence[LocalArray], node: int = -1) -> Step:
-        step = Step(traits, name, [*reads], [*makes], node)
+        step = Step(traits, name, reads, makes, node)
         for array in makes:
             array.maker = step
         self.steps.append(step)
@@ -81,6 +83,11 @@ class _Walk:
     def read(self, value: int, number: int, position: int) -> LocalArray:
         move = self.decisions.at_use.get((number, position))
         return self.values[value] if move is None else self.moved_value(move)
+
+    def reads(self, node: Node) -> list[LocalArray]:
+        if node.number not in self.moving:
+            return [self.values[value] for value in node.operands]
+        return [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
 
     def moved_value(self, move: Move) -> LocalArray:
         if move not in self.moved:
@@ -109,7 +116,7 @@ class _Walk:
         found = self.traits.get(node.signature)
         if found is None:
             found = self.traits[node.signature] = traits(node.signature.instance.definition)
-        reads = [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
+        reads = self.reads(node)
         if self.is_absorbed(node):
             self.same(node, reads[0])
             return
@@ -186,7 +193,7 @@ class _Walk:
         entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
         bodies = [self.body(control, position, entered) for position in range(len(control.regions))]
         makes = [self.leaving(made) for made, _ in control.leaves]
-        self.add(REGIONS, control.op.name, reads, makes).bodies += bodies
+        self.add(REGIONS, control.op.name, reads, makes).bodies = bodies
         for (_, node), array in zip(control.leaves, makes, strict=True):
             move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
             self.define(node.results[0], array if move is None else self.move(move, array))
