@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ..inputs.names import parts
+from ..plan.collectives import line_of_op
 from ..plan.state import State
 from ..plan.work import op_name
 from ..views.listing import starred
@@ -34,7 +35,7 @@ def program_json(plan: State, pools: Pools) -> Json:
     program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
     numbers, names = Numbers(plan), plan.source.addresses.names
     arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
-    ops = [tree.number(path) for path in scopes.paths(program)]
+    ops = scopes.folds(program, tree)
     results = [tree.number(_path("result", name)) for name in program.result_names]
     kinds = [
         *("argument" for _ in arguments),
@@ -54,8 +55,7 @@ def program_json(plan: State, pools: Pools) -> Json:
 
 
 def _lines(plan: State, pools: Pools) -> Iterator[int]:
-    sources = plan.source.traced.sources
-    return (pools.line(sources[node.op]) if node.op in sources else -1 for node in plan.source.program.nodes)
+    return (pools.line(line_of_op(plan, node)) for node in plan.source.program.nodes)
 
 
 def _path(kind: str, name: str) -> list[Part]:
