@@ -15,6 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.english import of_bytes, of_flops
+from ...dialects.layouts import Layout
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
@@ -78,9 +79,7 @@ def silent(plan: State) -> InExcess:
     program, placements = plan.source.program, plan.decisions.placements
     excesses = plan.once(_excesses)
     found = [*_replicated(plan), *(_of_node(plan, *each) for each in excesses), *_unpartitioned(plan)]
-    stored = sum(
-        placements.local_bytes(value, boundary(placements, value)) for value in (*program.arguments, *program.returned)
-    )
+    stored = sum(map(placements.bytes_outside, (*program.arguments, *program.returned)))
     flops, total = _total(plan, excesses), flops_per_device(plan).known
     found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(total, 1)))
     return InExcess(found, flops, total)
@@ -122,10 +121,15 @@ def _excess(plan: State, size: int, axes: Sequence[str]) -> int:
 def _replicated(plan: State) -> Iterator[Silent]:
     """Arguments and results; a scalar cannot be shared."""
     program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
+    known: dict[tuple[Layout, int], tuple[tuple[str, ...], int]] = {}
     for value in dict.fromkeys((*program.arguments, *program.returned)):
+        # Thousands of values have a few hundred layouts.
         layout = boundary(placements, value)
-        axes = _whole_on(plan, {factor.name for _, factor in layout.factors(plan.mesh)})
-        excess = _excess(plan, placements.local_bytes(value, layout), axes)
+        key = layout, placements.local_bytes(value, layout)
+        if key not in known:
+            axes = _whole_on(plan, {factor.name for _, factor in layout.factors(plan.mesh)})
+            known[key] = axes, _excess(plan, key[1], axes)
+        axes, excess = known[key]
         if excess and program.shape(value):
             yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
 
