@@ -76,7 +76,7 @@ class _Timeline:
     inner: dict[int, Peak] = field(init=False)
 
     def __post_init__(self) -> None:
-        sources = Sources()
+        sources = Sources(self.body.makers)
         self.steps, reads = in_order(self.body, sources)
         self.buffers, self.of = [], {}
         self.last = {array: time for time, read in enumerate(reads) for array in read}

@@ -43,6 +43,7 @@ class _Walk:
         self.moved: dict[Move, LocalArray] = {}
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
         self.steps: list[Step] = []
+        self.makers: dict[LocalArray, Step] = {}
         self.traits: dict[Signature, Traits] = {}
         self.entries = self.program.entries()
         self.moving = {number for number, _ in decisions.at_use}
@@ -55,7 +56,8 @@ class _Walk:
             self.define(array.value, array)
         self.region(0)
         end = len(program.nodes)
-        return Body(self.steps, given, [self.read(value, end, at) for at, value in enumerate(program.returned)])
+        results = [self.read(value, end, at) for at, value in enumerate(program.returned)]
+        return Body(self.steps, given, results, self.makers)
 
     def array(self, value: int, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
         return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
@@ -63,7 +65,7 @@ class _Walk:
     def add(self, traits: Traits, name: str, reads: Sequence[LocalArray], makes: Sequence[LocalArray], node: int = -1) -> Step:
         step = Step(traits, name, reads, makes, node)
         for array in makes:
-            array.maker = step
+            self.makers[array] = step
         self.steps.append(step)
         return step
 
@@ -183,7 +185,7 @@ class _Walk:
 
     def untransposed(self, array: LocalArray) -> LocalArray:
         """The matrix of which a matrix is the transpose, since a product reads it as well; another array itself."""
-        maker, is_matrix = array.origin.maker, len(self.program.shape(array.value)) == 2
+        maker, is_matrix = self.makers.get(array.origin), len(self.program.shape(array.value)) == 2
         return maker.reads[0] if is_matrix and maker is not None and maker.name == "transpose" else array
 
     # --- loops and branches ----------------------------------------------------------------------------------------
@@ -207,7 +209,8 @@ class _Walk:
         """One region: what enters it, its steps, and what it yields."""
         outer, self.steps = self.steps, []
         copies, self.copies = self.copies, {}
-        body = Body(self.steps, [], [], is_loop=control.op.name != "lax.cond", region=control.regions[position])
+        is_loop = control.op.name != "lax.cond"
+        body = Body(self.steps, [], [], self.makers, is_loop=is_loop, region=control.regions[position])
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
             self.enter(value, *entered[value], body)

@@ -9,7 +9,6 @@ Nothing of it is wrong, and much of it is small. But none of it shows as a colle
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -31,8 +30,7 @@ REPLICATED, REDUNDANT, UNPARTITIONED = "replicated", "computed by all", "unparti
 UNKNOWN = "computed by all, flops unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(NamedTuple):
     """One array or op of which devices along `axes` all have, or do, the same.
 
     `bytes` is what a device stores beyond its equal share; of an unpartitioned op, what it receives for it. `flops` is what it
