@@ -5,7 +5,7 @@ transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.ir import Operation
@@ -89,9 +89,9 @@ class Scopes:
         self.sources, self.pools = plan.source.traced.sources, pools
         self.regions = self._regions(plan.source.program)
 
-    def folds(self, program: Program, tree: Tree) -> list[int]:
-        """The fold in which each op is. Thousands of ops come from a few hundred lines, whose ops are in one fold."""
-        places = [Place(node.region, self.sources.get(node.op)) for node in program.nodes]
+    def folds(self, program: Program, lines: Sequence[Source | None], tree: Tree) -> list[int]:
+        """The fold in which each op is: thousands of ops come from a few hundred lines, whose ops are in one fold."""
+        places = [Place(node.region, source) for node, source in zip(program.nodes, lines, strict=True)]
         numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places)).items()}
         return [numbers[place] for place in places]
 
