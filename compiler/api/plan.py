@@ -45,7 +45,7 @@ from ..plan.advice import advised
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
-from ..plan.conflicts import Conflict, Resolution, conflict_given
+from ..plan.conflicts import Conflict, conflict_given
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
@@ -56,6 +56,7 @@ from ..plan.rewrites import Rewriting, rewrites
 from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
+from ..plan.ways_out import Resolution
 from ..plan.work import Flops, flops_per_device
 from ..report.page import Page, html, write
 from ..run.compare import check

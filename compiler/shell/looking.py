@@ -11,8 +11,9 @@ from ..inputs.names import pattern
 from ..inputs.reader import taken
 from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
-from ..plan.conflicts import conflict, open_keys
+from ..plan.conflicts import conflict
 from ..plan.counts import KINDS
+from ..plan.open_conflicts import open_keys
 from ..plan.prefixes import start_mesh
 from ..plan.rewrites import tried
 from ..plan.stops import Stop
@@ -195,7 +196,7 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
     conflicts 1     -->     1: tile('add#0', 0, 'data'): 192 bytes received ...
     """
     plan = session.plan
-    keys = open_keys(plan)
+    keys = [*open_keys(plan)]
     if not words:
         lines = [f"{number}: {conflict(plan, key)!r}" for number, key in enumerate(keys, 1)]
         return Answer(session, "\n".join(lines) or "no open conflicts")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...plan.conflicts import conflict, open_keys
+from ...plan.open_conflicts import open_keys
+from ...plan.prefixes import redone
+from ...plan.ways_out import Resolution, tried
 from ..plan import Plan
 from .base import Tactic
 
@@ -19,9 +22,24 @@ class Resolve(Tactic):
     """
 
     def __call__(self, plan: Plan) -> Plan:
-        tried = set[object]()
-        while left := [key for key in open_keys(plan) if key not in tried]:
-            tried.add(left[0])
-            if ways := conflict(plan, left[0]).resolutions:
-                plan = plan.apply(ways[0])
+        done, count = set[object](), 1
+        while left := [key for key in open_keys(plan) if key not in done]:
+            chosen, touched = list[Resolution](), set[int]()
+            found = tried(plan, left[:count])
+            for key, ways in found.items():
+                # What an earlier one changes may change the ways out of this one: they are tried again, on the next plan.
+                if touched.isdisjoint(ways.touched):
+                    done.add(key)
+                    chosen += ways.found[:1]
+                touched |= ways.touched
+            count = 2 * count if 2 * len(done & found.keys()) >= len(found) else 1
+            plan = _resolved(plan, chosen)
         return plan
+
+
+def _resolved(plan: Plan, chosen: Sequence[Resolution]) -> Plan:
+    """The plan with these ways out, in the order in which they would come one after another."""
+    first = [way.step for way in reversed(chosen) if way.first]
+    if first:
+        plan = plan.apply(lambda plan: redone(plan, plan.own, first, keeps=True))
+    return plan.apply(*(way for way in chosen if not way.first))
