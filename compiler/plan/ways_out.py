@@ -7,7 +7,7 @@ two halves, down to single ones.
     a + a.T, b + b.T, ...   -->   one plan with the first way out of each, one with the second way out of each
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations, zip_longest
@@ -134,7 +134,7 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
     """The ways out of an open conflict.
 
     Who asks for one conflict may ask for no other, and who asks for a second one may ask for all. So each trial is for twice as
-    many as the one before, as long as they do not touch.
+    many as the one before.
     """
     known = plan.once(_nothing)
     if key not in known.ways:
@@ -142,7 +142,7 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
         start = left.index(key)
         keys = left[start : start + known.count]
         known.ways |= (found := tried(plan, keys))
-        known.count = 2 * known.count if are_apart(found.values()) else 1
+        known.count = next_count(known.count, found)
     return known.ways[key].found
 
 
@@ -151,9 +151,19 @@ def _nothing(plan: State) -> _Known:
     return _Known()
 
 
-def are_apart(ways: Collection[Ways]) -> bool:
-    """Whether what changes with the ways out of one conflict does not change with those of another."""
-    return len(frozenset[int]().union(*(each.touched for each in ways))) == sum(len(each.touched) for each in ways)
+def apart(ways: Mapping[Key, Ways]) -> list[Key]:
+    """The conflicts of which no way out changes what one of a conflict before it does."""
+    found, touched = list[Key](), set[int]()
+    for key, each in ways.items():
+        if touched.isdisjoint(each.touched):
+            found.append(key)
+        touched |= each.touched
+    return found
+
+
+def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
+    """How many conflicts to try together after so many: twice as many, unless most of those touched others."""
+    return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
 def tried(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...plan.open_conflicts import open_keys
 from ...plan.prefixes import redone
-from ...plan.ways_out import Resolution, tried
+from ...plan.ways_out import Resolution, apart, next_count, tried
 from ..plan import Plan
 from .base import Tactic
 
@@ -24,16 +24,11 @@ class Resolve(Tactic):
     def __call__(self, plan: Plan) -> Plan:
         done, count = set[object](), 1
         while left := [key for key in open_keys(plan) if key not in done]:
-            chosen, touched = list[Resolution](), set[int]()
             found = tried(plan, left[:count])
-            for key, ways in found.items():
-                # What an earlier one changes may change the ways out of this one: they are tried again, on the next plan.
-                if touched.isdisjoint(ways.touched):
-                    done.add(key)
-                    chosen += ways.found[:1]
-                touched |= ways.touched
-            count = 2 * count if 2 * len(done & found.keys()) >= len(found) else 1
-            plan = _resolved(plan, chosen)
+            # What an earlier one changes may change the ways out of the others: they are tried again, on the next plan.
+            now = [key for key in apart(found) if found[key].found]
+            done.update(apart(found))
+            plan, count = _resolved(plan, [found[key].found[0] for key in now]), next_count(count, found)
         return plan
 
 
