@@ -234,7 +234,8 @@ class Plan(State, Generic[R]):
         """The most bytes that one device stores at one time: arguments, results and temporaries, by value and source line.
 
         It is an estimate of what XLA allocates on CPU, made without compiling. With `donate`, results take the buffers of these
-        arguments. Raises Error for a donated argument that does not exist or is static.
+        arguments, beside those that `pt.jit` was told to donate. Raises Error for a donated argument that does not exist or is
+        static.
 
         memory():                   {arguments, results, what the backward pass needs, a gathered parameter}   -->   bytes
         memory(donate="params"):    new parameters take the place of the old ones
@@ -366,7 +367,7 @@ class Plan(State, Generic[R]):
     def expect(self, **wanted: int | str) -> Self:
         """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.
 
-        Give counts of collectives, and `bytes_per_device`, `memory` (without donation), `flops_per_device`, or
+        Give counts of collectives, and `bytes_per_device`, `memory` (as `memory()` has it), `flops_per_device`, or
         `replicated_flops`, the part of a device's flops that is redundant. A text is a bound. A count
         includes the collectives that always run and the most that branches add (of each `cond`, the branch with the most). The
         body of a `while` is counted once. `counts()` reports them separately.
