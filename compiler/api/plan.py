@@ -482,7 +482,7 @@ def _asked(name: str, given: object) -> object:
         at = number if abs(number) < LARGEST else 0
         helps = [
             f"take it from its list, which counts from 0: plan.explain(plan.collectives()[{at}])",
-            'for the numbers in the list: print(*enumerate(plan.collectives()), sep="\\n")',
+            "print(plan.collectives()) shows the numbers in the list",
             "or name a value by its path",
         ]
         raise refused(name, "a value's name, a collective, a conflict or a stop", given, *helps)

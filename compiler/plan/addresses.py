@@ -191,7 +191,7 @@ class Addresses:
         # `**` matches nothing in a program without values.
         if not taken and (paths or glob != "**"):
             no_list(glob)
-            raise unknown(glob, [*paths, *self._named_inside])
+            raise unknown(glob, [*paths, *self.inside])
         return taken
 
     @cached_property
