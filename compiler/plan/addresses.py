@@ -71,7 +71,7 @@ class _Gradients:
                 if is_alike and each not in seen and program.producer[each] >= 0 and len(ahead) < FARTHEST:
                     seen.add(each)
                     ahead.append(each)
-        return [value for value in reversed(found) if value not in program.returned]
+        return found[::-1]
 
     def is_differentiated(self, argument: int) -> bool:
         """Whether an op of a forward pass reads the argument."""
@@ -128,10 +128,11 @@ class Addresses:
 
         `grad(w)` is the product that makes it, and `grad(w)#1` the transpose of that, from which the new `w` is computed.
         """
-        gradients, results = _Gradients(self.traced, self.program), self.results
+        gradients, results, returned = _Gradients(self.traced, self.program), self.results, {*self.program.returned}
         found: dict[str, list[int]] = {}
         for name, after in self.traced.successors.items():
-            for number, value in enumerate(gradients.of(self.arguments[name], results[after])):
+            values = (each for each in gradients.of(self.arguments[name], results[after]) if each not in returned)
+            for number, value in enumerate(values):
                 found[cotangent_name(name) + (f"#{number}" if number else "")] = [value]
         return found
 
