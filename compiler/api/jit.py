@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from jax import Array
@@ -30,7 +30,8 @@ from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
 from ..run.program_mesh import Gathered
 from ..run.resharded import PlacementWarning, gathered, moved
-from .plan import Plan, Tactic, plan as make_plan, what_is_open
+from ..trace.trace import trace as trace_function
+from .plan import Plan, Tactic, start, what_is_open
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -133,7 +134,8 @@ class Jitted(Generic[P, R]):
         key = self._kind(args, kwargs)
         found = self.plans.get(key)
         if found is None:
-            plan = make_plan(self.fn, self.mesh, *args, static_argnames=self.static, **kwargs)
+            traced = trace_function(self.fn, *args, static_argnames=self.static, **kwargs)
+            plan = start(replace(traced, function=replace(traced.function, donated=self.donated)), self.mesh)
             found = self.plans[key] = plan.apply(*self.tactics)
         return found
 

@@ -45,7 +45,7 @@ from ..plan.advice import advised
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.collectives import Collective
-from ..plan.conflicts import Conflict, Resolution, conflict_given
+from ..plan.conflicts import Conflict, conflict_given
 from ..plan.counts import Counts
 from ..plan.diff import Diff, diff
 from ..plan.expect import expect
@@ -56,6 +56,7 @@ from ..plan.rewrites import Rewriting, rewrites
 from ..plan.silent import InExcess
 from ..plan.state import State
 from ..plan.stops import Stop, WholeOp
+from ..plan.ways_out import Resolution
 from ..plan.work import Flops, flops_per_device
 from ..report.page import Page, html, write
 from ..run.compare import check
@@ -233,7 +234,8 @@ class Plan(State, Generic[R]):
         """The most bytes that one device stores at one time: arguments, results and temporaries, by value and source line.
 
         It is an estimate of what XLA allocates on CPU, made without compiling. With `donate`, results take the buffers of these
-        arguments. Raises Error for a donated argument that does not exist or is static.
+        arguments, beside those that `pt.jit` was told to donate. Raises Error for a donated argument that does not exist or is
+        static.
 
         memory():                   {arguments, results, what the backward pass needs, a gathered parameter}   -->   bytes
         memory(donate="params"):    new parameters take the place of the old ones
@@ -365,7 +367,7 @@ class Plan(State, Generic[R]):
     def expect(self, **wanted: int | str) -> Self:
         """Return the plan if it has these counts and keeps these budgets; otherwise raise an Error that shows what differs.
 
-        Give counts of collectives, and `bytes_per_device`, `memory` (without donation), `flops_per_device`, or
+        Give counts of collectives, and `bytes_per_device`, `memory` (as `memory()` has it), `flops_per_device`, or
         `replicated_flops`, the part of a device's flops that is redundant. A text is a bound. A count
         includes the collectives that always run and the most that branches add (of each `cond`, the branch with the most). The
         body of a `while` is counted once. `counts()` reports them separately.
@@ -480,7 +482,7 @@ def _asked(name: str, given: object) -> object:
         at = number if abs(number) < LARGEST else 0
         helps = [
             f"take it from its list, which counts from 0: plan.explain(plan.collectives()[{at}])",
-            'for the numbers in the list: print(*enumerate(plan.collectives()), sep="\\n")',
+            "print(plan.collectives()) shows the numbers in the list",
             "or name a value by its path",
         ]
         raise refused(name, "a value's name, a collective, a conflict or a stop", given, *helps)

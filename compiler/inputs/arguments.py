@@ -33,10 +33,11 @@ _APART = "split the tree: pass its arrays and close over the rest, as with `eqx.
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function, with the names of its static arguments."""
+    """A user's function, with the names of its static arguments, and of those whose buffers a call gives to its results."""
 
     fn: Callable[..., object]
     static: tuple[str, ...]
+    donated: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Self:

@@ -47,6 +47,8 @@ class Language:
     """What to type to take the cure of the stop of this number, counted from 0, and a colon."""
     explained: Callable[[int], str]
     """What to type to have the open conflict of this number explained, counted from 0."""
+    first: int
+    """What the reader counts the items of a list from."""
 
 
 def _steps(lines: tuple[str, ...]) -> str:
@@ -65,6 +67,7 @@ PYTHON = Language(
     str,
     "plan.apply(plan.blocked[{}].cure): ".format,
     "plan.explain(plan.conflicts[{}])".format,
+    first=0,
 )
 
 _READER = ContextVar("reader", default=PYTHON)
@@ -103,6 +106,11 @@ def question(asked: Question) -> str:
 def all_of(attribute: str) -> str:
     """What shows all of an answer that is cut, which has all of it in this attribute."""
     return _READER.get().whole(attribute)
+
+
+def numbered(index: int) -> int:
+    """The number by which the reader asks for an item of a list, given that counted from 0."""
+    return _READER.get().first + index
 
 
 def taken(number: int) -> str:

@@ -41,9 +41,12 @@
       rewrites     where which law applies, and what it saves
         candidates the places that are tried
       in_parts     whether a large value fills the memory
-    conflicts      claims that cannot all hold, and the ways out of them
-      trials       what is tried to get out of them, and out of stops
-      seconds      about how long a device receives and computes, slow links weighed
+    conflicts      claims that cannot all hold
+      open_conflicts    which of these are open
+      ways_out     the ways out of them, tried for many at one time
+      regions      where two plans of a program differ
+      trials       what is tried to get out of stops, and of conflicts
+      costs        what a call costs, in parts; about how long it takes, slow links weighed
 
 Imports `memory`, `views`, `trace`, `define`, `ops` and `inputs`.
 """

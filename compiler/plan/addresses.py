@@ -1,19 +1,22 @@
 """Addresses: from names and patterns to the numbers of values.
 
-Arguments and results are named by path, intermediates by tag or scope, and any other value by its op: `transpose#3`. A
-value has one name, the first of these that applies. What a loop reads of an argument has the name of the argument too.
+Arguments and results are named by path, the gradients of arguments by these, `grad(params/w)`, intermediates by tag or scope,
+and any other value by its op: `transpose#3`. A value has one name, the first of these that applies. What a loop reads of an
+argument has the name of the argument too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from ...rewrites.program.program import Node, Program
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, match, unknown
+from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
 
 BORDERS = "enter", "trip", "optimization_barrier"
@@ -35,6 +38,63 @@ def argument(program: Program, value: int) -> int | None:
             return None
         (value,) = node.operands
     return value
+
+
+FARTHEST = 200
+"""The most values between an argument's successor and its gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gradients:
+    """The gradients of arguments: what the backward pass makes, and the new argument is computed from.
+
+    new = w - 0.1 * transpose(dot_general(x, g))   -->   the results of the transpose and of the product
+    """
+
+    traced: Traced
+    program: Program
+
+    def of(self, argument: int, successor: int) -> list[int]:
+        """The gradient of an argument that is differentiated: what makes it, and what is moved or added up of it."""
+        program, found = self.program, list[int]()
+        if program.producer[successor] < 0 or not self.is_differentiated(argument):
+            return found
+        ahead, seen = [successor], {successor}
+        for value in ahead:
+            node = program.nodes[program.producer[value]]
+            is_gradient = self.is_in(node, "transpose(")
+            found += [value] if is_gradient else []
+            before = self.terms(node) if is_gradient else node.operands
+            shapes = program.shape(value), program.shape(value)[1:]
+            for each in before:
+                is_alike = is_gradient or program.shape(each) in shapes[: 1 + node.is_border] or is_seen_through(node)
+                if is_alike and each not in seen and program.producer[each] >= 0 and len(ahead) < FARTHEST:
+                    seen.add(each)
+                    ahead.append(each)
+        return found[::-1]
+
+    def is_differentiated(self, argument: int) -> bool:
+        """Whether an op of a forward pass reads the argument."""
+        ahead = [argument]
+        for value in ahead:
+            for node in (self.program.nodes[number] for number, _ in self.program.uses[value]):
+                if self.is_in(node, "jvp("):
+                    return True
+                ahead += node.results if is_seen_through(node) else ()
+        return False
+
+    def is_in(self, node: Node, transformation: str) -> bool:
+        """Whether an op is part of what a transformation of JAX makes, and not computed again for it."""
+        sources = self.traced.sources
+        scope = sources.scope(node.op) if node.op in sources else ""
+        return transformation in scope and "rematted_computation" not in scope
+
+    def terms(self, node: Node) -> Sequence[int]:
+        """What an op of the backward pass only moves or adds up."""
+        size = prod(self.program.shape(node.results[0]))
+        is_moved = len(node.operands) == 1 and prod(self.program.shape(node.operands[0])) == size
+        is_moved &= not node.is_border and not node.signature.instance.definition.maps
+        return node.operands if node.is_border or node.kind == "add_any" or is_moved or is_seen_through(node) else ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +123,26 @@ class Addresses:
         return {name: [self.program.numbers[ssa] for ssa in values] for name, values in named if name not in paths}
 
     @cached_property
+    def gradients(self) -> dict[str, list[int]]:
+        """The gradients of arguments that a result replaces in the next call, and what they are after they are moved.
+
+        `grad(w)` is the product that makes it, and `grad(w)#1` the transpose of that, from which the new `w` is computed.
+        """
+        gradients, results, returned = _Gradients(self.traced, self.program), self.results, {*self.program.returned}
+        found: dict[str, list[int]] = {}
+        for name, after in self.traced.successors.items():
+            values = (each for each in gradients.of(self.arguments[name], results[after]) if each not in returned)
+            for number, value in enumerate(values):
+                found[cotangent_name(name) + (f"#{number}" if number else "")] = [value]
+        return found
+
+    @cached_property
+    def _named_inside(self) -> dict[str, list[int]]:
+        """The gradients, tags and scopes."""
+        gradients = self.gradients
+        return gradients | {name: [*gradients.get(name, ()), *values] for name, values in self.inside.items()}
+
+    @cached_property
     def by_op(self) -> dict[str, int]:
         """`kind#n`: the n-th op of its kind, with `.k` for results beyond the first."""
         counts: Counter[str] = Counter()
@@ -77,7 +157,7 @@ class Addresses:
     def names(self) -> dict[int, str]:
         """The name of each value."""
         found: dict[int, str] = {}
-        inside = ((name, value) for name, values in self.inside.items() for value in values)
+        inside = ((name, value) for name, values in self._named_inside.items() for value in values)
         for source in (self.arguments.items(), inside, self.results.items(), self.by_op.items()):
             for name, value in source:
                 found.setdefault(value, name)
@@ -104,7 +184,7 @@ class Addresses:
         if taken:
             return taken
         for name in self._inner.matched(glob):
-            values = self.inside[name]
+            values = self._named_inside[name]
             marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
             taken.update(zip(marks, values, strict=True))
         if not taken and "#" in glob and glob in self.by_op:
@@ -125,7 +205,7 @@ class Addresses:
 
     @cached_property
     def _inner(self) -> Names:
-        return Names([*self.inside], under=False)
+        return Names([*self._named_inside], under=False)
 
     @cached_property
     def _inputs(self) -> Names:
@@ -189,6 +269,10 @@ class Within(Addresses):
     @cached_property
     def inside(self) -> dict[str, list[int]]:
         return self.every.inside
+
+    @cached_property
+    def gradients(self) -> dict[str, list[int]]:
+        return self.every.gradients
 
     @cached_property
     def names(self) -> dict[int, str]:

@@ -30,7 +30,9 @@ def advised(plan: Some, act: Callable[[Some], Some]) -> Some:
     except Refused as error:
         ways = _around if error.have is not None else _padded
         helps = partial(_helps, error, partial(ways, plan, error, cast(Step, act)))
-        raise Error(error.title, notes=error.notes, helps=helps) from None
+        told = Refused(error.title, error.seed, error.have, error.notes, helps)
+        told.among = error.among
+        raise told from None
 
 
 def _helps(error: Refused, ways: Callable[[], Iterator[str]]) -> Iterator[str]:

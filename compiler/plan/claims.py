@@ -23,7 +23,19 @@ from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.names import Patterns
 from ..inputs.reader import step
-from .refusals import Seed, SeedOn, elsewhere, kept_whole, not_in_turn, not_widened, taken, too_wide, uneven, widened_late
+from .refusals import (
+    Refused,
+    Seed,
+    SeedOn,
+    elsewhere,
+    kept_whole,
+    not_in_turn,
+    not_widened,
+    taken,
+    too_wide,
+    uneven,
+    widened_late,
+)
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -279,15 +291,22 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], number: int, propagate: bool,
         table.touch(axis)
     moved = _leave(plan, table, [seed for seed in seeds if seed.place in axes], number)
     for axis in axes:
-        changed: list[int] = []
+        changed, refused = list[int](), list[Refused]()
         for seed in seeds:
             if seed.place is not axis:
                 continue
-            claim = _claim(plan, table, seed, number, held, seed in moved)
+            try:
+                claim = _claim(plan, table, seed, number, held, seed in moved)
+            except Refused as error:
+                refused.append(error)
+                continue
             if claim is not None:
                 take(table, seed.value, axis, claim)
             # Also if the claim already holds: an earlier action may not have propagated it.
             changed.append(seed.value)
+        if refused:
+            refused[0].among = refused
+            raise refused[0]
         if propagate:
             carry(table, axis, changed, number, held, any(seed.padded for seed in seeds))
     if problem := too_wide(plan, table):

@@ -9,7 +9,7 @@ from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source, place_of
 from ..ops.shard_map import own_collectives
 from ..views.colours import paragraph
-from ..views.listing import Listing, Shape
+from ..views.listing import Listing, Shape, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, listed
 from .counts import Counts, Exchange, counted, received, tally
@@ -138,7 +138,8 @@ def _parts(plan: State) -> Iterator[tuple[Move, Step, Bytes]]:
 
 def collectives(plan: State) -> Listing[Collective]:
     found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
-    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics, spare=("for", "when", "times", "at")))
+    spare = "for", "when", "times", "at"
+    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
 
 
 def of_move(plan: State, number: int) -> list[Collective]:

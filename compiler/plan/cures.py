@@ -83,7 +83,8 @@ def cure(plan: State, stop: Blocked) -> Cure | None:
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
         alike = plan.once(_groups)[key]
-        changes = (change for way in _WAYS for change in islice(way(plan, alike), MOST_TRIED))
+        ways = _WAYS if stop.weight is None else (_in_turn,)
+        changes = (change for way in ways for change in islice(way(plan, alike), MOST_TRIED))
         known[key] = next(_tried(plan, alike, changes), None)
     return known[key]
 
@@ -122,7 +123,8 @@ def _alike(plan: State, stop: Blocked) -> object:
     """What stops that one tactic may cure have in common: the op, its types, where the axis stops, why, and by which tactic."""
     node, types = plan.source.program.nodes[stop.node], plan.source.program.types
     ends = tuple(types[value] for value in (*node.operands, *node.results))
-    return node.kind, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic
+    left = None if stop.weight is None else (stop.weight.dim, stop.weight.part)
+    return node.kind, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic, left
 
 
 def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
@@ -147,6 +149,16 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
     for position, dim in _other_dims(plan, stop, node):
         values = _said(plan, [nodes[each.node].end(position) for each in alike])
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
+
+
+def _in_turn(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+    """The weights that a tactic leaves whole in blocks in turn, so that each device has some of each of their parts."""
+    stop, weights = alike[0], [each.weight for each in alike if each.weight is not None]
+    block, rest = divmod(weights[0].part, stop.size)
+    if not rest:
+        values = _said(plan, [weight.value for weight in weights])
+        step = partial(tile, values=values, dim=weights[0].dim, axis=str(stop.axis), block=block)
+        yield Change(step, stop.tactic, keeps=True, why="tile its parts in turn")
 
 
 def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:

@@ -30,7 +30,7 @@ from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
 from .open_stops import open_stops
 from .state import State
-from .stops import Stop
+from .stops import Stop, stops
 from .work import in_blocks, op_name, work
 
 MOST = 3
@@ -219,6 +219,7 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
     yield Reason(stop.title, 0, stop.source, (tactic + 1,))
     side = "arrives with" if stop.first.operand >= 0 else "is wanted with"
+    side = side if stop.first.weight is None else "would arrive with"
     said = f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}"
     yield Reason(said, 1, stop.source, (tactic + 1,))
     yield from _op(plan, node, (), "computes")
@@ -236,6 +237,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int
         if claim is None:
             yield from _left_whole(plan, value, axis)
             yield from _contradicted(plan, value, axis)
+            yield from _stopped(plan, value, axis)
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
         how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
@@ -272,6 +274,21 @@ def _contradicted(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
     key = (number, -1) if number >= 0 else (-1, value)
     if said := met_at(plan, *key, axis):
         yield Reason(f"whole along `{axis}`, because of {said}", 1, line_of(plan, value, None))
+
+
+def _stopped(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+    """The stop for which a tactic leaves an argument whole, and what to do."""
+    if (stop := plan.once(_weights).get((value, str(axis)))) is not None:
+        tactic = stop.first.tactic
+        yield Reason(f"left whole by {plan.cited(tactic)}: {stop.title}", 1, stop.source, (tactic + 1,))
+        yield from (Reason(f"help: {line.strip()}", 2) for each in stop.helps for line in each.splitlines()[:1])
+
+
+def _weights(plan: State) -> dict[tuple[int, str], Stop]:
+    """The stops for which arguments are left whole."""
+    left = any(each.weight is not None for each in open_stops(plan))
+    found = ((stop.first.weight, stop) for stop in (stops(plan) if left else ()))
+    return {(weight.value, stop.axis): stop for weight, stop in found if weight is not None}
 
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:

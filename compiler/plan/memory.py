@@ -1,7 +1,7 @@
 """The memory of one device: the most bytes at one time, by value and source line.
 
 plan.memory()                          arguments, results, and the temporaries at the peak
-plan.memory(donate=["params", "opt"])  results take the buffers of these arguments
+plan.memory(donate=["params", "opt"])  results take the buffers of these arguments, and of those that `pt.jit` donates
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
     """The memory of one device at the peak, and its temporaries while each step runs, in the order in which XLA runs them."""
     with without_collector():
         most, found = profile(_body(plan))
-    return _memory(plan, _left_by(most), ()), found
+    return _memory(plan, _left_by(most), _donated(plan)), found
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
@@ -133,9 +133,11 @@ def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) ->
 
 
 def peak_bytes(plan: State) -> int:
-    """The most bytes that one device stores at one time, without donation."""
+    """The most bytes that one device stores at one time, as `memory` has it."""
+    placements = plan.decisions.placements
     ends = (value for values, _ in _sides(plan) for value in values)
-    return plan.once(_peak).bytes + sum(map(plan.decisions.placements.bytes_outside, ends))
+    taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan))
+    return plan.once(_peak).bytes + sum(map(placements.bytes_outside, ends)) - taken
 
 
 def at_peak(plan: State) -> list[int]:
@@ -194,10 +196,12 @@ def _where(plan: State, found: _Peak) -> str:
     return f"`{found.step}`" + (f" at {source}" if source is not None else "")
 
 
-def _donated(plan: State, donate: Patterns) -> Iterator[tuple[int, Layout]]:
-    """The results that take the buffer of a donated argument of their type and layout."""
-    placements, program = plan.decisions.placements, plan.source.program
-    names = donated(plan.source.traced.function, donate)
+def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:
+    """The results that take the buffer of an argument of their type and layout that is donated, here or by the function."""
+    placements, program, function = plan.decisions.placements, plan.source.program, plan.source.traced.function
+    names = {*donated(function, donate), *function.donated}
+    if not names:
+        return
     free: Counter[tuple[str, Layout]] = Counter()
     for name, value in zip(program.argument_names, program.arguments, strict=True):
         if name.split("/")[0] in names:

@@ -10,19 +10,20 @@ Nothing is known of an op by its name: each candidate is propagated by the defin
 is thrown away.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.propagate import Sweep
-from ...rewrites.decide.table import Claim, claim_of, next_factor
+from ...rewrites.decide.table import Blocked, Claim, Weight, claim_of, next_factor
 from ...rewrites.program.program import Node
 from ..inputs.lines import Source, place_of
 from ..inputs.reader import step
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .addresses import argument
+from .claims import Some
 from .collectives import line_of
 from .products import Passes, flops, is_product, sums
 from .state import State
@@ -41,6 +42,8 @@ class Pair:
     why_not: str = ""
     cure: str = ""
     source: Source | None = None
+    stop: Blocked | None = field(default=None, repr=False, compare=False)
+    """The op that takes parts of the range, each of which is on few of the devices."""
 
     def __str__(self) -> str:
         if self.why_not:
@@ -52,8 +55,30 @@ class Pair:
 
 def pairs(plan: State, axis: str, padded: bool = False) -> Listing[Pair]:
     """The pairs that the parameters of a program form, in program order, and the candidates that are none, with the reason."""
-    columns = "columns", "rows", "extent", "why not", "at"
-    return Listing(Search(plan, axis, padded).found(), Shape("pairs", columns, _row, _cures))
+    return plan.once(_Pairs(axis, padded))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The pairs of a plan, which are looked for once."""
+
+    axis: str
+    padded: bool
+
+    def __call__(self, plan: State) -> Listing[Pair]:
+        columns = "columns", "rows", "extent", "why not", "at"
+        return Listing(Search(plan, self.axis, self.padded).found(), Shape("pairs", columns, _row, _cures))
+
+
+def with_stops(plan: Some, found: Iterable[Pair]) -> Some:
+    """The plan after a tactic of pairs, in which the weights are listed as stopped that it leaves whole for their parts."""
+    stops = [each.stop for each in found if each.stop is not None]
+    left = {
+        (each.node, each.operand, each.axis): each
+        for each in stops
+        if each.weight is not None and plan.table.claim(each.weight.value, each.axis) is None
+    }
+    return replace(plan, table=replace(plan.table, blocked={**plan.table.blocked, **left})) if left else plan
 
 
 def _cures(found: Sequence[Pair]) -> list[str]:
@@ -65,11 +90,11 @@ def _row(each: Pair) -> Sequence[Cell]:
 
 
 class NoPair(Exception):
-    """Why a candidate is no pair, the op that says so, and how many elements its parts have, if it takes parts."""
+    """Why a candidate is no pair, the op that says so, and what stops there, if it takes parts of so many elements."""
 
-    def __init__(self, why: str, node: Node | None = None, run: int = 0) -> None:
+    def __init__(self, why: str, node: Node | None = None, run: int = 0, stop: Blocked | None = None) -> None:
         super().__init__(why)
-        self.why, self.node, self.run = why, node, run
+        self.why, self.node, self.run, self.stop = why, node, run, stop
 
 
 @dataclass(slots=True)
@@ -181,13 +206,15 @@ class Search:
         """What the listing says of a candidate that is no pair."""
         self.refused.add(self.of(value, dim))
         source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
-        name, cure = self.named(value, dim), ""
+        name, cure, stop = self.named(value, dim), "", None
+        if no.stop is not None and (weight := self.passes.on_parameter(value, dim)) is not None:
+            stop = replace(no.stop, weight=Weight(*weight, no.run))
         size = prod(part.size for part in self.parts)
         if no.run and no.run % size == 0:
             weight, at = name.rsplit(".", 1)
             turn = step(f'Tile({{"{weight}": {at}}}, "{self.axis}", block={no.run // size})')
             cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
-        return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source)
+        return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop)
 
     def undo(self, trial: Trial, value: int) -> None:
         """Removes all claims of a trial: it took only what was free."""
@@ -244,8 +271,10 @@ class Search:
                 raise NoPair(f"`{use.kind}` needs it whole: {self.stop(use, part)}", use)
             at = use.signature.operand_at[position].get(claim.at)
             if at is None or at.dim != have.at or at.outward(claim.factor) is not have.factor:
-                run = self.run(value, have.at) if use.signature.shifts else 0
-                raise NoPair(f"`{use.kind}` needs other blocks of it on a device", use, run)
+                why, run = "needs other blocks of it on a device", self.run(value, have.at) if use.signature.shifts else 0
+                extent, number = self.program.shape(value)[have.at], len(self.plan.actions)
+                stop = Blocked(use.number, position, part, have.at, extent, have.factor, f"the op {why}", number)
+                raise NoPair(f"`{use.kind}` {why}", use, run, stop if run else None)
 
     def run(self, value: int, dim: int) -> int:
         """How many elements the parts of a dim have that ops take of a value: the largest that divides all."""

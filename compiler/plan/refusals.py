@@ -1,6 +1,6 @@
 """The errors of `claims`: why a claim cannot be made, and an alternative."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from math import isqrt, prod
@@ -82,7 +82,7 @@ class SeedOn(Seed):
 class Refused(Error):
     """The error for a claim that cannot be made, with the earlier claim that is in its way, if there is one.
 
-    `advice.advised` tries what else would help.
+    `among` has all errors of the same tactic, this one first. `advice.advised` tries what else would help.
     """
 
     def __init__(
@@ -91,11 +91,12 @@ class Refused(Error):
         seed: SeedOn,
         have: Claim | None = None,
         notes: Iterable[str] = (),
-        helps: Iterable[str] = (),
+        helps: Iterable[str] | Callable[[], Iterable[str]] = (),
         location: Location | None = None,
     ) -> None:
         super().__init__(title, notes=notes, helps=helps, location=location)
         self.seed, self.have = seed, have
+        self.among: Sequence[Refused] = (self,)
 
 
 def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:

@@ -20,10 +20,10 @@ from ..views.view import Cell, Part, View
 from .candidates import Candidate, matched, said, searched, unnumbered
 from .claims import Some
 from .collectives import bytes_per_device
+from .costs import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from .laws import law_of
 from .memory import peak_bytes
 from .rewriting import rewrite
-from .seconds import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from .state import State
 from .work import flops_per_device
 

@@ -191,10 +191,14 @@ def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> 
         tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
         work(plan, nodes),
         received_for(plan, [use for each in alike for use in wanted[each.node, each.operand, each.axis]], one.axis),
-        advice(node),
+        advice(node) if one.weight is None else _apart(plan, one.weight.value),
         plan,
         one,
     )
+
+
+def _apart(plan: State, weight: int) -> str:
+    return f"give the parts of `{plan.source.addresses.names[weight]}` a dim of their own"
 
 
 def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]]]:

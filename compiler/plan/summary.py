@@ -16,9 +16,10 @@ from ..gc_pause import without_collector
 from ..inputs.reader import Question, question, step
 from .annotations import unapplied
 from .collectives import bytes_by_axes, bytes_per_device, counts
-from .conflicts import conflict, open_keys, warning
+from .conflicts import conflict, warning
 from .in_parts import in_parts
 from .memory import memory
+from .open_conflicts import open_keys
 from .silent import silent
 from .state import State
 from .stops import TRIED, Stop, stops
@@ -114,7 +115,7 @@ def _section(name: Question, shown: Sequence[str], count: int, title: str) -> It
 
 
 def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
-    keys = open_keys(plan)
+    keys = [*open_keys(plan)]
     if not keys:
         return
     first = conflict(plan, keys[0])

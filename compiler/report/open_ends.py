@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ..plan.annotations import unapplied
-from ..plan.conflicts import Resolution, conflict, open_keys
+from ..plan.conflicts import conflict
+from ..plan.open_conflicts import open_keys
 from ..plan.silent import InExcess, Silent
 from ..plan.state import State
 from ..plan.stops import TRIED, Stop, not_tried, stops, wholes
+from ..plan.ways_out import Resolution
 from ..views.listing import starred
 from .pool import Json, Pools
 from .program import Numbers

@@ -40,7 +40,8 @@ def memory_json(plan: State, pools: Pools) -> Json:
     return {
         "bytes": stored.bytes,
         "arguments": stored.arguments,
-        "results": stored.results,
+        # What takes the buffer of a donated argument takes no room of its own.
+        "results": stored.results - stored.donated,
         "temporaries": stored.temporaries,
         "at": pools.text(stored.at),
         "rows": _rows(stored.arrays, pools),

@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
+from ...dialects.english import counted
 from ...dialects.errors import Error
 from ..jax_private import Tracer, jax, tree
 from ..ops.prng_keys import is_void, unwrap
@@ -23,7 +24,7 @@ def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> 
 
 
 def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
-    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if only one is finite."""
+    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if the runs do not share a NaN or an infinity."""
     traced = plan.source.traced
     if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
         raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
@@ -90,8 +91,19 @@ def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
     wide = np.complex128 if b.dtype.kind == "c" else np.float64
     left, right = a.astype(wide), b.astype(wide)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
-    if not np.all(same | (np.isfinite(left) & np.isfinite(right))):
-        raise Error(f"`{name}` is finite in only one of the two runs")
+    if (apart := ~(same | (np.isfinite(left) & np.isfinite(right)))).any():
+        raise _not_finite(name, apart, left, right)
     with np.errstate(invalid="ignore"):
         gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
     return float(gap.max(initial=0.0))
+
+
+def _not_finite(name: str, apart: np.ndarray, left: np.ndarray, right: np.ndarray) -> Error:
+    """The error for elements that are NaN or infinite in one run, and not the same in the other."""
+    first = tuple(int(each) for each in np.argwhere(apart)[0])
+    where = f"`{name}[{', '.join(map(str, first))}]`" if first else f"`{name}`"
+    count = "" if apart.size == 1 else f" in {int(apart.sum()):,} of {counted(apart.size, 'element')}"
+    return Error(
+        f"`{name}` has NaNs or infinities that the two runs do not share{count}",
+        notes=[f"{where} is {left[first]} in the plan's run, and {right[first]} in the original's"],
+    )

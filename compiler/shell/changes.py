@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from ...dialects.english import counted, of_bytes
 from ..plan.collectives import bytes_per_device, counts
-from ..plan.conflicts import conflict, open_keys
+from ..plan.conflicts import conflict
 from ..plan.diff import argument_bytes
+from ..plan.open_conflicts import open_keys
 from ..plan.queries import layouts
 from ..plan.state import State
 from ..plan.work import flops_per_device
@@ -69,7 +70,7 @@ def _conflicts(before: State, after: State) -> Iterator[str]:
     new = [key for key in now if key not in was]
     if new:
         more = f", and {len(new) - 1} more" if len(new) > 1 else ""
-        yield f"{conflict(after, new[0])!r}{more}: `conflicts {now.index(new[0]) + 1}` shows ways out"
+        yield f"{conflict(after, new[0])!r}{more}: `conflicts {now[new[0]] + 1}` shows ways out"
     elif solved := len(was) - len(was.intersection(now)):
         yield f"{counted(solved, 'conflict')} resolved, {len(now)} open" if now or solved > 1 else "the conflict is resolved"
 

@@ -13,9 +13,9 @@ from ...dialects.english import counted
 from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.candidates import places
-from ..plan.conflicts import open_keys
 from ..plan.counts import KINDS
 from ..plan.laws import described
+from ..plan.open_conflicts import open_keys
 from .commands import TABLE, known
 from .names import Node
 from .running import FORMS

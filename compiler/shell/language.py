@@ -75,14 +75,19 @@ def _option(typed: Typed, name: str) -> str:
     return f"{name}=True" if is_call else f"`{name}`"
 
 
+FIRST = 1
+"""What a session counts stops, conflicts and collectives from."""
+
+
 def _taken(number: int) -> str:
-    # Stops are counted from 1 here.
-    return f"`cure {number + 1}`: "
+    return f"`cure {number + FIRST}`: "
 
 
 def _explained(number: int) -> str:
-    return f"`explain conflict {number + 1}`"
+    return f"`explain conflict {number + FIRST}`"
 
 
-SHELL = Language(_cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, _taken, _explained)
+SHELL = Language(
+    _cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, _taken, _explained, FIRST
+)
 """The language of the shell where no line is typed: between two of them."""

@@ -11,11 +11,12 @@ from ..inputs.names import pattern
 from ..inputs.reader import taken
 from ..notation.statements import statement
 from ..plan.collectives import Collective, bytes_by_axes
-from ..plan.conflicts import conflict, open_keys
+from ..plan.conflicts import conflict
 from ..plan.counts import KINDS
+from ..plan.open_conflicts import open_keys
 from ..plan.rewrites import tried
 from ..plan.stops import Stop
-from ..views.listing import Listing, Shape
+from ..views.listing import Listing, by_index
 from ..views.view import View
 from .answers import Answer, shown
 from .changes import changes
@@ -46,16 +47,6 @@ def _shown(session: Session, what: Cut, words: Words) -> Answer:
 
 def _is_all(words: Words) -> bool:
     return bool(words) and words[-1].text == ALL
-
-
-def _numbered(listed: Listing[Some]) -> Shape[Some]:
-    """The shape of a listing with the numbers by which `explain` takes its items."""
-    numbers = {id(each): number for number, each in enumerate(listed, 1)}
-
-    def number_of(each: Some) -> int:
-        return numbers[id(each)]
-
-    return replace(listed.shape, number=number_of)
 
 
 @command("look", "show [VALUES] [all]", "show params/**", "value", "all")
@@ -162,8 +153,7 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
     collectives over model     -->     h  all_reduce  model  1  131,072  dot_general  mlp.py:13  2
     """
     every = session.plan.collectives()
-    shape = _numbered(every)
-    shape = replace(shape, notes=partial(_asked, shape.notes))
+    shape = replace(every.shape, notes=partial(_asked, every.shape.notes))
     asked = [word for word in words if word.text != ALL]
     if not asked:
         return _shown(session, Listing(every, shape), words)
@@ -194,7 +184,7 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
     conflicts 1     -->     1: tile('add#0', 0, 'data'): 192 bytes received ...
     """
     plan = session.plan
-    keys = open_keys(plan)
+    keys = [*open_keys(plan)]
     if not words:
         lines = [f"{number}: {conflict(plan, key)!r}" for number, key in enumerate(keys, 1)]
         return Answer(session, "\n".join(lines) or "no open conflicts")
@@ -241,7 +231,7 @@ def blocked(session: Session, typed: Typed, words: Words) -> Answer:
     if words and not _is_all(words):
         chosen = found[number(typed, words[0], "a stop", len(found)) - 1]
         return Answer(session, "\n".join([chosen.title, f"  {chosen.cost}", f"  {_cured(chosen)}"]))
-    return _shown(session, Listing(found, _numbered(found)), words)
+    return _shown(session, Listing(found, replace(found.shape, number=by_index(found))), words)
 
 
 def _cured(stop: Stop) -> str:

@@ -8,7 +8,8 @@ from ..api.notation import load as load_file
 from ..api.plan_file import Replayed
 from ..api.tactics import Resolve
 from ..notation.statements import statement
-from ..plan.conflicts import conflict, open_keys
+from ..plan.conflicts import conflict
+from ..plan.open_conflicts import open_keys
 from .answers import Answer, standing
 from .changes import changes
 from .commands import command, number
@@ -76,7 +77,7 @@ def resolve(session: Session, typed: Typed, words: Words) -> Answer:
         if not open_keys(plan):
             return Answer(session, "no open conflicts")
         return _said(session, session.then(plan.apply(Resolve())))
-    keys = open_keys(plan)
+    keys = [*open_keys(plan)]
     chosen = conflict(plan, keys[number(typed, words[0], "an open conflict", len(keys)) - 1])
     ways = chosen.resolutions
     if not ways:

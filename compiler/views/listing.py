@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from ...dialects.english import counted
-from ..inputs.reader import all_of
+from ..inputs.reader import all_of, numbered
 from .view import Cell, Grid, Part, View
 
 T = TypeVar("T")
@@ -84,6 +84,12 @@ def _text(item: object) -> Sequence[Cell]:
 def _true(of: object) -> bool:
     del of
     return True
+
+
+def by_index(items: Iterable[T]) -> Callable[[T], int]:
+    """The number by which a reader asks for each of these items: its index, as the reader counts."""
+    indices = {id(item): index for index, item in enumerate(items)}
+    return lambda item: numbered(indices[id(item)])
 
 
 def _nothing(of: object) -> Sequence[str]:

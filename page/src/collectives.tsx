@@ -6,7 +6,7 @@ import type { Row } from "./data";
 import { hasAll, line, tacticNames, wordsOf } from "./model";
 import { order, search, selection, step, text, type Order } from "./state";
 import { tacticTexts } from "./inspector";
-import { bytes, count, exact } from "./units";
+import { bytes, count, counted, exact } from "./units";
 
 const times = (row: Row) => row.times * row.members.length;
 
@@ -74,7 +74,7 @@ export function Collectives() {
           onInput={(event) => (search.value = event.currentTarget.value)}
         />
         <span class="faint" role="status">
-          {exact(runs)} collectives in {count(rows.length)} rows, {bytes(sum)} by a device in a call
+          {counted(runs, "collective")} in {counted(rows.length, "row")}, {bytes(sum)} by a device in a call
         </span>
       </div>
       {rows.length === 0 ? (

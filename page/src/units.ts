@@ -19,6 +19,9 @@ export const exact = (value: number) => value.toLocaleString("en-US");
 export const flops = (value: number) => `${scaled(value, 1000, DECIMAL, "\u00a0")}${value < 999.5 ? "\u00a0" : ""}FLOP`;
 export const count = (value: number) => (value < 100_000 ? exact(value) : scaled(value, 1000, DECIMAL, ""));
 
+/** `1 row`, `2 rows`. */
+export const counted = (value: number, one: string) => `${exact(value)} ${one}${value === 1 ? "" : "s"}`;
+
 export function percent(part: number, whole: number): string {
   if (!whole || !part) return "0\u00a0%";
   const share = (100 * part) / whole;

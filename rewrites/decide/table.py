@@ -78,6 +78,14 @@ class AxisTable:
         return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)], self.points)
 
 
+class Weight(NamedTuple):
+    """A dim of an argument, and how many elements the parts have that ops take of what it makes."""
+
+    value: int
+    dim: int
+    part: int
+
+
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """An op where propagation stopped because an extent does not divide, or a dim cannot be placed."""
@@ -91,6 +99,8 @@ class Blocked:
     reason: str
     tactic: int
     """The number of the tactic whose claim stops here."""
+    weight: Weight | None = None
+    """What the tactic leaves whole, because its claim would stop here; None if it has made the claim."""
 
     @property
     def size(self) -> int:

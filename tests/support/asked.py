@@ -25,9 +25,9 @@ from partita.compiler.api.replay import ACTIONS
 from partita.compiler.api.tactics.combinators import Composable
 from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
-from partita.compiler.plan.conflicts import open_keys
 from partita.compiler.plan.counts import KINDS
 from partita.compiler.plan.expect import QUANTITIES
+from partita.compiler.plan.open_conflicts import open_keys
 from partita.compiler.plan.open_stops import is_open
 from partita.compiler.plan.prefixes import plain
 from partita.compiler.plan.state import Action, State

@@ -100,6 +100,10 @@ def crossed(tree: Tree) -> Tree:
     return {key: leaf + leaf.T for key, leaf in tree.items()}
 
 
+def crossed_twice(tree: Tree) -> Tree:
+    return {key: jnp.tanh(leaf @ leaf.T) @ jnp.sin(leaf + leaf.T) for key, leaf in tree.items()}
+
+
 def transformed(tree: Tree) -> Tree:
     return {key: jnp.fft.fft(leaf, axis=0) for key, leaf in tree.items()}
 
@@ -181,6 +185,7 @@ def many(count: int) -> dict[str, Callable[[], Made]]:
         "FSDP": partial(planned, descend, mesh, (tree, f32(16, 8)), pt.DataParallel("data", inputs="x"), pt.FSDP("data")),
         "constraints": partial(planned, constrained, mesh, (f32(16, 16), f32(16, 16)), pt.Annotated()),
         "conflicts": partial(planned, crossed, mesh, (tree,), tiled),
+        "conflicts that touch in pairs": partial(planned, crossed_twice, mesh, (tree,), tiled),
         "stops that are alike": partial(planned, transformed, mesh, (tree,), tiled),
         "stops": partial(planned, transformed, mesh, (unlike,), tiled),
         "names": partial(planned, crossed, mesh, (tree,), pt.Tile({f"tree/{name}": 0 for name in names}, "data")),
@@ -211,9 +216,12 @@ def questions(made: Made, folder: Path) -> Iterator[tuple[str, Callable[[], obje
     yield "blocked", lambda: str(plan.blocked)
     yield "cures", lambda: [str(each.cure) for each in plan.blocked[:1]]
     yield "resolutions", lambda: [str(each.resolutions) for each in plan.conflicts[:1]]
+    yield "all resolutions", lambda: [each.resolutions for each in plan.conflicts]
+    yield "resolve", lambda: plan.apply(pt.Resolve())
     yield "whole", lambda: str(plan.whole)
     yield "annotations", lambda: str(plan.annotations)
     yield "explain a value", lambda: str(plan.explain(plan.arguments()[0]))
+    yield "explain all values", lambda: str(plan.explain("**"))
     yield "explain a collective", lambda: _explained(plan)
     yield "memory", lambda: str(plan.memory())
     yield "silent", lambda: str(plan.silent())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....dialects.errors import Error
 from ...inputs.checks import axis_of, flag_of, patterns_of
 from ...plan.claims import Seed
-from ...plan.pairs import Pair, pairs
+from ...plan.pairs import Pair, pairs, with_stops
 from ...plan.undone import unpaired
 from ...views.listing import Listing
 from ..plan import Plan
@@ -21,7 +21,8 @@ class Megatron(Strategy):
 
     Without patterns, it finds every pair of products: parameters that make a range, parameters that sum over it, and between
     them only ops that keep it apart, as heads in attention and hidden units in a perceptron do. `pairs(plan)` lists them, and
-    the candidates that are none, each with the reason.
+    the candidates that are none, each with the reason. A weight that makes several parts, as of queries, keys and values, is
+    left whole, and `plan.blocked` lists it with a cure.
 
     `column` tiles the output dim of the first matmul (the last dim), `row` the contracted dim of the second (the last but one),
     so a dim of stacked layers in front changes nothing. A mapping from pattern to dim overrides these. One of the two is enough
@@ -41,11 +42,12 @@ class Megatron(Strategy):
     row: Dims = ()
 
     def __call__(self, plan: Plan) -> Plan:
+        plan = self.split(plan)
         placed = super().__call__(plan)
         columns, rows = (self.weights(self.restricted(plan), given) for given in (self.column, self.row))
         if problem := unpaired(placed, columns, rows, self.axis):
             raise problem
-        return placed
+        return placed if self.column or self.row else with_stops(placed, self.pairs(self.restricted(plan)))
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
         """The pairs that the plan's program has on this axis, and the candidates that are none, with the reason."""

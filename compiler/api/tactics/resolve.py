@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...plan.conflicts import conflict, open_keys
+from ...plan.open_conflicts import open_keys
+from ...plan.prefixes import redone
+from ...plan.ways_out import Resolution, apart, next_count, tried
 from ..plan import Plan
 from .base import Tactic
 
@@ -19,9 +22,19 @@ class Resolve(Tactic):
     """
 
     def __call__(self, plan: Plan) -> Plan:
-        tried = set[object]()
-        while left := [key for key in open_keys(plan) if key not in tried]:
-            tried.add(left[0])
-            if ways := conflict(plan, left[0]).resolutions:
-                plan = plan.apply(ways[0])
+        done, count = set[object](), 1
+        while left := [key for key in open_keys(plan) if key not in done]:
+            found = tried(plan, left[:count])
+            # What an earlier one changes may change the ways out of the others: they are tried again, on the next plan.
+            now = [key for key in apart(found) if found[key].found]
+            done.update(apart(found))
+            plan, count = _resolved(plan, [found[key].found[0] for key in now]), next_count(count, found)
         return plan
+
+
+def _resolved(plan: Plan, chosen: Sequence[Resolution]) -> Plan:
+    """The plan with these ways out, in the order in which they would come one after another."""
+    first = [way.step for way in reversed(chosen) if way.first]
+    if first:
+        plan = plan.apply(lambda plan: redone(plan, plan.own, first, keeps=True))
+    return plan.apply(*(way for way in chosen if not way.first))

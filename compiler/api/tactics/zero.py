@@ -14,7 +14,7 @@ from ...inputs.checks import Axes, axes_of, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts, trees
 from ...inputs.reader import step
 from ...plan.claims import Seed
-from ...plan.conflicts import open_keys
+from ...plan.open_conflicts import open_keys
 from ...plan.succession import mistaken
 from ..plan import Plan
 from .base import Strategy

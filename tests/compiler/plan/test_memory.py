@@ -5,6 +5,7 @@
 # pyright: reportUnknownLambdaType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 
 import gc
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -82,6 +83,19 @@ def test_results_take_the_buffers_of_donated_arguments() -> None:
     found: Any = plan.compile(donate=["params", "opt"]).lower(*args).compile().memory_analysis()
     assert memory.donated == found.alias_size_in_bytes
     assert kept.bytes - memory.bytes == memory.donated > 0
+
+
+def test_the_memory_of_a_jitted_function_counts_what_it_donates() -> None:
+    plan, args = made("demo, ZeRO-3")
+    tactics: Any = [action.redo for action in plan.actions]
+    step = pt.jit(plan.source.traced.function.fn, mesh=plan.mesh, tactics=tactics, donate_argnames=("params", "opt"))
+    donating = step.plan(*args)
+    assert donating.memory() == plan.memory(donate=["params", "opt"]) == donating.memory(donate="params")
+    assert f"less {of_bytes(donating.memory().donated)} donated" in str(donating)
+    # So does all else that asks for the peak.
+    for bytes, allowed in ((donating.memory().bytes, True), (donating.memory().bytes - 1, False)):
+        with nullcontext() if allowed else pytest.raises(pt.Error, match="memory"):
+            donating.expect(memory=bytes)
 
 
 def test_a_result_takes_a_buffer_of_its_own_layout_only() -> None:

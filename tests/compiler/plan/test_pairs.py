@@ -192,6 +192,41 @@ def test_fused_parts_have_a_cure_that_works() -> None:
     assert placed.check(params, X) < 2e-4
 
 
+def test_fused_parts_that_are_left_whole_are_listed_and_explained_with_the_cure() -> None:
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        for layer in range(2):
+            parts = jnp.split(x @ params[f"qkv{layer}"], 3, axis=-1)
+            q, k, v = (each.reshape(*x.shape[:2], 4, 4) for each in parts)
+            weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+            x = x + jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape) @ params[f"o{layer}"]
+        return jnp.mean((x + jnp.tanh(x @ params["up"]) @ params["down"]) ** 2)
+
+    sizes = {"qkv": (16, 48), "o": (16, 16)}
+    params = {f"{name}{layer}": normal(*size) for name, size in sizes.items() for layer in range(2)}
+    plan = pt.plan(step(loss), MESH, {**params, "up": normal(16, 32), "down": normal(32, 16)}, X).apply(FOUND)
+    cure = f"tile its parts in turn: tile('params/qkv*', 1, 'model', block=4) before 1: {FOUND}"
+    assert plan.layout("params/up") == {"params/up": "f32[16, model*8]"}
+    assert [stop.cure is not None and str(stop.cure) for stop in plan.blocked] == [cure, cure]
+    assert f"left whole by 1: {FOUND}" in plan.explain("params/qkv0") and cure in plan.explain("params/qkv0")
+    assert "left whole" not in plan.explain("params/o0")
+    cured = plan.apply(next(stop.cure for stop in plan.blocked if stop.cure is not None))
+    assert list(cured.blocked) == [] and "left whole" not in cured.explain("params/qkv1")
+    assert cured.layout("params/o1") == {"params/o1": "f32[model*4, 16]"}
+
+
+def test_parts_that_the_devices_do_not_divide_are_listed_with_a_change_of_the_program() -> None:
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        left, right = jnp.split(x @ params["both"], 2, axis=-1)
+        x = (jnp.tanh(left) * right) @ params["out"]
+        return jnp.mean((x + jnp.tanh(x @ params["up"]) @ params["down"]) ** 2)
+
+    sizes = {"both": (16, 12), "out": (6, 16), "up": (16, 32), "down": (32, 16)}
+    plan = pt.plan(step(loss), MESH, {name: normal(*size) for name, size in sizes.items()}, X).apply(FOUND)
+    (stop,) = plan.blocked
+    assert stop.cure is None and stop.helps == ["give the parts of `params/both` a dim of their own"]
+    assert stop.helps[0] in plan.explain("params/both")
+
+
 def by_number(w: Tree, x: jax.Array) -> jax.Array:
     """Layers of a stack, in a Python loop."""
     for layer in range(3):

@@ -1,7 +1,7 @@
 """The repr of each object: a few lines for programs of any size, and nothing is computed for it."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from typing import Any
 
@@ -85,3 +85,49 @@ def test_what_the_program_itself_places_is_said_without_the_sign_of_a_comment() 
     assert [each.causes[0] for each in replicated] == [(1, "the program's own shard_map")]
     said = ", because of 1: the program's own shard_map and 2: replicate('result', 'a')"
     assert all(said in str(each) for each in replicated)
+
+
+def trained(params: Any, x: Any) -> Any:
+    """A training step of layers in a loop, and of one after it that is read twice."""
+
+    def loss(params: Any) -> Any:
+        h, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, params["stack"])
+        return jnp.mean((jnp.tanh(h @ params["twice"]) @ params["twice"] + params["b"][None, :]) ** 2)
+
+    gradients = jax.grad(loss)(params)
+    return jax.tree.map(lambda w, d: w - 0.1 * d, params, gradients)
+
+
+def test_the_sum_of_a_gradient_names_its_parameter() -> None:
+    params = {"stack": np.ones((3, 8, 8), np.float32), "twice": np.ones((8, 8), np.float32), "b": np.ones(8, np.float32)}
+    plan = pt.plan(trained, pt.Mesh(data=4), params, np.ones((16, 8), np.float32)).apply(pt.DataParallel("data", inputs="x"))
+    sums = {each.value.partition("#")[0] for each in plan.collectives() if each.direction == "backward"}
+    assert sums == {f"grad(params/{name})" for name in params}
+    for each in plan.collectives():
+        assert plan.explain(each.value).steps and f"`{each.value}`" in str(each) and each.value in plan.layout(each.value)
+    # Each such name is of one value.
+    names = [name for name in plan.source.addresses.names.values() if name.startswith("grad(")]
+    assert len(names) == len(set(names)) > 3
+
+
+def test_a_program_without_a_backward_pass_names_no_gradient() -> None:
+    def update(params: Any, gradient: Any) -> Any:
+        return jax.tree.map(lambda w, d: w - 0.1 * d, params, gradient)
+
+    plan = pt.plan(update, pt.Mesh(data=4), {"w": np.ones(8, np.float32)}, {"w": np.ones(8, np.float32)})
+    assert plan.source.addresses.gradients == {}
+
+
+def chained(params: Any, x: Any) -> Any:
+    first, second, third = params
+    return jnp.sum(jnp.tanh(x @ first) @ second) + jnp.max(x @ third)
+
+
+def test_a_table_of_collectives_has_the_numbers_by_which_they_are_asked_for() -> None:
+    params = [np.ones((8, 8), np.float32)] * 3
+    plan = pt.plan(chained, pt.Mesh(data=4), params, np.ones((16, 8), np.float32)).apply(pt.Tile({"params/*": 0}, "data"))
+    header, _, *rows = str(plan.collectives()).splitlines()
+    assert header.split()[:2] == ["no.", "value"]
+    listed = {int(row.split()[0]): row.split()[1:3] for row in rows if row[:1].isdecimal() and ": " not in row[:4]}
+    assert listed == {at: [each.value, each.kind] for at, each in enumerate(plan.collectives())}
+    assert "no." in plan.collectives().all().text()

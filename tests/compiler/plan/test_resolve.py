@@ -2,13 +2,17 @@
 
 # pyright: reportUnknownMemberType=false
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import partita as pt
+from partita.compiler.plan.open_conflicts import open_keys
+from partita.compiler.plan.ways_out import tried
 
 A = np.ones((64, 64), np.float32)
 
@@ -83,3 +87,56 @@ def test_a_conflict_of_another_plan_is_refused(plan: pt.Plan) -> None:
     for other, given in ((plan.resolve(conflict), conflict), (pt.plan(symmetric, plan.mesh, A), conflict), (plan, wrong)):
         with pytest.raises(pt.Error, match=r"not an open conflict|takes a conflict"):
             other.resolve(given)
+
+
+def apart(arrays: Sequence[Any]) -> Any:
+    return [each + each.T for each in arrays]
+
+
+def in_pairs(arrays: Sequence[Any]) -> Any:
+    return [jnp.tanh(each @ each.T) @ jnp.sin(each + each.T) for each in arrays]
+
+
+def in_a_chain(arrays: Sequence[Any]) -> Any:
+    x, *others = arrays
+    for each in others:
+        x = jnp.tanh(x @ x.T + each.T) @ each + x
+    return x
+
+
+def of_one_sum(arrays: Sequence[Any]) -> Any:
+    return sum(each.T + each for each in arrays)
+
+
+def trained(arrays: Sequence[Any]) -> Any:
+    def loss(arrays: Sequence[Any]) -> Any:
+        return jnp.mean(in_a_chain(arrays) ** 2)
+
+    return cast("Any", jax.grad(loss)(arrays))
+
+
+@pytest.fixture(params=[apart, in_pairs, in_a_chain, of_one_sum, trained])
+def many(request: pytest.FixtureRequest) -> pt.Plan:
+    """A plan with several conflicts, which touch each other or do not."""
+    function: Callable[[Sequence[Any]], Any] = request.param
+    plan = pt.plan(function, pt.Mesh(data=4, model=2), [A] * 5).apply(pt.Tile({"arrays/*": 0}, "data"))
+    assert len(plan.conflicts) > 3
+    return plan
+
+
+def test_ways_out_of_many_conflicts_are_those_that_each_has_alone(many: pt.Plan) -> None:
+    alone = [tried(many, [key])[key].found for key in open_keys(many)]
+    together = [conflict.resolutions for conflict in many.conflicts]
+    assert together == alone
+    assert [[way.memory for way in ways] for ways in together] == [[way.memory for way in ways] for ways in alone]
+
+
+def test_all_conflicts_are_resolved_as_one_after_another(many: pt.Plan) -> None:
+    one_by_one, seen = many, set[object]()
+    while left := [key for key in open_keys(one_by_one) if key not in seen]:
+        seen.add(left[0])
+        ways = tried(one_by_one, left[:1])[left[0]].found
+        one_by_one = one_by_one.apply(*ways[:1])
+    resolved = many.apply(pt.Resolve())
+    assert sorted(resolved.trace.splitlines()) == sorted(one_by_one.trace.splitlines())
+    assert (resolved.layout(), resolved.counts()) == (one_by_one.layout(), one_by_one.counts())

@@ -28,6 +28,7 @@ def test_the_search_of_the_documentation_finds_the_collective_of_its_program(chr
     for word in (kind, f"params/{value}", direction):
         expect(row).to_contain_text(word)
     expect(row.locator("mark")).to_have_text([value, kind, direction])
+    expect(found.page.get_by_role("status")).to_contain_text("1 collective in 1 row,")
     assert found.wrong == []
     found.page.close()
 
@@ -81,3 +82,11 @@ def test_the_key_of_the_search_leads_to_the_search_of_the_open_view(opened: Open
     opened.tab("Memory")
     opened.page.keyboard.press("/")
     expect(opened.page.get_by_label("Search the collectives")).to_be_focused()
+
+
+def test_the_sum_of_a_gradient_is_found_by_its_parameter(opened: Opened) -> None:
+    opened.tab("Collectives")
+    searched(opened, "reduce_scatter blocks/2/w1")
+    row = opened.page.locator("tr[data-row]")
+    expect(row).to_have_count(1)
+    expect(row.locator(".by")).to_have_text("grad(params/blocks/2/w1)")

@@ -1,4 +1,4 @@
-"""A maximum over devices is NaN if an element on one of them is."""
+"""NaNs and infinities: a maximum over devices is NaN if an element on one of them is, and a check tells whose they are."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita.compiler.run.compare import difference
 
 VALUES = [1.5, -2.0, -0.0, float("inf"), 0.25, -float("inf"), 3.0, 1e-3]
 
@@ -25,3 +26,23 @@ def test_nan_and_infinities_in_a_maximum_over_devices(fold: Callable[[jax.Array]
     for row in (*rows, *([*row[:at], float("nan"), *row[at + 1 :]] for row in rows for at in (0, 5))):
         x = jnp.asarray(row, dtype)
         np.testing.assert_array_equal(np.asarray(compiled(x), np.float32), np.asarray(fold(x), np.float32))
+
+
+def test_a_check_says_which_run_has_a_nan_that_the_other_one_has_not() -> None:
+    """Two devices sum to infinities of both signs, and one device does not."""
+    plan = pt.plan(jnp.sum, pt.Mesh(d=2), jax.ShapeDtypeStruct((4,), jnp.float32)).tile("a", 0, "d")
+    with pytest.raises(pt.Error, match="`result` has NaNs or infinities that the two runs do not share") as caught:
+        plan.check(jnp.asarray([3e38, 3e38, -3e38, -3e38], jnp.float32))
+    assert "`result` is nan in the plan's run" in str(caught.value)
+
+
+def test_nans_of_both_runs_are_equal_and_those_of_one_are_counted_with_the_first() -> None:
+    one, other = np.asarray([[1.0, np.nan], [np.inf, 2.0]]), np.asarray([[1.0, np.nan], [np.nan, np.nan]])
+    assert difference("y", one, one) == difference("y", other, other) == 0.0
+    assert difference("y", one, np.asarray([[1.0, np.nan], [np.inf, 4.0]])) > 0.4
+    for left, right, first in ((one, other, ("inf", "nan")), (other, one, ("nan", "inf")), (-one, one, None)):
+        with pytest.raises(pt.Error, match="do not share") as caught:
+            difference("y", left, right)
+        if first is not None:
+            assert caught.value.title.endswith("in 2 of 4 elements")
+            assert caught.value.notes == (f"`y[1, 0]` is {first[0]} in the plan's run, and {first[1]} in the original's",)
