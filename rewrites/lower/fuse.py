@@ -21,35 +21,34 @@ from ...dialects.array import (
     SliceOp,
     YieldOp,
     mesh_of,
-    set_mesh,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
-from ...dialects.module import Module
-from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
-from .constructors import Constructor, Fusing, Global
+from .constructors import Constructor, Fusing, Global, returned
+from .materialise import Start, written
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
     """The same placed program with its builders and slicers fused."""
+    return replayed(module, Fusing, Replay())
+
+
+def replayed(module: ModuleOp, constructor: Start, replay: Replay) -> ModuleOp:
+    """The module that a constructor makes of a placed one."""
     main = cast(func.FuncOp, module.body.block.first_op)
-    mesh = mesh_of(main)
-    made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
-    keep_names(main, made)
-    _Replay().block(main.body.block, Fusing(made.body.block, mesh))
-    result = Module([made])
-    set_mesh(result, mesh)
-    return result
+    into = constructor([cast(ArrayType, type) for type in main.function_type.inputs], mesh_of(main))
+    replay.block(main.body.block, into)
+    return written(into, main, [cast(ArrayType, type) for type in main.function_type.outputs])
 
 
-class _Replay:
-    """Replays the text into the constructors; `made` maps old values to new ones."""
+class Replay:
+    """Replays the text into a constructor; `made` maps old values to new ones."""
 
     def __init__(self) -> None:
         self.made: dict[SSAValue, Global] = {}
 
-    def block(self, source: Block, into: Fusing) -> None:
-        self.made.update(zip(source.args, into.block.args, strict=True))
+    def block(self, source: Block, into: Constructor) -> None:
+        self.made.update(zip(source.args, into.arguments, strict=True))
         for op in source.ops:
             self.op(op, into)
 
@@ -65,8 +64,8 @@ class _Replay:
             case RegionOp():
                 self.regions(op, into)
             case func.ReturnOp() | RegionYieldOp():
-                values = [into.force(self.made[value]) for value in op.operands]
-                into.finish_into(func.ReturnOp(*values) if isinstance(op, func.ReturnOp) else RegionYieldOp(values))
+                end = returned if isinstance(op, func.ReturnOp) else RegionYieldOp
+                into.finish_into(end, [into.force(self.made[value]) for value in op.operands])
             case _:
                 self.whole(op, into)
 
@@ -78,8 +77,7 @@ class _Replay:
                 case SliceOp():
                     locals[inner.out] = into.slice(self.made[inner.source], inner.target)
                 case CoordinateOp():
-                    (axis,) = inner.axes
-                    locals[inner.out] = into.coordinate(axis)
+                    locals[inner.out] = into.coordinate(*inner.axes)
                 case YieldOp():
                     types = [cast(ArrayType, type) for type in op.result_types]
                     leaves = [locals[v] if v in locals else self.outside(v, into) for v in inner.operands]
@@ -108,10 +106,18 @@ class _Replay:
 
     def regions(self, op: RegionOp, into: Constructor) -> None:
         operands = [into.force(self.made[value]) for value in op.operands]
-        blocks: list[Block] = []
+        regions: list[Region] = []
         for source in (region.block for region in op.regions):
-            blocks.append(Block(arg_types=[cast(ArrayType, arg.type) for arg in source.args]))
-            self.block(source, cast(Fusing, into.inside(blocks[-1])))
-        new = type(op).of(operands, [cast(ArrayType, t) for t in op.result_types], op.params, list(map(Region, blocks)))
-        into.outer(new)
-        self.made.update(zip(op.results, new.results, strict=True))
+            inside = into.inside([cast(ArrayType, arg.type) for arg in source.args])
+            self.block(source, inside)
+            regions.append(Region(inside.block))
+        made = into.outer(op, operands, [cast(ArrayType, type) for type in op.result_types], regions)
+        self.made.update(zip(op.results, made, strict=True))
+
+
+class AsWritten(Replay):
+    """Keeps the text's nests."""
+
+    def op(self, op: Operation, into: Constructor) -> None:
+        super().op(op, into)
+        into.end_nest()

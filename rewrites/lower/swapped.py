@@ -9,14 +9,28 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
+from ..rewire import rewire_users
 
 Dims = tuple[int, ...]
 Pair = tuple[Dims, Dims]
+
+
+def swap_products(block: Block) -> None:
+    """Replaces the transposes of products in a finished block."""
+    for op in list(block.ops):
+        if (product := product_of(op)) is not None:
+            made = swapped(op, product)
+            block.insert_op_before(made, op)
+            rewire_users(dict(zip(op.results, made.results, strict=True)))
+            op.detach()
+            op.erase()
+            product.detach()
+            product.erase()
 
 
 def product_of(op: Operation) -> Operation | None:
