@@ -62,8 +62,7 @@ class TextPrinter(Printer):
     def print_list(self, elems: Iterable[T], print_fn: Callable[[T], object], delimiter: str = ", ") -> None:
         between = ""
         for each in elems:
-            if between:
-                self.write(between)
+            self.write(between)
             between = delimiter
             print_fn(each)
 

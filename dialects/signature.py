@@ -6,7 +6,7 @@
 An op that has only operands or only results writes their types alone, without an arrow.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, IntAttr, LocationAttr, StringAttr
@@ -25,6 +25,10 @@ NOTHING: Mapping[str, Attribute] = {}
 def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
     """The types of values that the op's definition has already found to be arrays."""
     return tuple([type for value in values if isinstance(type := value.type, ArrayType)])
+
+
+def _texts(values: Iterable[SSAValue]) -> str:
+    return ", ".join([type.text for value in values if isinstance(type := value.type, ArrayType)])
 
 
 class Word(NamedTuple):
@@ -110,8 +114,8 @@ class ArrayOp(IRDLOperation):
             printer.print_region(region)
         if self.attributes:
             printer.print_op_attributes(self.attributes, print_keyword=True)
-        sides = [", ".join([type.text for type in array_types(each)]) for each in (tuple(self.operands), self.results) if each]
-        printer.print_string(f" : {' -> '.join(sides) or '()'}")
+        sides = _texts(self.operands), _texts(self.results)
+        printer.print_string(f" : {' -> '.join(filter(None, sides)) or '()'}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

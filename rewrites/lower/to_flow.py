@@ -195,16 +195,17 @@ class Kernels(_Graph):
             if isinstance(node, _Run):
                 node.trace()
         read = {*self.results, *(value for node in self.nodes for value in node.ins)}
-        # A product may take the place of its transpose as soon as no other kernel reads what the function has as argument.
-        bodies = {node: node.body(node.outs(read)) for node in self.nodes if isinstance(node, _Run)}
+        outs = {node: node.outs(read) for node in self.nodes if isinstance(node, _Run)}
+        bodies = {node: node.body(each) for node, each in outs.items()}
         for node in self.nodes:
             if isinstance(node, _Change):
                 op = node.make(self.in_graph(node.ins))
                 self.graph.add_op(op)
                 self.are(node.outs, op.results)
             else:
+                # Only now, as until they had their bodies other kernels read the values that are made here themselves.
                 swap_products(bodies[node])
-                self.called(self.kernel(name, bodies[node]), node.ins, node.outs(read))
+                self.called(self.kernel(name, bodies[node]), node.ins, outs[node])
         return [self.graph_op(name, results), *self.kernels]
 
     def kernel(self, name: str, block: Block) -> func.FuncOp:
@@ -233,14 +234,15 @@ class _Run:
     nests: list[Nest] = field(default_factory=list[Nest])
     arguments: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
     """The values from before that are read, by what a device has of each."""
-    made: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    others: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    """The values that are made or read here, in this order: whether something else stands for them in the kernel."""
     constants: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """The place of each value that is made here; constants apart."""
+    """The constants that are made here, with the number of values before."""
     kept: dict[tuple[Attribute, Attribute], ConstantOp] = field(default_factory=dict[tuple[Attribute, Attribute], ConstantOp])
     instead: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """The constants that are read here, each once; and for each constant the one that stands for it."""
     readers: list[Operation] = field(default_factory=list[Operation])
-    """The ops that read arguments, or constants for which others stand."""
+    """The ops that read something for which something else stands."""
 
     @property
     def ins(self) -> Sequence[Global]:
@@ -248,37 +250,46 @@ class _Run:
 
     def trace(self) -> None:
         """Finds what the ops read."""
+        others = self.others
         for nest in self.nests:
             slices = [*nest.sliced_at.items()][::-1]
             for number, op in enumerate(nest.ops):
                 while slices and slices[-1][1] <= number:
                     self.is_argument(slices.pop()[0], nest)
-                reads = [self.reads(value, nest) for value in op.operands if value not in self.made]
-                if any(reads):
+                is_reader = False
+                for value in op.operands:
+                    other = others.get(value)
+                    is_reader |= self.read(value, nest) if other is None else other
+                if is_reader:
                     self.readers.append(op)
-                places = self.constants if isinstance(op, ConstantOp) else self.made
-                for result in op.results:
-                    places[result] = len(self.made) + len(self.constants)
+                if isinstance(op, ConstantOp):
+                    self.constants[op.results[0]] = len(others)
+                else:
+                    for result in op.results:
+                        others[result] = False
             for local in [*(local for local, _ in slices[::-1]), *(leaf.local for leaf in nest.leaves)]:
                 self.is_argument(local, nest)
 
     def is_argument(self, value: SSAValue, nest: Nest) -> bool:
         """Whether a value that a nest reads is an argument of the kernel; a constant is none."""
-        if value in self.arguments:
-            return True
-        if value in self.made or value in self.constants:
-            return False
+        if value in self.others or value in self.constants:
+            return value in self.arguments
         source = nest.sliced[value]
         if isinstance(value.owner, ConstantOp) and type_of(source) is value.type:
             return False
         self.arguments[value] = source
+        self.others[value] = True
         return True
 
-    def reads(self, value: SSAValue, nest: Nest) -> bool:
-        """Whether something else stands in the kernel for a value that is read."""
-        return self.is_argument(value, nest) or self.constant(value) is not value
+    def read(self, value: SSAValue, nest: Nest) -> bool:
+        """Notes the first use of a value from elsewhere, or of a constant; returns whether something else stands for it."""
+        if self.is_argument(value, nest):
+            return True
+        self.others[value] = found = self.constant(value) is not value
+        return found
 
     def constant(self, value: SSAValue) -> SSAValue:
+        """The constant that stands for one."""
         op = cast(ConstantOp, value.owner)
         key = (op.params, value.type)
         if key not in self.kept:
@@ -288,8 +299,9 @@ class _Run:
 
     def outs(self, read: Set[Global]) -> list[Built]:
         """Those of its values that are read outside of it, in the order in which they are made; arguments come first."""
-        arguments = {value: number - len(self.arguments) for number, value in enumerate(self.arguments)}
-        places = {**arguments, **self.made, **self.constants}
+        places: dict[SSAValue, float] = {value: place for place, value in enumerate(self.others)}
+        places |= {value: place - 0.5 for value, place in self.constants.items()}
+        places |= {value: place - len(self.arguments) for place, value in enumerate(self.arguments)}
         leaves = (leaf for nest in self.nests for leaf in nest.leaves if leaf in read)
         return sorted(leaves, key=lambda leaf: places.get(leaf.local, -1))
 
