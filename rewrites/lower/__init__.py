@@ -8,6 +8,7 @@
     fuse            the same calls from text, for the passes of `partita-opt`
     to_spmd         constructor of one device-local function with explicit collectives
       beginning     as much of it as a screen shows
+      moved         what a device does to bring a value into another layout
       scan_blocks   combines scans of blocks into a scan of the whole
       swapped       products that only their transposes read
       gathered_folds  folds across devices without a collective

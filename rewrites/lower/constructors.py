@@ -118,6 +118,12 @@ def type_of(value: Global) -> ArrayType:
     return value.type if isinstance(value, Built) else cast(ArrayType, value.type)
 
 
+def on_device(value: Global) -> SSAValue:
+    """What one device has of a value, where the constructor knows it."""
+    assert isinstance(value, Built)
+    return value.local
+
+
 def placed(type: ArrayType) -> bool:
     """Whether a type is more than a plain shape."""
     return not type.is_whole

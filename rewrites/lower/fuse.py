@@ -13,6 +13,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ...dialects import spmd
 from ...dialects.array import (
     BarrierOp,
     BuildOp,
@@ -26,6 +27,7 @@ from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
 from ...dialects.types import ArrayType
 from .constructors import Constructor, Fusing, Global, returned
 from .materialise import Start, written
+from .moved import moved
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
@@ -71,11 +73,21 @@ class Replay:
 
     def build(self, op: BuildOp, into: Constructor) -> None:
         into.open()
-        locals: dict[SSAValue, SSAValue] = {}
+        self.body(op, {}, into)
+
+    def body(self, op: BuildOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+        """The ops of a builder, and of the builders in it."""
         for inner in op.body.block.ops:
             match inner:
+                case BuildOp():
+                    self.body(inner, locals, into)
+                case RedistributeOp() | BarrierOp():
+                    self.moved(inner, locals, into)
                 case SliceOp():
-                    locals[inner.out] = into.slice(self.made[inner.source], inner.target)
+                    source = inner.source
+                    if source in locals:  # It is global to a builder in the builder.
+                        (self.made[source],) = into.close([(locals[source], cast(ArrayType, source.type))], ())
+                    locals[inner.out] = into.slice(self.made[source], inner.target)
                 case CoordinateOp():
                     locals[inner.out] = into.coordinate(*inner.axes)
                 case YieldOp():
@@ -86,9 +98,23 @@ class Replay:
                 case _:
                     self.copy(inner, locals, into)
 
+    def moved(self, op: RedistributeOp | BarrierOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+        """A redistribution between the builders in a builder, or a barrier: an op of its body."""
+        ins = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
+        block = Block()
+        if isinstance(op, RedistributeOp):
+            before, after = zip(*op.changes, strict=True)
+            made = moved(ins, before, after, block, into.mesh)
+        else:
+            block.add_op(barrier := spmd.BarrierOp(ins))
+            made = barrier.results
+        for each in list(block.ops):
+            each.detach()
+            into.append(each)
+        locals.update(zip(op.results, made, strict=True))
+
     def copy(self, op: Operation, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
-        operands = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
-        new = type(op).create(operands=operands, result_types=list(op.result_types), properties=dict(op.properties))
+        new = op.clone({v: locals[v] if v in locals else self.outside(v, into) for v in op.operands})
         into.append(new)
         locals.update(zip(op.results, new.results, strict=True))
 

@@ -25,11 +25,11 @@ from ...dialects.lax import ConstantOp, RegionOp
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ..rewire import rewire
-from .constructors import Built, End, Global, Nest, axes_of, function, placed, returned, type_of
+from .constructors import Built, End, Global, Nest, axes_of, function, on_device, placed, returned, type_of
 from .fuse import AsWritten, replayed
 from .materialise import Start
 from .swapped import swap_products
-from .to_spmd import Local, on_device
+from .to_spmd import Local
 
 GRANULARITIES = ("whole", "collective")
 LATER = ("stage",)
@@ -166,7 +166,7 @@ class Kernels(_Graph):
         self.end_nest_of(sources)
         self.end_run()
         ins = [self.force(source) for source in sources]
-        outs = self.moved(Block(arg_types=[type.local(self.mesh) for type in types]).args, types)
+        outs = self.known(Block(arg_types=[type.local(self.mesh) for type in types]).args, types)
         self.nodes.append(_Change(make, ins, outs))
         return outs
 
