@@ -1,6 +1,7 @@
-"""Fuses the builders and slicers of placed text: replays a module, op by op, into the fusing constructors.
+"""Fuses the builders and slicers of placed text: replays a module, op by op, into a constructor.
 
-Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives.
+Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives. The other
+passes of `partita-opt` replay a module into theirs.
 
     build {a}; build {b (slice a)}   -->   build {a; b a}
 """
@@ -142,7 +143,7 @@ class Replay:
 
 
 class AsWritten(Replay):
-    """Keeps the text's nests."""
+    """Keeps the nests of the text, and so the order of its ops."""
 
     def op(self, op: Operation, into: Constructor) -> None:
         super().op(op, into)

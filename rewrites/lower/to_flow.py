@@ -79,7 +79,7 @@ class _Graph(Local):
         self.results = values
 
     def called(self, kernel: func.FuncOp, ins: Sequence[Global], outs: Sequence[Built]) -> None:
-        """Calls a kernel. Without axes, what several values have on a device is one result."""
+        """Calls a kernel."""
         results = {_result(out): out.type for out in outs}
         op = flow.KernelOp(kernel.sym_name.data, self.in_graph(ins), list(results.values()))
         self.graph.add_op(op)
@@ -98,6 +98,7 @@ def kernel_function(name: str, block: Block) -> func.FuncOp:
 
 
 def _result(value: Built) -> Built | SSAValue:
+    """What is one result of a kernel: a value; without axes, what a device has of it."""
     return value.local if value.nest is not None and not value.nest.axes else value
 
 
@@ -185,6 +186,7 @@ class Kernels(_Graph):
         self.nest = Nest()
 
     def end_run(self) -> None:
+        """Ends the kernel; the open nest belongs to the next one."""
         if self.run.nests:
             self.nodes.append(self.run)
         self.run = _Run()

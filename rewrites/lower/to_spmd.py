@@ -54,9 +54,8 @@ class Local(Nesting):
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
         """The steps of each value; those of several values may share their collectives."""
         self.end_nest_of(sources)
-        return self.known(
-            moved(list(map(on_device, sources)), list(map(type_of, sources)), targets, self.block, self.mesh), targets
-        )
+        locals = [on_device(source) for source in sources]
+        return self.known(moved(locals, list(map(type_of, sources)), targets, self.block, self.mesh), targets)
 
     def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
         self.end_nest_of(values)
