@@ -9,7 +9,7 @@ placed types, because it passes values on.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def, traits_def, var_operand_def, var_region_def, var_result_def
@@ -55,7 +55,7 @@ class LaxOp(ArrayOp):
 
     def print_head(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
-        params = self.params
+        params = cast(ParamsAttr, self.properties["params"])
         if params.data or self.regions:
             printer.print_string(f" {params.text}")
 

@@ -1,6 +1,8 @@
 """A module whose `repr` is one line. Its `str` is its text."""
 
+from collections.abc import Callable, Iterable
 from io import StringIO
+from typing import TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -9,6 +11,8 @@ from xdsl.printer import Printer
 from .english import counted
 from .signature import ArrayOp
 from .types import ArrayType
+
+T = TypeVar("T")
 
 
 class Module(ModuleOp):
@@ -37,12 +41,30 @@ class TextPrinter(Printer):
         self.write = stream.write
 
     def print_op(self, op: Operation) -> None:
-        if isinstance(op, ArrayOp) and not op.regions:
+        if type(op).print is ArrayOp.print and not op.regions:
             self._print_results(op)
             self.write(op.name)
             op.print(self)
         else:
             super().print_op(op)
+
+    def _print_results(self, op: Operation) -> None:
+        match op.results:
+            case (result,) if result.name_hint is None and result not in self._ssa_values:
+                name = self._ssa_values[result] = self._get_new_valid_name_id()
+                self.write(f"%{name} = ")
+            case _:
+                super()._print_results(op)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        self.write("\n" + " " * ((self._indent if indent is None else indent) * self.indent_num_spaces))
+
+    def print_list(self, elems: Iterable[T], print_fn: Callable[[T], object], delimiter: str = ", ") -> None:
+        between = ""
+        for each in elems:
+            self.write(between)
+            between = delimiter
+            print_fn(each)
 
     def print_attribute(self, attribute: Attribute) -> None:
         if isinstance(attribute, ArrayType):

@@ -23,7 +23,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import decide
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ...rewrites.lower.materialise import materialise
-from ...rewrites.lower.to_spmd import to_spmd
+from ...rewrites.lower.to_spmd import Local
 from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import Program
 from ..ops.bind import run_op
@@ -61,7 +61,7 @@ def _placed(program: Program, index: int, axis: Axis) -> func.FuncOp:
     claims.nodes[node.number] = Claim(index, claims.whole.at(block), 0)
     for value in (*program.arguments, *program.returned):
         claims.values[value] = Claim(WHOLE, claims.whole, 0)
-    return cast(func.FuncOp, to_spmd(materialise(decide(table))).body.block.first_op)
+    return cast(func.FuncOp, materialise(decide(table), Local).body.block.first_op)
 
 
 class _Devices(Machine):

@@ -25,13 +25,13 @@ from ...dialects.errors import Error, did_you_mean
 from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.given import checked
 from ...dialects.text import error_of, read_module
-from ...rewrites.lower.to_flow import check, to_flow
+from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.executions import Marks, executions
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
 from ..plan.counts import Counts, Exchange, counted, received
-from ..plan.lowered import ir
+from ..plan.lowered import lowered
 from ..plan.state import State
 from .module import GraphModule
 from .nodes import Edge, Node, edges, nodes
@@ -143,6 +143,8 @@ class Graph(GraphModule):
 
 def lower(plan: State, granularity: str) -> Graph:
     """The graph of a plan. Raises Error for an unknown granularity."""
-    check(granularity, "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`")
+    constructor = cut_at(
+        granularity, "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`"
+    )
     with without_collector():
-        return Graph(to_flow(ir(plan), granularity), plan.source.traced)
+        return Graph(lowered(plan, constructor), plan.source.traced)

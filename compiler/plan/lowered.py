@@ -1,4 +1,4 @@
-"""The lowering of a plan, one step per line: the decisions, the placed program, the device-local module."""
+"""The lowering of a plan: its decisions, written as a placed program, as a device-local module, or as a graph."""
 
 from contextlib import suppress
 from io import StringIO
@@ -9,8 +9,9 @@ from xdsl.printer import Printer
 from ...dialects.array import set_mesh
 from ...rewrites.decide.decide import Decisions
 from ...rewrites.lower.beginning import beginning
-from ...rewrites.lower.materialise import materialise
-from ...rewrites.lower.to_spmd import to_spmd
+from ...rewrites.lower.constructors import Fusing, Plain
+from ...rewrites.lower.materialise import Start, materialise
+from ...rewrites.lower.to_spmd import Local
 from ..define.block_sizes import try_block_sizes
 from ..gc_pause import without_collector
 from .state import State
@@ -18,8 +19,18 @@ from .state import State
 
 def ir(plan: State, fused: bool = True) -> ModuleOp:
     """The placed builders and slicers: claims --> decisions --> one nest for each kernel."""
+    return lowered(plan, Fusing if fused else Plain)
+
+
+def spmd(plan: State) -> ModuleOp:
+    """The device-local module: claims --> decisions --> kernels with explicit collectives."""
+    return lowered(plan, Local)
+
+
+def lowered(plan: State, constructor: Start) -> ModuleOp:
+    """The decisions, as a constructor writes them."""
     with without_collector():
-        module = materialise(_decided(plan), fused)
+        module = materialise(_decided(plan), constructor)
         set_mesh(module, plan.mesh)
         return module
 
@@ -30,20 +41,12 @@ def _decided(plan: State) -> Decisions:
     return plan.decisions
 
 
-def spmd(plan: State) -> ModuleOp:
-    """The device-local module: claims --> decisions --> placed nests --> kernels with explicit collectives."""
-    with without_collector():
-        placed = ir(plan)
-        return to_spmd(placed)
-
-
 def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     """The first lines of the text of `spmd`, and whether these are all. A long program is not lowered farther than that."""
     with without_collector():
         # A product and its transpose become one op.
-        placed, is_whole = beginning(_decided(plan), 2 * most)
-        set_mesh(placed, plan.mesh)
-        module = to_spmd(placed)
+        module, is_whole = beginning(_decided(plan), 2 * most)
+        set_mesh(module, plan.mesh)
         return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
 
 

@@ -4,7 +4,7 @@ Materialising only adds to the end of the program's block and to the nest that i
 it is, and once nothing is redistributed any more, so does what is in it. What the rest reads is returned instead. What stands
 before a loop may depend on what is read behind it (`before_loops.py`): a program that begins with a loop is made whole.
 
-    the first 40 lines of 33,000 ops   -->   the placed program of their first nests
+    the first 40 lines of 33,000 ops   -->   the program of their first nests
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import sys
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Region
 
-from ...dialects.array import SliceOp
-from ...dialects.lax import ScanOp, WhileOp
+from ...dialects.lax import RegionOp, ScanOp, WhileOp
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move, first_use
 from ..program.program import Control
-from .constructors import Constructor, Fusing, Global
+from .constructors import Constructor, Global
 from .materialise import Writer
+from .to_spmd import Local
 
 
 def beginning(decisions: Decisions, most: int) -> tuple[ModuleOp, bool]:
-    """The placed program as far as its first `most` ops are what they are in the whole one; and whether it is the whole one."""
+    """The device-local program as far as its first `most` ops are those of the whole one; and whether it is the whole one."""
     writer = _Beginning(decisions, most)
     return writer.module(), writer.is_whole
 
@@ -58,7 +58,7 @@ class _Beginning(Writer):
     def is_enough(self, number: int, into: _Counting) -> bool:
         return into.final + (into.open_ops if number > self.last else 0) >= self.most
 
-    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
+    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[Global]:
         if self.is_whole:
             return super().returned(outputs, into)
         return [into.force(made) for value, made in self.values.items() if self.is_read_later(value)]
@@ -71,26 +71,27 @@ def _communicates(move: Move) -> bool:
     return move.communicates or (move.before is not None and move.before.communicates)
 
 
-class _Counting(Fusing):
-    """Counts the ops that lowering keeps: those before the open nest, and those in it."""
+class _Counting(Local):
+    """Counts the ops before the open nest, those of a redistribution as one."""
 
-    def __init__(self, block: Block) -> None:
-        super().__init__(block)
-        self.final = self.open_ops = 0
+    final = 0
 
-    def append(self, op: Operation) -> None:
-        super().append(op)
-        self.open_ops += not isinstance(op, SliceOp)
+    @property
+    def open_ops(self) -> int:
+        return len(self.nest.ops)
 
     def end_nest(self) -> None:
+        self.final += len(self.nest.ops)
         super().end_nest()
-        self.final, self.open_ops = self.final + self.open_ops, 0
 
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
         made = super().redistribute(sources, targets)
         self.final += 1
         return made
 
-    def outer(self, op: Operation) -> None:
-        super().outer(op)
+    def outer(
+        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
+    ) -> Sequence[Global]:
+        made = super().outer(like, operands, types, regions)
         self.final += 1
+        return made

@@ -1,10 +1,11 @@
-"""Two ways to construct placed builders and slicers: as written, and fused as they are built.
+"""Ways to construct placed builders and slicers: as written, and fused as they are built.
 
-Both take the same calls, one `open ... close` for each op of the program. `Plain` writes each op as a separate builder with
-a slicer for every operand, which is the readable form. `Fusing` applies the builder rules before it allocates: a slicer that
+All take the same calls, one `open ... close` for each op of the program. `Plain` writes each op as a separate builder with
+a slicer for every operand, which is the readable form. `Nesting` applies the builder rules before it allocates: a slicer that
 meets its builder cancels (beta), a builder of a slice becomes the sliced value (eta), neighbours share one nest (fusion), and
-the axes of a nest come into the order of the devices (interchange). Lowering the plain text replays the same calls into
-`Fusing`, so the rules, not a second code path, lower a program.
+the axes of a nest come into the order of the devices (interchange). `Fusing` writes the nests that are left as builders, and
+`Local` (`to_spmd.py`) writes what one device does in them. Lowering the plain text replays the same calls, so the rules, not a
+second code path, lower a program.
 
     %h = build (data) { tanh (slice %x) }              build (data) { %h = tanh (slice %x)
     %z = build (data) { exp (slice %h) }        -->                   %z = exp %h; yield %z }
@@ -12,17 +13,20 @@ the axes of a nest come into the order of the devices (interchange). Lowering th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol, cast
 
+from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
 from ...dialects.dtypes import itemsize
+from ...dialects.lax import RegionOp
 from ...dialects.ranges.algebra import MeshAxis
-from ...dialects.types import ArrayType, AxesAttr
+from ...dialects.types import ArrayType
 from ..redistribute.search import path
 from ..rewire import rewire_users
 from ..rules.files import rules
@@ -30,9 +34,12 @@ from ..rules.files import rules
 
 @dataclass(eq=False, slots=True)
 class Built:
-    """A global value that an open or closed nest builds; `ssa` is set once something outside the nest needs it."""
+    """A global value that an open or closed nest builds, or of which each device has a part from elsewhere.
 
-    nest: Nest
+    `ssa` is the value itself, once something outside the nest needs it.
+    """
+
+    nest: Nest | None
     local: SSAValue
     type: ArrayType
     ssa: SSAValue | None = None
@@ -40,29 +47,37 @@ class Built:
 
 Global = SSAValue | Built
 
+End = Callable[[Sequence[SSAValue]], Operation]
+"""Makes the last op of a block from the values that the block returns."""
+
 
 @dataclass(eq=False, slots=True)
 class Nest:
     """A builder under construction: its ops, the axes that they use, and the slices of values from outside."""
 
-    block: Block = field(default_factory=Block)
+    ops: list[Operation] = field(default_factory=list[Operation])
     axes: dict[MeshAxis, None] = field(default_factory=dict[MeshAxis, None])
     """The axes, outer to inner: in the order in which its ops use them."""
-    slices: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    sliced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    coordinates: dict[MeshAxis, SSAValue] = field(default_factory=dict[MeshAxis, SSAValue])
-    leaves: dict[SSAValue, Built] = field(default_factory=dict[SSAValue, Built])
-    """What is read outside, by the values that stand for it there until the nest has its results."""
+    slices: dict[Global, SSAValue] = field(default_factory=dict[Global, SSAValue])
+    sliced: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
+    sliced_at: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """The slices of placed values, with the number of ops before each."""
+    coordinates: dict[tuple[MeshAxis, ...], SSAValue] = field(default_factory=dict[tuple[MeshAxis, ...], SSAValue])
+    leaves: dict[Built, None] = field(default_factory=dict["Built", None])
+    """What is read outside."""
 
 
 class Constructor(Protocol):
-    """The interface with which materialising and the `fuse` pass build."""
+    """The interface with which materialising and the passes build: it writes one block, from its `arguments`."""
+
+    block: Block
+    arguments: Sequence[Global]
 
     def open(self) -> None: ...
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue: ...
 
-    def coordinate(self, axis: MeshAxis) -> SSAValue: ...
+    def coordinate(self, *axes: MeshAxis) -> SSAValue: ...
 
     def append(self, op: Operation) -> None: ...
 
@@ -70,15 +85,31 @@ class Constructor(Protocol):
 
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]: ...
 
-    def barrier(self, values: Sequence[Global]) -> list[Global]: ...
+    def barrier(self, values: Sequence[Global]) -> Sequence[Global]: ...
 
-    def force(self, value: Global) -> SSAValue: ...
+    def force(self, value: Global) -> Global:
+        """The value for users outside of its nest."""
+        ...
 
-    def inside(self, block: Block) -> Constructor: ...
+    def inside(self, types: Sequence[ArrayType]) -> Constructor:
+        """What writes a region of an op, from its arguments."""
+        ...
 
-    def outer(self, op: Operation) -> None: ...
+    def outer(
+        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
+    ) -> Sequence[Global]:
+        """An op with regions, of forced operands."""
+        ...
 
-    def finish_into(self, last: Operation) -> None: ...
+    def end_nest(self) -> None: ...
+
+    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+        """Ends the block, which returns these values; they are forced."""
+        ...
+
+    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+        """The ops of a module: first the function with the finished block, whose results have these types."""
+        ...
 
 
 def type_of(value: Global) -> ArrayType:
@@ -86,14 +117,36 @@ def type_of(value: Global) -> ArrayType:
     return value.type if isinstance(value, Built) else cast(ArrayType, value.type)
 
 
+def on_device(value: Global) -> SSAValue:
+    """What one device has of a value, where the constructor knows it."""
+    assert isinstance(value, Built)
+    return value.local
+
+
 def placed(type: ArrayType) -> bool:
     """Whether a type is more than a plain shape."""
     return not type.is_whole
 
 
-def axes_of(type: ArrayType) -> list[MeshAxis]:
+@cache
+def axes_of(type: ArrayType) -> tuple[MeshAxis, ...]:
     """The axes that a type's dims are placed on or that its sums are pending over."""
-    return [*type.layout.axes, *(each.axis for each in type.layout.pending)]
+    return (*type.layout.axes, *(each.axis for each in type.layout.pending))
+
+
+def returned(values: Sequence[SSAValue]) -> Operation:
+    """The end of a function."""
+    return func.ReturnOp(*values)
+
+
+def function(name: str, block: Block, results: Sequence[ArrayType]) -> func.FuncOp:
+    """The function with this body."""
+    return func.FuncOp(name, (list(block.arg_types), list(results)), Region(block))
+
+
+def _ssa(values: Sequence[Global]) -> list[SSAValue]:
+    assert all(isinstance(value, SSAValue) for value in values)
+    return cast("list[SSAValue]", values)
 
 
 def nested(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
@@ -114,79 +167,84 @@ def nested(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
 class Plain:
     """Writes every op as a separate builder with every operand sliced; ops without placed values need no builder."""
 
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.body = Block()
+    def __init__(self, types: Sequence[ArrayType]) -> None:
+        self.block = Block(arg_types=types)
+        self.arguments: Sequence[Global] = self.block.args
+        self.body: list[Operation] = []
 
     def open(self) -> None:
-        self.body = Block()
+        self.body = []
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
         ssa = self.force(source)
         if not placed(target):
             return ssa
         op = SliceOp(ssa, target.layout)
-        self.body.add_op(op)
+        self.append(op)
         return op.out
 
-    def coordinate(self, axis: MeshAxis) -> SSAValue:
-        op = CoordinateOp([axis])
-        self.body.add_op(op)
+    def coordinate(self, *axes: MeshAxis) -> SSAValue:
+        op = CoordinateOp(axes)
+        self.append(op)
         return op.out
 
     def append(self, op: Operation) -> None:
-        self.body.add_op(op)
+        self.body.append(op)
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]:
         if not axes:
-            for op in list(self.body.ops):
-                op.detach()
-                self.block.add_op(op)
+            self.block.add_ops(self.body)
             return [local for local, _ in results]
-        self.body.add_op(YieldOp([local for local, _ in results]))
-        build = BuildOp(nested(axes), Region(self.body), [type for _, type in results])
+        self.append(YieldOp([local for local, _ in results]))
+        build = BuildOp(nested(axes), Region(Block(self.body)), [type for _, type in results])
         self.block.add_op(build)
         return list(build.results)
 
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
-        op = RedistributeOp([self.force(source) for source in sources], targets)
+        op = RedistributeOp(_ssa(sources), targets)
         self.block.add_op(op)
         return op.results
 
-    def barrier(self, values: Sequence[Global]) -> list[Global]:
-        op = BarrierOp([self.force(value) for value in values])
+    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+        op = BarrierOp(_ssa(values))
         self.block.add_op(op)
-        return list(op.results)
+        return op.results
 
     def force(self, value: Global) -> SSAValue:
         assert isinstance(value, SSAValue)
         return value
 
-    def inside(self, block: Block) -> Plain:
-        return Plain(block)
+    def inside(self, types: Sequence[ArrayType]) -> Plain:
+        return Plain(types)
 
-    def outer(self, op: Operation) -> None:
+    def outer(
+        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
+    ) -> Sequence[Global]:
+        op = type(like).of(_ssa(operands), types, like.params, regions)
         self.block.add_op(op)
+        return op.results
 
-    def finish_into(self, last: Operation) -> None:
-        self.block.add_op(last)
+    def end_nest(self) -> None:
+        """Nothing: every op has its own."""
+
+    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+        self.block.add_op(end(_ssa(values)))
+
+    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+        return [function(name, self.block, results)]
 
 
-class Fusing:
+class Nesting(ABC):
     """Builders that fuse as they are built; a nest ends where one of its values must be redistributed."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.nest = Nest()
-        self.ended: list[tuple[Nest, BuildOp]] = []
         self.rules = rules("builders")
+        # The laws hold of all values, so the rules are asked once. Beta: a slicer that meets its builder cancels.
+        self.beta = self.rules.rewrite_root(("slice", "L", ("build", "L", "x")), {}) is not None
         both = ("both", ("build", "L", "x"), ("build", "M", "y"))
         self.fuses = self.beta and self.rules.rewrite_root(both, {}) is not None
-
-    @cached_property
-    def beta(self) -> bool:
-        """Whether a slicer that meets its builder cancels. The law holds of all values, so the rules are asked once."""
-        return self.rules.rewrite_root(("slice", "L", ("build", "L", "x")), {}) is not None
 
     @cached_property
     def eta(self) -> bool:
@@ -200,26 +258,16 @@ class Fusing:
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
         """Slices by the value's own layout, then by the finer one. By `beta`, values that this nest builds need no slice."""
-        own = type_of(source)
         if isinstance(source, Built) and source.nest is self.nest and self.beta:
-            base = source.local
+            own, base = source.type, source.local
         else:
-            base = self.slice_outside(self.force(source), own)
+            own = type_of(source)
+            base = self.slice_outside(source, own)
         return base if own is target else self.cut(base, own, target)
 
-    def slice_outside(self, source: SSAValue, own: ArrayType) -> SSAValue:
-        if not placed(own):
-            # A replicated value is its own slice. `build` must know it: an op that returns it unchanged builds nothing.
-            self.nest.sliced[source] = source
-            return source
-        found = self.nest.slices.get(source)
-        if found is None:
-            op = SliceOp(source, own.layout)
-            self.append(op)
-            found = self.nest.slices[source] = op.out
-            self.nest.sliced[found] = source
-            self.nest.axes |= dict.fromkeys(axes_of(own))
-        return found
+    @abstractmethod
+    def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
+        """What a device has of a value from outside of the nest."""
 
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
         """A device's own part of its local array, without communication."""
@@ -230,17 +278,20 @@ class Fusing:
             self.nest.axes |= dict.fromkeys(step.axes)
         return local
 
-    def coordinate(self, axis: MeshAxis) -> SSAValue:
-        found = self.nest.coordinates.get(axis)
+    def coordinate(self, *axes: MeshAxis) -> SSAValue:
+        found = self.nest.coordinates.get(axes)
         if found is None:
-            op = CoordinateOp([axis])
+            op = self.coordinate_op(axes)
             self.append(op)
-            found = self.nest.coordinates[axis] = op.out
-            self.nest.axes[axis] = None
+            found = self.nest.coordinates[axes] = op.results[0]
+            self.nest.axes |= dict.fromkeys(axes)
         return found
 
+    @abstractmethod
+    def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation: ...
+
     def append(self, op: Operation) -> None:
-        self.nest.block.add_op(op)
+        self.nest.ops.append(op)
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]:
         self.nest.axes |= dict.fromkeys(axes)
@@ -249,76 +300,109 @@ class Fusing:
     def build(self, local: SSAValue, type: ArrayType) -> Global:
         """Builds a value. By `eta`, a slice built again in its own layout is the sliced value."""
         source = self.nest.sliced.get(local)
-        if source is not None and source.type is type and self.eta:
+        if source is not None and type_of(source) is type and self.eta:
             return source
         return Built(self.nest, local, type)
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
-        op = RedistributeOp([self.outside(source) for source in sources], targets)
-        self.block.add_op(op)
-        return op.results
-
-    def barrier(self, values: Sequence[Global]) -> list[Global]:
-        op = BarrierOp([self.outside(value) for value in values])
-        self.block.add_op(op)
-        return list(op.results)
-
-    def outside(self, value: Global) -> SSAValue:
-        """The value for users after the nest: the nest that builds it ends here."""
-        if isinstance(value, Built) and value.nest is self.nest:
+    def end_nest_of(self, values: Sequence[Global]) -> None:
+        """The values are read after the nest: if it builds one of them, it ends here."""
+        if any(isinstance(value, Built) and value.nest is self.nest for value in values):
             self.end_nest()
-        return self.force(value)
+
+    @abstractmethod
+    def end_nest(self) -> None: ...
+
+
+class Fusing(Nesting):
+    """Writes a builder for each nest."""
+
+    def __init__(self, types: Sequence[ArrayType]) -> None:
+        super().__init__(Block(arg_types=types))
+        self.arguments: Sequence[Global] = self.block.args
+        self.written: list[Operation | Nest] = []
+        """What the block gets when it is finished. The results of a nest are known then, when all later ops exist."""
+
+    def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
+        whole = self.force(source)
+        if not placed(own):
+            # A replicated value is its own slice. `build` must know it: an op that returns it unchanged builds nothing.
+            self.nest.sliced[whole] = whole
+            return whole
+        found = self.nest.slices.get(whole)
+        if found is None:
+            op = SliceOp(whole, own.layout)
+            self.append(op)
+            found = self.nest.slices[whole] = op.out
+            self.nest.sliced[found] = whole
+            self.nest.axes |= dict.fromkeys(axes_of(own))
+        return found
+
+    def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
+        return CoordinateOp(axes)
+
+    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+        self.end_nest_of(sources)
+        return self.write(RedistributeOp([self.force(source) for source in sources], targets))
+
+    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+        self.end_nest_of(values)
+        return self.write(BarrierOp([self.force(value) for value in values]))
+
+    def write(self, op: Operation) -> Sequence[Global]:
+        self.written.append(op)
+        return op.results
 
     def force(self, value: Global) -> SSAValue:
         if not isinstance(value, Built):
             return value
         if value.ssa is None:
+            # A value that stands for it until the nest has its results.
             value.ssa = Block(arg_types=[value.type]).args[0]
-            value.nest.leaves[value.ssa] = value
+            cast(Nest, value.nest).leaves[value] = None
         return value.ssa
 
-    def inside(self, block: Block) -> Fusing:
-        return Fusing(block)
+    def inside(self, types: Sequence[ArrayType]) -> Fusing:
+        return Fusing(types)
 
-    def outer(self, op: Operation) -> None:
+    def outer(
+        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
+    ) -> Sequence[Global]:
         self.end_nest()
-        self.block.add_op(op)
+        return self.write(type(like).of(_ssa(operands), types, like.params, regions))
 
     def end_nest(self) -> None:
-        """Closes the nest; its results are known at the end, when all later ops exist."""
         # A nest without ops may still build a value: a replicated one from outside, with another type.
-        if self.nest.block.ops or self.nest.axes:
-            op = BuildOp.create(properties={"place": AxesAttr(())}, regions=[Region(self.nest.block)])
-            self.block.add_op(op)
-            self.ended.append((self.nest, op))
+        if self.nest.ops or self.nest.axes:
+            self.written.append(self.nest)
         self.nest = Nest()
 
-    def finish_into(self, last: Operation) -> None:
-        """Ends the block with `last`, and gives every nest the results that are read outside it."""
+    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+        """Gives every nest the results that are read outside it."""
         self.end_nest()
-        self.block.add_op(last)
+        self.written.append(end(_ssa(values)))
         # A nest may yield a value of an earlier nest, so all nests yield before the first one gets its results.
-        yields = [YieldOp([leaf.local for leaf in nest.leaves.values()]) for nest, _ in self.ended]
+        nests = [each for each in self.written if isinstance(each, Nest)]
+        yields = {nest: YieldOp([leaf.local for leaf in nest.leaves]) for nest in nests}
         read: dict[SSAValue, SSAValue] = {}
-        for (nest, op), leaves in zip(self.ended, yields, strict=True):
-            nest.block.add_op(leaves)
-            read.update(zip(nest.leaves, self.settle(nest, op, leaves, read), strict=True))
+        for each in self.written:
+            if isinstance(each, Nest):
+                stood_for = [cast(SSAValue, leaf.ssa) for leaf in each.leaves]
+                read.update(zip(stood_for, self.settle(each, yields[each], read), strict=True))
+            else:
+                self.block.add_op(each)
         rewire_users(read)
 
-    def settle(self, nest: Nest, op: BuildOp, leaves: YieldOp, read: Mapping[SSAValue, SSAValue]) -> Sequence[SSAValue]:
-        """Gives the builder its results, or replaces it by its ops if it uses no axis; returns what is read outside it."""
+    def settle(self, nest: Nest, leaves: YieldOp, read: Mapping[SSAValue, SSAValue]) -> Sequence[SSAValue]:
+        """The builder, or its ops if it uses no axis; returns what is read outside it."""
         if not nest.axes:
-            results: Sequence[SSAValue] = [read.get(value, value) for value in leaves.operands]
-            leaves.detach()
+            results = [read.get(value, value) for value in leaves.operands]
             leaves.erase()
-            for each in list(nest.block.ops):
-                each.detach()
-                self.block.insert_op_before(each, op)
-        else:
-            region = op.detach_region(op.body)
-            build = BuildOp(nested(nest.axes), region, [leaf.type for leaf in nest.leaves.values()])
-            self.block.insert_op_before(build, op)
-            results = build.results
-        op.detach()
-        op.erase()
-        return results
+            self.block.add_ops(nest.ops)
+            return results
+        types = [leaf.type for leaf in nest.leaves]
+        build = BuildOp(nested(nest.axes), Region(Block([*nest.ops, leaves])), types)
+        self.block.add_op(build)
+        return build.results
+
+    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+        return [function(name, self.block, results)]

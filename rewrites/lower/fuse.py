@@ -1,6 +1,7 @@
-"""Fuses the builders and slicers of placed text: replays a module, op by op, into the fusing constructors.
+"""Fuses the builders and slicers of placed text: replays a module, op by op, into a constructor.
 
-Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives.
+Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives. The other
+passes of `partita-opt` replay a module into theirs.
 
     build {a}; build {b (slice a)}   -->   build {a; b a}
 """
@@ -13,6 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ...dialects import spmd
 from ...dialects.array import (
     BarrierOp,
     BuildOp,
@@ -23,31 +25,35 @@ from ...dialects.array import (
     keep_mesh,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
-from ...dialects.module import Module
-from ...dialects.names import keep_names
 from ...dialects.types import ArrayType
-from .constructors import Constructor, Fusing, Global
+from .constructors import Constructor, Fusing, Global, returned
+from .materialise import Start, written
+from .moved import moved
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
     """The same placed program with its builders and slicers fused."""
+    return replayed(module, Fusing, Replay())
+
+
+def replayed(module: ModuleOp, constructor: Start, replay: Replay) -> ModuleOp:
+    """The module that a constructor makes of a placed one."""
     main = cast(func.FuncOp, module.body.block.first_op)
-    made = func.FuncOp(main.sym_name.data, (list(main.function_type.inputs), list(main.function_type.outputs)))
-    keep_names(main, made)
-    _Replay().block(main.body.block, Fusing(made.body.block))
-    result = Module([made])
-    keep_mesh(module, result)
-    return result
+    into = constructor([cast(ArrayType, type) for type in main.function_type.inputs])
+    replay.block(main.body.block, into)
+    made = written(into, main, [cast(ArrayType, type) for type in main.function_type.outputs])
+    keep_mesh(module, made)
+    return made
 
 
-class _Replay:
-    """Replays the text into the constructors; `made` maps old values to new ones."""
+class Replay:
+    """Replays the text into a constructor; `made` maps old values to new ones."""
 
     def __init__(self) -> None:
         self.made: dict[SSAValue, Global] = {}
 
-    def block(self, source: Block, into: Fusing) -> None:
-        self.made.update(zip(source.args, into.block.args, strict=True))
+    def block(self, source: Block, into: Constructor) -> None:
+        self.made.update(zip(source.args, into.arguments, strict=True))
         for op in source.ops:
             self.op(op, into)
 
@@ -63,21 +69,30 @@ class _Replay:
             case RegionOp():
                 self.regions(op, into)
             case func.ReturnOp() | RegionYieldOp():
-                values = [into.force(self.made[value]) for value in op.operands]
-                into.finish_into(func.ReturnOp(*values) if isinstance(op, func.ReturnOp) else RegionYieldOp(values))
+                end = returned if isinstance(op, func.ReturnOp) else RegionYieldOp
+                into.finish_into(end, [into.force(self.made[value]) for value in op.operands])
             case _:
                 self.whole(op, into)
 
     def build(self, op: BuildOp, into: Constructor) -> None:
         into.open()
-        locals: dict[SSAValue, SSAValue] = {}
+        self.body(op, {}, into)
+
+    def body(self, op: BuildOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+        """The ops of a builder, and of the builders in it."""
         for inner in op.body.block.ops:
             match inner:
+                case BuildOp():
+                    self.body(inner, locals, into)
+                case RedistributeOp() | BarrierOp():
+                    self.moved(inner, locals, into)
                 case SliceOp():
-                    locals[inner.out] = into.slice(self.made[inner.source], inner.target)
+                    source = inner.source
+                    if source in locals:  # It is global to a builder in the builder.
+                        (self.made[source],) = into.close([(locals[source], cast(ArrayType, source.type))], ())
+                    locals[inner.out] = into.slice(self.made[source], inner.target)
                 case CoordinateOp():
-                    (axis,) = inner.axes
-                    locals[inner.out] = into.coordinate(axis)
+                    locals[inner.out] = into.coordinate(*inner.axes)
                 case YieldOp():
                     types = [cast(ArrayType, type) for type in op.result_types]
                     leaves = [locals[v] if v in locals else self.outside(v, into) for v in inner.operands]
@@ -86,9 +101,23 @@ class _Replay:
                 case _:
                     self.copy(inner, locals, into)
 
+    def moved(self, op: RedistributeOp | BarrierOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+        """A redistribution between the builders in a builder, or a barrier: an op of its body."""
+        ins = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
+        block = Block()
+        if isinstance(op, RedistributeOp):
+            before, after = zip(*op.changes, strict=True)
+            made = moved(ins, before, after, block)
+        else:
+            block.add_op(barrier := spmd.BarrierOp(ins))
+            made = barrier.results
+        for each in list(block.ops):
+            each.detach()
+            into.append(each)
+        locals.update(zip(op.results, made, strict=True))
+
     def copy(self, op: Operation, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
-        operands = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
-        new = type(op).create(operands=operands, result_types=list(op.result_types), properties=dict(op.properties))
+        new = op.clone({v: locals[v] if v in locals else self.outside(v, into) for v in op.operands})
         into.append(new)
         locals.update(zip(op.results, new.results, strict=True))
 
@@ -106,10 +135,18 @@ class _Replay:
 
     def regions(self, op: RegionOp, into: Constructor) -> None:
         operands = [into.force(self.made[value]) for value in op.operands]
-        blocks: list[Block] = []
+        regions: list[Region] = []
         for source in (region.block for region in op.regions):
-            blocks.append(Block(arg_types=[cast(ArrayType, arg.type) for arg in source.args]))
-            self.block(source, cast(Fusing, into.inside(blocks[-1])))
-        new = type(op).of(operands, [cast(ArrayType, t) for t in op.result_types], op.params, list(map(Region, blocks)))
-        into.outer(new)
-        self.made.update(zip(op.results, new.results, strict=True))
+            inside = into.inside([cast(ArrayType, arg.type) for arg in source.args])
+            self.block(source, inside)
+            regions.append(Region(inside.block))
+        made = into.outer(op, operands, [cast(ArrayType, type) for type in op.result_types], regions)
+        self.made.update(zip(op.results, made, strict=True))
+
+
+class AsWritten(Replay):
+    """Keeps the nests of the text, and so the order of its ops."""
+
+    def op(self, op: Operation, into: Constructor) -> None:
+        super().op(op, into)
+        into.end_nest()

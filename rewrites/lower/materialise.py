@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
@@ -24,15 +24,24 @@ from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.op_layouts import Pend, boundary
 from ..program.program import Control, Node
-from .constructors import Constructor, Fusing, Global, Plain, axes_of, type_of
+from .constructors import Constructor, Fusing, Global, axes_of, returned, type_of
 from .localise import localise, on_first, same_op
 from .picked import picked
 
+Start = Callable[[Sequence[ArrayType]], Constructor]
+"""Makes the constructor of a function with arguments of these types."""
 
-def materialise(decisions: Decisions, fused: bool = True) -> ModuleOp:
-    """The placed program as a new module. The unfused form is easier to read and means the same."""
-    writer = Writer(decisions, Fusing if fused else Plain)
-    return writer.module()
+
+def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
+    """The decisions as a new module, as this constructor writes them: by default the placed program."""
+    return Writer(decisions, constructor).module()
+
+
+def written(into: Constructor, old: func.FuncOp, results: Sequence[ArrayType]) -> ModuleOp:
+    """The module of what was built, with the names of an earlier form of the program, and results of these types."""
+    ops = into.ops(old.sym_name.data, results)
+    keep_names(old, ops[0])
+    return Module(ops)
 
 
 class Kind(NamedTuple):
@@ -52,7 +61,7 @@ def _all(kinds: Iterable[Kind]) -> Kind:
 class Writer:
     """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
 
-    def __init__(self, decisions: Decisions, constructor: Callable[[Block], Constructor]) -> None:
+    def __init__(self, decisions: Decisions, constructor: Start) -> None:
         self.decisions = decisions
         self.placements = decisions.placements
         self.picked = picked(decisions)
@@ -68,17 +77,14 @@ class Writer:
         program = self.program
         inputs = [self.type_at(value, boundary(self.placements, value)) for value in program.arguments]
         outputs = [self.type_at(value, boundary(self.placements, value)) for value in program.returned]
-        main = func.FuncOp(program.main.sym_name.data, (inputs, outputs))
-        keep_names(program.main, main)
-        block = main.body.block
-        into = self.constructor(block)
-        for value, arg in zip(program.arguments, block.args, strict=True):
+        into = self.constructor(inputs)
+        for value, arg in zip(program.arguments, into.arguments, strict=True):
             self.define(value, arg, into)
         self.body(0, into)
-        into.finish_into(func.ReturnOp(*self.returned(outputs, into)))
-        return Module([main])
+        into.finish_into(returned, self.returned(outputs, into))
+        return written(into, program.main, outputs)
 
-    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
+    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[Global]:
         """What the program returns, in these types."""
         end = len(self.program.nodes)
         read = [self.read(value, end, at, into) for at, value in enumerate(self.program.returned)]
@@ -195,35 +201,31 @@ class Writer:
         """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""
         operands = [into.force(each) for each in [self.sliced(node, 0, into) for node in control.enters]]
         regions = [self.inner(control, position, into) for position in range(len(control.regions))]
-        results = [self.type_of_border(made) for made, _ in control.leaves]
-        op = type(control.op).of(operands, results, control.op.params, regions)
-        into.outer(op)
-        for (_, node), out in zip(control.leaves, op.results, strict=True):
+        results = into.outer(control.op, operands, [self.type_of_border(made) for made, _ in control.leaves], regions)
+        for (_, node), out in zip(control.leaves, results, strict=True):
             self.leave(node, out, into)
 
     def inner(self, control: Control, position: int, into: Constructor) -> Region:
         """One region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
         values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
-        block = Block(arg_types=[self.entered(value) for value in values])
-        inside = into.inside(block)
-        for value, arg in zip(values, block.args, strict=True):
+        inside = into.inside([self.entered(value) for value in values])
+        for value, arg in zip(values, inside.arguments, strict=True):
             self.define(value, arg, inside)
         self.body(control.regions[position], inside)
         ends = [self.sliced(node, at, inside) for node, at in control.yields[position]]
-        inside.finish_into(YieldOp([inside.force(each) for each in ends]))
-        return Region(block)
+        inside.finish_into(YieldOp, [inside.force(each) for each in ends])
+        return Region(inside.block)
 
     def entered(self, value: int) -> ArrayType:
         """The type in which a border returns a value; the value's own layout may differ."""
         node = self.program.nodes[self.program.producer[value]]
         return self.built(node, node.results.index(value))
 
-    def leave(self, node: Node, out: SSAValue, into: Constructor) -> None:
+    def leave(self, node: Node, made: Global, into: Constructor) -> None:
         """A result of the op; if its border is placed finer than the value that it reads, the result is sliced after the op."""
-        made: Global = out
         move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
         if move is not None:
-            made = self.cut(self.move(move, out, into), self.type_of_border(node), into)
+            made = self.cut(self.move(move, made, into), self.type_of_border(node), into)
         self.define(node.results[0], made, into)
 
     def type_of_border(self, node: Node) -> ArrayType:

@@ -9,19 +9,35 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
+from ..rewire import rewire_users
+
+TRANSPOSE = "lax.transpose"
 
 Dims = tuple[int, ...]
 Pair = tuple[Dims, Dims]
 
 
+def swap_products(block: Block) -> None:
+    """Replaces the transposes of products in a finished block."""
+    for op in [op for op in block.ops if op.name == TRANSPOSE]:
+        if (product := product_of(op)) is not None:
+            made = swapped(op, product)
+            block.insert_op_before(made, op)
+            rewire_users(dict(zip(op.results, made.results, strict=True)))
+            op.detach()
+            op.erase()
+            product.detach()
+            product.erase()
+
+
 def product_of(op: Operation) -> Operation | None:
-    """The product of which an op is the transpose, its columns before its rows, if no other op reads the product."""
-    if op.name != "lax.transpose" or not op.operands[0].has_one_use():
+    """The product of which a transpose is one, its columns before its rows, if no other op reads the product."""
+    if not op.operands[0].has_one_use():
         return None
     product = op.operands[0].owner
     if not isinstance(product, Operation) or product.name != "lax.dot_general":

@@ -10,237 +10,315 @@ kernel. Equal kernels share one function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence, Set
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import flow
-from ...dialects.array import BarrierOp, BuildOp, RedistributeOp, keep_mesh
 from ...dialects.errors import Error
-from ...dialects.lax import ConstantOp
-from ...dialects.module import Module
-from ...dialects.names import keep_names
+from ...dialects.lax import ConstantOp, RegionOp
 from ...dialects.types import ArrayType
-from ..rewire import rewire_users
-from .to_spmd import Lowering
+from ..rewire import rewire
+from .constructors import Built, End, Global, Nest, axes_of, function, on_device, placed, returned, type_of
+from .fuse import AsWritten, replayed
+from .materialise import Start
+from .swapped import swap_products
+from .to_spmd import Local
 
 GRANULARITIES = ("whole", "collective")
 LATER = ("stage",)
 
-NOTHING: Mapping[SSAValue, ConstantOp] = {}
-
 
 def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
-    """The graph of a placed module, whose ops move into its kernels: `module` is used up.
+    """The graph of a placed module.
 
     `whole` makes one kernel with its collectives inside, `collective` cuts at each redistribution; a loop whose body
     communicates stays in one kernel, and so does an op that merges its blocks. Raises Error for another granularity.
     """
-    check(granularity)
-    main = cast(func.FuncOp, module.body.block.first_op)
-    *ops, end = main.body.block.ops
-    writer = _Writer(main)
-    if granularity == "whole":
-        writer.whole(ops, end.operands)
-    else:
-        writer.cut(ops)
-    result = writer.module(end.operands)
-    keep_mesh(module, result)
-    return result
+    return replayed(module, cut_at(granularity), AsWritten())
 
 
-def check(granularity: str, *helps: str) -> None:
-    """Raises Error for a granularity that does not exist, with what else may help."""
+def cut_at(granularity: str, *helps: str) -> Start:
+    """The constructor of graphs of a granularity. Raises Error for one that does not exist, with what else may help."""
     if granularity in GRANULARITIES:
-        return
+        return Whole if granularity == "whole" else Kernels
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
         raise Error(f"`{granularity}` cuts at pipeline stages, but plans do not have stages yet", helps=[f"take {known}"])
     raise Error(f"`{granularity}` is not a granularity", helps=[f"take {known}", *helps])
 
 
-def runs(ops: Sequence[Operation]) -> Iterator[list[Operation]]:
-    """The ops of each node of the graph: each communicating op alone, the ops between two of them together."""
-    between: list[Operation] = []
-    for op in ops:
-        if isinstance(op, RedistributeOp | BarrierOp):
-            if between:
-                yield between
-            yield [op]
-            between = []
-        else:
-            between.append(op)
-    if between:
-        yield between
+class _Graph(Local):
+    """Writes a graph, whose values are the `ssa` of each value."""
+
+    def __init__(self, types: Sequence[ArrayType]) -> None:
+        super().__init__(types)
+        self.graph = Block(arg_types=types)
+        self.are(self.arguments, self.graph.args)
+        self.results: Sequence[Global] = ()
+
+    def are(self, values: Sequence[Global], results: Sequence[SSAValue]) -> None:
+        for value, result in zip(values, results, strict=True):
+            cast(Built, value).ssa = result
+
+    def in_graph(self, values: Sequence[Global]) -> list[SSAValue]:
+        return [cast(SSAValue, value.ssa) for value in cast("Sequence[Built]", values)]
+
+    def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
+        self.nest.axes |= dict.fromkeys(axes_of(own))
+        return super().slice_outside(source, own)
+
+    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+        self.end_nest()
+        self.results = values
+
+    def called(self, kernel: func.FuncOp, ins: Sequence[Global], outs: Sequence[Built]) -> None:
+        """Calls a kernel."""
+        results = {_result(out): out.type for out in outs}
+        op = flow.KernelOp(kernel.sym_name.data, self.in_graph(ins), list(results.values()))
+        self.graph.add_op(op)
+        made = dict(zip(results, op.results, strict=True))
+        self.are(outs, [made[_result(out)] for out in outs])
+
+    def graph_op(self, name: str, results: Sequence[ArrayType]) -> Operation:
+        self.graph.add_op(flow.ReturnOp(self.in_graph(self.results)))
+        return flow.GraphOp(name, Region(self.graph), results)
 
 
-class _Writer:
-    """Writes the graph; `values` maps values of the program to values of the graph."""
-
-    def __init__(self, main: func.FuncOp) -> None:
-        self.main = main
-        self.block = Block(arg_types=list(main.function_type.inputs))
-        self.values: dict[SSAValue, SSAValue] = dict(zip(main.body.block.args, self.block.args, strict=True))
-        self.kernels: dict[Hashable, func.FuncOp] = {}
-
-    def whole(self, ops: Sequence[Operation], results: Sequence[SSAValue]) -> None:
-        """One kernel, whose body is that of the device-local module."""
-        ins = self.main.body.block.args
-        outs = [value for value in dict.fromkeys(results) if value not in self.values]
-        if ops:
-            block, lowering = self.lowered(ops, ins)
-            self.call(block, ins, outs, lowering)
-
-    def cut(self, ops: Sequence[Operation]) -> None:
-        """A node for each redistribution and barrier, and one for each run of ops between them."""
-        known = constants(ops)
-        for run in runs(ops):
-            match run:
-                case [RedistributeOp() as op]:
-                    types = [after for _, after in op.changes]
-                    self.node(flow.RedistributeOp([self.values[value] for value in op.ins], types), op.results)
-                case [BarrierOp() as op]:
-                    self.node(flow.BarrierOp([self.values[value] for value in op.operands]), op.results)
-                case _:
-                    self.kernel(run, known)
-
-    def node(self, op: Operation, results: Sequence[SSAValue]) -> None:
-        self.block.add_op(op)
-        self.values.update(zip(results, op.results, strict=True))
-
-    def kernel(self, run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> None:
-        """A kernel with its operands by first use, and its results in the order in which they are made.
-
-        Each kernel has its own constants, at its beginning. Equal layers then have equal kernels.
-        """
-        read = reads(run)
-        ins = [value for value in read if value not in known]
-        outs = leaves(run, known)
-        block, lowering = self.lowered(run, ins, {value: known[value] for value in read if value in known})
-        order = {op: number for number, op in enumerate(block.ops)}
-        outs.sort(key=lambda out: _made_at(lowering.get(out), order))
-        self.call(block, ins, outs, lowering, hoist_constants)
-
-    def lowered(
-        self,
-        run: Sequence[Operation],
-        ins: Sequence[SSAValue],
-        own: Mapping[SSAValue, ConstantOp] = NOTHING,
-    ) -> tuple[Block, Lowering]:
-        """The ops on the local arrays of their operands."""
-        lowering = Lowering()
-        block = Block(arg_types=[lowering.local(value.type) for value in ins])
-        lowering.locals.update(zip(ins, block.args, strict=True))
-        for value, constant in own.items():
-            copy = constant.clone()
-            block.add_op(copy)
-            lowering.locals[value] = copy.results[0]
-        for op in run:
-            lowering.op(op, block)
-        return block, lowering
-
-    def call(
-        self,
-        block: Block,
-        ins: Sequence[SSAValue],
-        outs: Sequence[SSAValue],
-        lowering: Lowering,
-        tidy: Callable[[Block], None] | None = None,
-    ) -> None:
-        """Calls the function with this body, an existing one or a new one."""
-        block.add_op(func.ReturnOp(*(lowering.get(out) for out in outs)))
-        if tidy is not None:
-            tidy(block)
-        key = structure(block)
-        kernel = self.kernels.get(key)
-        if kernel is None:
-            kernel = self.kernels[key] = function(f"{self.main.sym_name.data}_{len(self.kernels)}", block)
-        types = [cast(ArrayType, out.type) for out in outs]
-        self.node(flow.KernelOp(kernel.sym_name.data, [self.values[value] for value in ins], types), outs)
-
-    def module(self, results: Sequence[SSAValue]) -> ModuleOp:
-        """The graph, as the overview, and after it the kernels."""
-        self.block.add_op(flow.ReturnOp([self.values[value] for value in results]))
-        outputs = [cast(ArrayType, type) for type in self.main.function_type.outputs]
-        graph = flow.GraphOp(self.main.sym_name.data, Region(self.block), outputs)
-        keep_names(self.main, graph)
-        return Module([graph, *self.kernels.values()])
+def kernel_function(name: str, block: Block) -> func.FuncOp:
+    """The function with this body, which already ends in a `func.return`."""
+    end = cast(Operation, block.last_op)
+    return function(name, block, [cast(ArrayType, type) for type in end.operand_types])
 
 
-def constants(ops: Sequence[Operation]) -> dict[SSAValue, ConstantOp]:
-    """The constants of the program, inside builders and outside; no node waits for them."""
-    found: dict[SSAValue, ConstantOp] = {}
-    for op in ops:
-        if isinstance(op, ConstantOp):
-            found[op.results[0]] = op
-        elif isinstance(op, BuildOp):
-            end = cast(Operation, op.body.block.last_op)
-            for result, local in zip(op.results, end.operands, strict=True):
-                if isinstance(local.owner, ConstantOp) and result.type is local.type:
-                    found[result] = local.owner
-    return found
+def _result(value: Built) -> Built | SSAValue:
+    """What is one result of a kernel: a value; without axes, what a device has of it."""
+    return value.local if value.nest is not None and not value.nest.axes else value
 
 
-def reads(run: Iterable[Operation]) -> list[SSAValue]:
-    """The values from before the ops that they read, each once, by first use."""
-    inside: set[SSAValue] = set()
-    found: dict[SSAValue, None] = {}
-    for each in run:
-        for op in each.walk():
-            found.update([(value, None) for value in op.operands if value not in inside])
-            inside.update(op.results)
-            for region in op.regions:
-                inside.update(arg for block in region.blocks for arg in block.args)
-    return list(found)
+def _returned(outs: Sequence[Built]) -> Operation:
+    return returned([value.local for value in {_result(out): out for out in outs}.values()])
 
 
-def leaves(run: Sequence[Operation], known: Mapping[SSAValue, ConstantOp]) -> list[SSAValue]:
-    """The values that later ops read; a constant only if something other than a kernel reads it."""
-    here = set(run)
-    found: list[SSAValue] = []
-    for result in (result for op in run for result in op.results):
-        users = [use.operation for use in result.uses if not _is_within(use.operation, here)]
-        if result in known:
-            users = [user for user in users if isinstance(user, RedistributeOp | BarrierOp | func.ReturnOp)]
-        if users:
-            found.append(result)
-    return found
+class Whole(_Graph):
+    """One kernel, whose body is that of the device-local module."""
+
+    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+        arguments = set(self.arguments)
+        outs = [value for value in dict.fromkeys(cast("Sequence[Built]", self.results)) if value not in arguments]
+        kernels: list[Operation] = []
+        if outs or self.block.first_op is not None:
+            self.block.add_op(_returned(outs))
+            swap_products(self.block)
+            kernel = kernel_function(f"{name}_0", self.block)
+            kernels = [kernel]
+            self.called(kernel, self.arguments, outs)
+        return [self.graph_op(name, results), *kernels]
 
 
-def _is_within(op: Operation | None, run: Set[Operation]) -> bool:
-    """Whether the op is one of these, or inside of one."""
-    while op is not None and op not in run:
-        op = op.parent_op()
-    return op is not None
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A redistribution or a barrier."""
+
+    make: Callable[[Sequence[SSAValue]], Operation]
+    ins: Sequence[Global]
+    outs: Sequence[Global]
 
 
-def _made_at(value: SSAValue, order: Mapping[Operation, int]) -> tuple[int, int]:
-    """The position in a body at which a value is made; arguments come first."""
-    match value:
-        case OpResult():
-            return order[value.op], value.index
-        case BlockArgument():
-            return -1, value.index
-        case _:
-            raise AssertionError("a value is a result or an argument")
+class Kernels(_Graph):
+    """A node for each redistribution and barrier, and one for each run of nests and loops between them."""
+
+    def __init__(self, types: Sequence[ArrayType]) -> None:
+        super().__init__(types)
+        self.run = _Run()
+        self.nodes: list[_Run | _Change] = []
+        self.kernels: list[func.FuncOp] = []
+        self.first: dict[Attribute, func.FuncOp | None] = {}
+        """For each type of a function the first kernel, until there is a second one."""
+        self.alike: dict[Hashable, func.FuncOp] = {}
+        """The kernels that share their type with others, by their structure."""
+
+    def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
+        self.force(source)
+        if placed(own):
+            self.nest.sliced_at.setdefault(on_device(source), len(self.nest.ops))
+        return super().slice_outside(source, own)
+
+    def force(self, value: Global) -> Global:
+        if isinstance(value, Built) and value.nest is not None:
+            value.nest.leaves[value] = None
+        return value
+
+    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+        return self.change(lambda values: flow.RedistributeOp(values, targets), sources, targets)
+
+    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+        return self.change(flow.BarrierOp, values, [value.type for value in cast("Sequence[Built]", values)])
+
+    def change(
+        self, make: Callable[[Sequence[SSAValue]], Operation], sources: Sequence[Global], types: Sequence[ArrayType]
+    ) -> Sequence[Global]:
+        self.end_nest_of(sources)
+        self.end_run()
+        ins = [self.force(source) for source in sources]
+        outs = self.known(Block(arg_types=[type.local for type in types]).args, types)
+        self.nodes.append(_Change(make, ins, outs))
+        return outs
+
+    def outer(
+        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
+    ) -> Sequence[Global]:
+        self.end_nest()
+        op = self.local_op(like, operands, types, regions)
+        nest = Nest([op], sliced={on_device(operand): operand for operand in operands})
+        self.run.nests.append(nest)
+        return [Built(nest, out, type) for out, type in zip(op.results, types, strict=True)]
+
+    def end_nest(self) -> None:
+        if self.nest.ops or self.nest.axes:
+            self.run.nests.append(self.nest)
+        self.nest = Nest()
+
+    def end_run(self) -> None:
+        """Ends the kernel; the open nest belongs to the next one."""
+        if self.run.nests:
+            self.nodes.append(self.run)
+        self.run = _Run()
+
+    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+        self.end_run()
+        for node in self.nodes:
+            if isinstance(node, _Run):
+                node.trace()
+        read = {*self.results, *(value for node in self.nodes for value in node.ins)}
+        outs = {node: node.outs(read) for node in self.nodes if isinstance(node, _Run)}
+        bodies = {node: node.body(each) for node, each in outs.items()}
+        for node in self.nodes:
+            if isinstance(node, _Change):
+                op = node.make(self.in_graph(node.ins))
+                self.graph.add_op(op)
+                self.are(node.outs, op.results)
+            else:
+                # Only now, as until they had their bodies other kernels read the values that are made here themselves.
+                swap_products(bodies[node])
+                self.called(self.kernel(name, bodies[node]), node.ins, outs[node])
+        return [self.graph_op(name, results), *self.kernels]
+
+    def kernel(self, name: str, block: Block) -> func.FuncOp:
+        """The function with this body, an existing one or a new one. Only those that may be equal are compared."""
+        made = kernel_function(f"{name}_{len(self.kernels)}", block)
+        first = self.first.setdefault(made.function_type, made)
+        if first is not made:
+            if first is not None:
+                self.alike[structure(first.body.block)] = first
+                self.first[made.function_type] = None
+            found = self.alike.setdefault(structure(block), made)
+            if found is not made:
+                return found
+        self.kernels.append(made)
+        return made
 
 
-def hoist_constants(block: Block) -> None:
-    """Moves constants to the beginning, each once, in the order in which they are read, and removes unused ones."""
-    made: dict[SSAValue, ConstantOp] = {op.results[0]: op for op in block.ops if isinstance(op, ConstantOp)}
-    for op in made.values():
-        op.detach()
-    kept: dict[tuple[Attribute, Attribute], ConstantOp] = {}
-    first: dict[SSAValue, SSAValue] = {}
-    for value in (value for op in block.walk() for value in op.operands):
-        if (op := made.get(value)) is not None:
-            first[value] = kept.setdefault((op.params, value.type), op).results[0]
-    rewire_users(first)
-    if kept:
-        block.insert_ops_before(list(kept.values()), cast(Operation, block.first_op))
+@dataclass(eq=False, slots=True)
+class _Run:
+    """The nests and loops of one kernel: its operands by first use, and its results in the order in which they are made.
+
+    Each kernel has its own constants, at its beginning, in the order in which they are read. Equal layers then have equal
+    kernels, and no node waits for a constant.
+    """
+
+    nests: list[Nest] = field(default_factory=list[Nest])
+    arguments: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
+    """The values from before that are read, by what a device has of each."""
+    others: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    """The values that are made or read here, in this order: whether something else stands for them in the kernel."""
+    constants: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """The constants that are made here, with the number of values before."""
+    kept: dict[tuple[Attribute, Attribute], ConstantOp] = field(default_factory=dict[tuple[Attribute, Attribute], ConstantOp])
+    instead: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """The constants that are read here, each once; and for each constant the one that stands for it."""
+    readers: list[Operation] = field(default_factory=list[Operation])
+    """The ops that read something for which something else stands."""
+
+    @property
+    def ins(self) -> Sequence[Global]:
+        return list(self.arguments.values())
+
+    def trace(self) -> None:
+        """Finds what the ops read."""
+        others = self.others
+        for nest in self.nests:
+            slices = [*nest.sliced_at.items()][::-1]
+            for number, op in enumerate(nest.ops):
+                while slices and slices[-1][1] <= number:
+                    self.is_argument(slices.pop()[0], nest)
+                is_reader = False
+                for value in op.operands:
+                    other = others.get(value)
+                    is_reader |= self.read(value, nest) if other is None else other
+                if is_reader:
+                    self.readers.append(op)
+                if isinstance(op, ConstantOp):
+                    self.constants[op.results[0]] = len(others)
+                else:
+                    for result in op.results:
+                        others[result] = False
+            for local in [*(local for local, _ in slices[::-1]), *(leaf.local for leaf in nest.leaves)]:
+                self.is_argument(local, nest)
+
+    def is_argument(self, value: SSAValue, nest: Nest) -> bool:
+        """Whether a value that a nest reads is an argument of the kernel; a constant is none."""
+        if value in self.others or value in self.constants:
+            return value in self.arguments
+        source = nest.sliced[value]
+        if isinstance(value.owner, ConstantOp) and type_of(source) is value.type:
+            return False
+        self.arguments[value] = source
+        self.others[value] = True
+        return True
+
+    def read(self, value: SSAValue, nest: Nest) -> bool:
+        """Notes the first use of a value from elsewhere, or of a constant; returns whether something else stands for it."""
+        if self.is_argument(value, nest):
+            return True
+        self.others[value] = found = self.constant(value) is not value
+        return found
+
+    def constant(self, value: SSAValue) -> SSAValue:
+        """The constant that stands for one."""
+        op = cast(ConstantOp, value.owner)
+        key = (op.params, value.type)
+        if key not in self.kept:
+            self.kept[key] = op if value in self.constants else op.clone()
+        self.instead[value] = made = self.kept[key].results[0]
+        return made
+
+    def outs(self, read: Set[Global]) -> list[Built]:
+        """Those of its values that are read outside of it, in the order in which they are made; arguments come first."""
+        places: dict[SSAValue, float] = {value: place for place, value in enumerate(self.others)}
+        places |= {value: place - 0.5 for value, place in self.constants.items()}
+        places |= {value: place - len(self.arguments) for place, value in enumerate(self.arguments)}
+        leaves = (leaf for nest in self.nests for leaf in nest.leaves if leaf in read)
+        return sorted(leaves, key=lambda leaf: places.get(leaf.local, -1))
+
+    def body(self, outs: Sequence[Built]) -> Block:
+        """The body of its function."""
+        end = _returned(outs)
+        for value in end.operands:
+            if isinstance(value.owner, ConstantOp) and value not in self.arguments:
+                self.constant(value)
+        block = Block(arg_types=[value.type for value in self.arguments])
+        block.add_ops(self.kept.values())
+        block.add_ops(op for nest in self.nests for op in nest.ops if not isinstance(op, ConstantOp))
+        block.add_op(end)
+        values = {**dict(zip(self.arguments, block.args, strict=True)), **self.instead}
+        for op in (*self.readers, end):
+            rewire(op, values)
+        return block
 
 
 def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashable:
@@ -258,20 +336,11 @@ def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashabl
     return tuple(block.arg_types), tuple(ops)
 
 
-def function(name: str, block: Block) -> func.FuncOp:
-    """The function with this body, which already ends in a `func.return`."""
-    end = cast(Operation, block.last_op)
-    return func.FuncOp(name, (list(block.arg_types), list(end.operand_types)), Region(block))
-
-
 def change(op: flow.RedistributeOp) -> func.FuncOp:
     """The device-local program of a redistribution, as a separate module.
 
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """
-    lowering = Lowering()
-    block = Block(arg_types=[before.local for before, _ in op.changes])
-    lowering.locals.update(zip(op.ins, block.args, strict=True))
-    lowering.redistribute(op, block)
-    block.add_op(func.ReturnOp(*(lowering.get(out) for out in op.outs)))
-    return function("redistribute", block)
+    into = Local([before for before, _ in op.changes])
+    into.finish_into(returned, into.redistribute(into.arguments, [after for _, after in op.changes]))
+    return kernel_function("redistribute", into.block)
