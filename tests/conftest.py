@@ -46,8 +46,9 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again.
-gc.set_threshold(50_000, 10, 10)
+# With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again. Here it walks
+# new objects, and all of a file at its end.
+gc.set_threshold(200_000, 50, 1_000)
 
 # `make test` tries the same examples everywhere; `make fuzz` draws new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -66,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Commands of documents are compiled as for users, and `make fuzz` uses the code generator that users have. Which options XLA
     has depends on the version of JAX, so JAX is imported for them, but not before all that it reads is set.
     """
+    from partita.compiler import gc_pause
     from partita.compiler.jax_private import QUICK, lower_in_one_context
 
     # The time after which a collective that some device never joins ends the process.
@@ -77,6 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
         if name not in os.environ.get("XLA_FLAGS", ""):
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={str(setting).lower()}".strip()
     lower_in_one_context()
+    # Old programs are freed at the end of a file.
+    gc_pause.MOST *= 5
     expected_texts.check_update(config)
 
 
