@@ -46,8 +46,8 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again. With these it
-# walks new objects, and at the end of a file all that the file made.
+# With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again. With these
+# it walks new objects, and at the end of a file all that the file made.
 gc.set_threshold(200_000, 50, 1_000)
 
 # `make test` tries the same examples everywhere; `make fuzz` draws new ones.
