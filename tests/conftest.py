@@ -46,8 +46,9 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again.
-gc.set_threshold(50_000, 10, 10)
+# With Python's own thresholds the collector takes a tenth of the time: it walks the same programs again and again. With these
+# it walks new objects, and at the end of a file all that the file made.
+gc.set_threshold(200_000, 50, 1_000)
 
 # `make test` tries the same examples everywhere; `make fuzz` draws new ones.
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
@@ -66,7 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Commands of documents are compiled as for users, and `make fuzz` uses the code generator that users have. Which options XLA
     has depends on the version of JAX, so JAX is imported for them, but not before all that it reads is set.
     """
-    from partita.compiler.jax_private import QUICK
+    from partita.compiler import gc_pause
+    from partita.compiler.jax_private import QUICK, lower_in_one_context
 
     # The time after which a collective that some device never joins ends the process.
     options: dict[str, bool | int] = {"xla_cpu_collective_call_terminate_timeout_seconds": 60, **QUICK}
@@ -76,6 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, setting in options.items():
         if name not in os.environ.get("XLA_FLAGS", ""):
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={str(setting).lower()}".strip()
+    lower_in_one_context()
+    # Old programs are freed at the end of a file.
+    gc_pause.MOST *= 5
     expected_texts.check_update(config)
 
 
@@ -92,10 +97,15 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def caches_of_a_file(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a file keeps between its tests is freed after the last one, so that Python's collector does not walk it later."""
+    """What a file keeps between its tests is freed after the last one. Python's collector no longer walks what is left then.
+
+    That is mostly what JAX and Partita remember of the programs; a walk of all of it takes seconds after some hundred files.
+    """
     module: ModuleType = cast(Any, request).module
     yield
     if request.config.getoption("--shuffle") is None:
         for each in vars(module).values():
             if isinstance(each, CACHED) and each.__module__ == module.__name__:
                 each.cache_clear()
+        gc.collect()
+        gc.freeze()

@@ -88,11 +88,9 @@ class Instance:
     keep: Indices
 
     def sides(self, rule: Rule, dtype: str) -> tuple[Array, Array]:
-        """Both sides. Raises NoTerm if one of them makes no sense here."""
+        """Both sides."""
         maker = Arrays(dtype)
         left, right = (made(side, self.bound, self.keep, maker) for side in (rule.left, rule.right))
-        if not set(left[1]) == set(self.keep) >= set(right[1]):
-            raise NoTerm
         wanted = aligned(left, self.keep)
         return wanted, np.broadcast_to(aligned(right, self.keep), wanted.shape)
 
@@ -132,11 +130,9 @@ def counterexample(rule: Rule, dtype: str) -> Error | None:
     """Arrays of a dtype for which the sides differ; None if all that were tried agree. Raises Error if there are none."""
     random, tried, wrong = Random(str(rule)), 0, list[tuple[Instance, Array, Array]]()
     for _ in range(ATTEMPTS):
-        instance = _instance(rule, dtype, random)
-        try:
-            left, right = instance.sides(rule, dtype)
-        except NoTerm:
+        if (instance := _instance(rule, dtype, random)) is None:
             continue
+        left, right = instance.sides(rule, dtype)
         tried += 1
         if _differences(left, right):
             wrong.append((instance, left, right))
@@ -147,29 +143,40 @@ def counterexample(rule: Rule, dtype: str) -> Error | None:
     return _wrong(rule, *min(wrong, key=lambda each: each[0].size)) if wrong else None
 
 
-def _instance(rule: Rule, dtype: str, random: Random) -> Instance:
+def _instance(rule: Rule, dtype: str, random: Random) -> Instance | None:
+    """Random arrays for the variables. None if a side makes no sense at their indices, which are drawn and looked at first."""
     names = dict.fromkeys(each.name for each in subterms(rule.left) if isinstance(each, Variable))
     size = random.choice(SIZES)
-    bound = {name: _array(dtype, size, random) for name in names}
-    every = dict.fromkeys(index for _, ids in bound.values() for index in ids)
-    return Instance(bound, tuple(index for index in every if random.random() < 0.6))
+    drawn = {name: (_indices(random), random.randrange(1 << 32)) for name in names}
+    bound = {name: ids for name, (ids, _) in drawn.items()}
+    every = dict.fromkeys(index for ids in bound.values() for index in ids)
+    keep = tuple(index for index in every if random.random() < 0.6)
+    try:
+        left, right = (made(side, bound, keep, Ids()) for side in (rule.left, rule.right))
+    except NoTerm:
+        return None
+    if not set(left) == set(keep) >= set(right):
+        return None
+    return Instance({name: (_array(dtype, size, ids, seed), ids) for name, (ids, seed) in drawn.items()}, keep)
 
 
-def _array(dtype: str, size: float, random: Random) -> At:
-    ids = tuple(random.sample(range(len(EXTENTS)), random.choice((0, 1, 1, 2, 2, 3))))
+def _indices(random: Random) -> Indices:
+    return tuple(random.sample(range(len(EXTENTS)), random.choice((0, 1, 1, 2, 2, 3))))
+
+
+def _array(dtype: str, size: float, ids: Indices, seed: int) -> Array:
     shape = tuple(EXTENTS[index] for index in ids)
-    numbers = np.random.default_rng(random.randrange(1 << 32))
+    numbers = np.random.default_rng(seed)
     # Zeros and numbers of both signs: where many false laws fail.
     real, imag = (numbers.normal(size=shape) * 2 * size * (numbers.random(shape) > 0.1) for _ in range(2))
     if dtype == "bool":
-        return np.asarray(real > 0), ids
+        return np.asarray(real > 0)
     if "int" in dtype:
         # Integers wrap around, and the extremes of the dtype show where a law does not.
         ends = numbers.choice(np.asarray([np.iinfo(dtype).min, np.iinfo(dtype).max]), shape)
-        return np.asarray(np.where(numbers.random(shape) > 0.9, ends, np.rint(real * 2).astype("int64")), "int64").astype(
-            dtype
-        ), ids
-    return np.asarray(real + 1j * imag if dtype.startswith("complex") else real, dtype), ids
+        rounded = np.rint(real * 2).astype("int64")
+        return np.asarray(np.where(numbers.random(shape) > 0.9, ends, rounded), "int64").astype(dtype)
+    return np.asarray(real + 1j * imag if dtype.startswith("complex") else real, dtype)
 
 
 def _differences(left: Array, right: Array) -> list[tuple[int, ...]]:

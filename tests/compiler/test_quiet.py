@@ -17,6 +17,14 @@ class Knot:
         self.me = self
 
 
+@pytest.fixture(autouse=True, scope="module")
+def nothing_frozen() -> Generator[None, None, None]:
+    """The set-up of the tests freezes what earlier files have left."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def young_walked() -> Generator[None, None, None]:
     """Only new objects count here. A walk of all objects of the tests that ran before takes seconds."""

@@ -4,7 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,16 @@ Step = Callable[..., Any]
 Made = tuple[Plan, Sequence[Any]]
 
 
-def planned(step: Step, mesh: pt.Mesh, args: Callable[[], Sequence[Any]], tactics: Sequence[Any]) -> Made:
+@lru_cache(maxsize=1)
+def begun(step: Step, mesh: pt.Mesh, args: Callable[[], Sequence[Any]]) -> Made:
+    """A model before any tactic: it is traced once for those of its ways that are made one after another."""
     made = args()
-    return pt.plan(step, mesh, *made).apply(*tactics), made
+    return pt.plan(step, mesh, *made), made
+
+
+def planned(step: Step, mesh: pt.Mesh, args: Callable[[], Sequence[Any]], tactics: Sequence[Any]) -> Made:
+    plan, made = begun(step, mesh, args)
+    return plan.apply(*tactics), made
 
 
 @cache
@@ -169,6 +176,7 @@ def in_notation() -> dict[str, Callable[[], Made]]:
     return found
 
 
+@cache
 def examples() -> dict[str, Callable[[], Made]]:
     """Each example, by its name and way."""
     return {**transformers(), "annotated demo": annotated, **networks(), **loops(), **others(), **in_notation()}

@@ -27,4 +27,4 @@ def opened(chromium: Browser, folder: Path) -> Iterator[Opened]:
     found = Opened(chromium, written(folder, "a training step"))
     yield found
     assert found.wrong == []
-    found.page.close()
+    found.close()

@@ -76,7 +76,7 @@ def test_the_graph_flows_downwards_folded_and_unfolded_with_its_results_last_and
         assert found.page.evaluate(COVERED) == 0
         unfold(found.page, 1)
     assert found.wrong == []
-    found.page.close()
+    found.close()
 
 
 def test_no_edge_of_a_program_without_loops_leads_back_between_its_scopes(opened: Opened) -> None:
@@ -89,7 +89,7 @@ def test_an_edge_back_to_a_scope_that_runs_earlier_says_so(chromium: Browser, fo
     found = Opened(chromium, written(folder, "loops"))
     unfold(found.page, 3)
     expect(found.page.locator(".edge.back title").first).to_contain_text("read in the next trip or the next layer")
-    found.page.close()
+    found.close()
 
 
 LOOPS = """() => {
@@ -115,7 +115,7 @@ def test_a_loop_is_as_long_on_the_memory_axis_as_one_of_its_trips_and_holds_what
     within = [(left, right) for left, right in drawn["arrays"] if scan[0] - 1 < left and right < scan[1] + 1]
     assert len(within) > 5 and max(right - left for left, right in within) < scan[1] - scan[0] + 1
     assert found.wrong == []
-    found.page.close()
+    found.close()
 
 
 PANEL = """(id) => {
@@ -138,7 +138,7 @@ def test_the_panel_covers_nothing_of_the_box_that_it_tells_of(size: tuple[int, i
         page.wait_for_function(PANEL, arg=box)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert found.wrong == []
-    page.close()
+    found.close()
 
 
 def test_the_drawing_stays_where_it_is_when_the_panel_opens_beside_it(opened: Opened) -> None:
@@ -182,4 +182,4 @@ def test_the_beginning_of_what_is_unfolded_is_in_view(width: int, chromium: Brow
         fold = row.get_attribute("data-fold")
         row.get_by_role("button").click()
         found.page.wait_for_function(SEEN, arg=f"f{fold}")
-    found.page.close()
+    found.close()

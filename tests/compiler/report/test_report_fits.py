@@ -30,7 +30,7 @@ def test_all_that_is_above_the_view_takes_at_most_a_fifth_of_the_height(
     expect(found.page.locator("[data-metric]")).to_have_count(4)
     expect(found.page.get_by_role("slider")).to_be_in_viewport()
     expect(found.page.get_by_role("tab")).to_have_count(6)
-    found.page.close()
+    found.close()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_text_of_a_tactic_that_is_longer_than_the_window_is_whole_when_it_is
     text = found.page.locator(".tactic code")
     expect(text).to_contain_text(planned("a training step").actions[-1].text)
     assert text.evaluate("(each) => each.scrollWidth <= each.clientWidth && each.getBoundingClientRect().right <= innerWidth")
-    found.page.close()
+    found.close()
 
 
 @pytest.mark.parametrize("name", ["a training step", "loops", "names"])
@@ -67,7 +67,7 @@ def test_in_no_view_is_a_text_cut_off_or_outside_of_the_window(name: str, width:
         assert found.page.evaluate("document.documentElement.scrollHeight <= innerHeight"), tab
         assert found.page.evaluate(CUT) == [], tab
     assert found.wrong == []
-    found.page.close()
+    found.close()
 
 
 FAINT = """(least) => {
@@ -104,7 +104,7 @@ def test_every_text_has_the_contrast_that_wcag_asks_for(
             assert found.page.evaluate(FAINT, 4.5) == [], tab
         found.page.locator(".node").first.click()
         assert found.page.evaluate(FAINT, 4.5) == []
-        found.page.close()
+        found.close()
 
 
 @pytest.mark.parametrize("value", ["params/embed", "params/blocks/*/w1"])

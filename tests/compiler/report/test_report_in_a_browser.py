@@ -34,7 +34,7 @@ def test_every_view_of_every_plan_opens_without_an_error_or_a_request(
         expect(page.get_by_role("tabpanel")).not_to_be_empty()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is wider than the window"
     assert found.wrong == []
-    page.close()
+    found.close()
 
 
 def test_the_slider_moves_through_the_tactics_and_the_totals_are_those_of_each_plan(opened: Opened) -> None:
@@ -112,7 +112,7 @@ def test_a_link_leads_to_a_step_and_a_view(chromium: Browser, folder: Path) -> N
     found.page.reload()
     expect(found.page.get_by_role("slider")).to_have_value("3")
     assert found.wrong == []
-    found.page.close()
+    found.close()
 
 
 def test_of_many_scopes_only_some_are_drawn(chromium: Browser, folder: Path) -> None:
@@ -122,7 +122,7 @@ def test_of_many_scopes_only_some_are_drawn(chromium: Browser, folder: Path) -> 
     expect(found.page.locator(".node").filter(has_text="more ops")).to_have_count(1)
     expect(found.page.locator(".tree tr").filter(has_text="layer_29")).to_have_count(1)
     assert found.wrong == []
-    found.page.close()
+    found.close()
 
 
 def test_an_edge_says_which_collectives_are_on_it(opened: Opened) -> None:
@@ -166,7 +166,7 @@ def test_a_conflict_is_shown_with_its_ways_out(chromium: Browser, folder: Path) 
     card.get_by_role("button", name="Show in the program").click()
     expect(found.page.get_by_label("Details")).to_contain_text("dot_general")
     expect(found.page.locator(".node.lit")).to_have_count(1)
-    found.page.close()
+    found.close()
 
 
 def test_a_conflict_that_repeats_in_equal_layers_is_one_card(chromium: Browser, folder: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_conflict_that_repeats_in_equal_layers_is_one_card(chromium: Browser, 
     expect(found.page.locator(".card.conflict")).to_have_count(1)
     expect(found.page.locator(".card.conflict p").first).to_contain_text("dot_general × 3")
     expect(found.page.locator(".card.conflict .ways")).to_be_visible()
-    found.page.close()
+    found.close()
 
 
 def test_memory_and_kernels_are_drawn(opened: Opened) -> None:
@@ -209,7 +209,7 @@ def test_the_page_fits_windows_of_other_sizes(width: int, chromium: Browser, fol
         assert found.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
         assert found.page.evaluate("document.documentElement.scrollHeight <= innerHeight"), tab
         assert found.page.evaluate(CUT) == [], tab
-    found.page.close()
+    found.close()
 
 
 CUT = """[...document.querySelectorAll(".figure, .stop .what, .list td, .tabs button, .title > *, .tree td span")]
@@ -224,7 +224,7 @@ def test_figures_are_shorter_where_many_tactics_have_little_room(chromium: Brows
     assert found.page.evaluate(CUT) == []
     found.page.set_viewport_size({"width": 2600, "height": 800})
     assert found.page.evaluate(CUT) == []
-    found.page.close()
+    found.close()
 
 
 def test_another_address_in_the_same_window_leads_to_its_step_and_view(opened: Opened) -> None:
@@ -257,7 +257,7 @@ def test_a_box_with_an_open_conflict_is_marked_and_leads_to_its_ways_out(theme: 
     found.tab("Program")
     expect(page.locator(".node.conflict")).to_have_count(0)
     assert found.wrong == []
-    page.close()
+    found.close()
 
 
 def test_the_slider_moves_between_programs_that_a_law_rewrites(chromium: Browser, folder: Path) -> None:
@@ -269,7 +269,7 @@ def test_the_slider_moves_between_programs_that_a_law_rewrites(chromium: Browser
         expect(page.locator(".frame").first).to_be_visible()
         expect(page.locator(f"[data-cell='received {number}'].on .figure")).to_have_text(size(plan.bytes_per_device()))
     assert found.wrong == []
-    page.close()
+    found.close()
 
 
 def test_a_name_is_text_and_never_markup(chromium: Browser, folder: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_name_is_text_and_never_markup(chromium: Browser, folder: Path) -> Non
     found.tab("Layouts")
     expect(found.page.locator("tr[data-value]").filter(has_text="<b>größe")).to_have_count(1)
     assert found.page.locator("b:text('größe')").count() == 0
-    found.page.close()
+    found.close()
 
 
 def test_a_notebook_shows_the_page_in_a_frame(chromium: Browser, tmp_path: Path) -> None:
@@ -289,4 +289,4 @@ def test_a_notebook_shows_the_page_in_a_frame(chromium: Browser, tmp_path: Path)
     expect(frame.get_by_role("tab", name="Layouts")).to_have_attribute("aria-selected", "true")
     expect(frame.get_by_role("heading", level=1)).to_have_text(planned("a training step").source.traced.name)
     assert found.wrong == []
-    found.page.close()
+    found.close()

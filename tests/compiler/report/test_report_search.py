@@ -30,7 +30,7 @@ def test_the_search_of_the_documentation_finds_the_collective_of_its_program(chr
     expect(row.locator("mark")).to_have_text([value, kind, direction])
     expect(found.page.get_by_role("status")).to_contain_text("1 collective in 1 row,")
     assert found.wrong == []
-    found.page.close()
+    found.close()
 
 
 def test_each_row_is_found_by_all_that_it_shows(opened: Opened) -> None:
