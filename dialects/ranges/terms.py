@@ -380,8 +380,12 @@ def meet(one: Placed, other: Placed) -> bool:
     """Whether two places share devices' coordinates: the same axis or loop, or overlapping parts of one axis."""
     if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size
-    in_space = not isinstance(one, Loop) and not isinstance(other, Loop)
-    return one.name == other.name and not (in_space and one.axis.devices.name != other.axis.devices.name)
+    return one.name == other.name and _devices(one) == _devices(other)
+
+
+def _devices(place: Placed) -> str:
+    """The name of the device set that a place belongs to; a loop runs on any."""
+    return "" if isinstance(place, Loop) else place.axis.devices.name
 
 
 def _is_compound(r: Range) -> bool:
