@@ -169,8 +169,13 @@ class Layout(Interned):
         return dtypes.short(dtype) + str(self)
 
     def __str__(self) -> str:
-        pending = f"{{{', '.join(map(str, self.pending))}}}" if self.pending else ""
-        return f"[{', '.join(map(str, self.dims))}]{pending}"
+        return _text(self)
+
+
+@lru_cache(maxsize=1 << 14)
+def _text(layout: Layout) -> str:
+    pending = f"{{{', '.join(map(str, layout.pending))}}}" if layout.pending else ""
+    return f"[{', '.join(map(str, layout.dims))}]{pending}"
 
 
 @lru_cache(maxsize=1 << 14)

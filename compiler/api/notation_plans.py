@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...dialects.errors import Error, Location, Span
-from ...dialects.grammar import Node, phrases, words
+from ...dialects.grammar import Node, Word, phrases, words
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.text import check_array_text
 from ..notation.addresses import addresses, known
@@ -120,31 +120,39 @@ def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[
     """The lines of a block, and the layouts behind them."""
     text, lines, layouts = program.text, list[Line](), list[str]()
     for each in body:
-        said = text.said(each)
         match each.data:
             case "record" if lines:
-                lines[-1] = replace(lines[-1], record=said.removeprefix("=>").strip())
+                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip())
             case "record":
                 text.fail("record_first", each)
-            case "layout":
-                layouts.append(_row(text, each, said))
+            case "layouts":
+                layouts += _rows(text, words(each)[0])
             case _:
-                lines.append(Line(said, text.location(each), steps_of(program, each, names)))
+                lines.append(Line(text.said(each), text.location(each), steps_of(program, each, names)))
     return tuple(lines), tuple(layouts)
 
 
-def _row(text: Text, node: Node, said: str) -> str:
-    """A row of the layouts: `params/w1 x 4: f32[64, model*16]`. Raises `Wrong` for what is none."""
-    row = said.removeprefix("layout").strip()
-    name, _, layout = row.rpartition(": ")
-    if not name.strip():
-        text.fail("layout_row", node)
-    try:
-        check_array_text(layout)
-    except Error:
-        at = span(node)
-        text.fail("layout_text", replace(at, column=at.column + said.rindex(layout)), layout=layout)
-    return row
+def _rows(text: Text, word: Word) -> Iterator[str]:
+    """The rows of the layouts, one to a line: `params/w1 x 4: f32[64, model*16]`. Raises `Wrong` for what is none."""
+    for number, line in enumerate(word.text.split("\n")):
+        said = line.strip()
+        row = said.removeprefix("layout").strip()
+        name, _, layout = row.rpartition(": ")
+        if not name.strip():
+            text.fail("layout_row", _place(word, number, line))
+        try:
+            check_array_text(layout)
+        except Error:
+            at = _place(word, number, line)
+            text.fail("layout_text", replace(at, column=at.column + said.rindex(layout)), layout=layout)
+        yield row
+
+
+def _place(word: Word, number: int, line: str) -> Span:
+    """The span of a line of a word, without the blanks before it."""
+    said, start = line.lstrip(), word.span.line + number
+    column = len(line) - len(said) + (1 if number else word.span.column)
+    return Span(start, column, start, column + len(said))
 
 
 def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[Step, ...]:

@@ -13,6 +13,7 @@ from typing import cast, overload
 
 from ...dialects.errors import Error, warn
 from ...dialects.mesh import Mesh
+from ..gc_pause import without_collector
 from ..inputs.checks import mesh_given
 from ..plan.program_changes import MOST, Types, layouts_changed, types
 from ..plan.saved import layout_rows, records
@@ -68,11 +69,13 @@ def replay(
     start = partial(plan, fn, static_argnames=static_argnames, **kwargs)
     if not isinstance(mesh, str | Path) and not _is_file(text):
         return start(mesh_given(mesh), *rest).apply(*tactics_of(cast(str, text)))
-    saved = _plans_of(cast("str | Path", text))
-    block = saved.block(function=getattr(fn, "__name__", ""))
-    over = saved.mesh if isinstance(mesh, str | Path) else mesh
-    made = Replayed.of(block, start(mesh_given(over), *rest))
-    if problem := made.problem(saved.file):
+    with without_collector():
+        saved = _plans_of(cast("str | Path", text))
+        block = saved.block(function=getattr(fn, "__name__", ""))
+        over = saved.mesh if isinstance(mesh, str | Path) else mesh
+        made = Replayed.of(block, start(mesh_given(over), *rest))
+        problem = made.problem(saved.file)
+    if problem is not None:
         warn(ReplayWarning(str(problem)))
     return made.plan
 

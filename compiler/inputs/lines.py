@@ -165,14 +165,20 @@ def _is_installed(file: str) -> bool:
 
 @dataclass(eq=False)
 class Sources(Mapping[Operation, Source]):
-    """The sources of a program's operations, each resolved on demand."""
+    """The sources of a program's operations, each resolved on demand: thousands of operations have a few hundred origins."""
 
     origins: Mapping[Operation, Origin]
     found: dict[Operation, Source] = field(default_factory=dict[Operation, Source], init=False)
+    known: dict[object, Source] = field(default_factory=dict[object, Source], init=False)
 
     def __getitem__(self, op: Operation) -> Source:
         if (found := self.found.get(op)) is None:
-            found = self.found[op] = resolve(self.origins[op])
+            origin = self.origins[op]
+            # JAX's records are compared by identity.
+            key = origin.info.traceback, origin.info.name_stack, origin.outer
+            if (found := self.known.get(key)) is None:
+                found = self.known[key] = resolve(origin)
+            self.found[op] = found
         return found
 
     def __contains__(self, op: object) -> bool:

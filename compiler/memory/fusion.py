@@ -4,32 +4,35 @@
 %t = tanh %x; %a = mul %t %y; %b = mul %t %z                        %t is stored, because tanh is costly
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 from ...rewrites.program.program import Program
-from .kinds import Kind
+from .kinds import COMPUTES_OPERANDS, Kind
 from .local_arrays import Body, LocalArray, Step
 
 
 def fuse(body: Body, program: Program) -> None:
     """Decides for each array of a body whether it is stored, and whether its uses compute it again."""
+    sizes = Sizes(program, body.makers)
     for result in body.results:
         result.origin.is_result = True
     users: dict[LocalArray, list[Step]] = {}
     for step in body.steps:
-        for array in dict.fromkeys(each.origin for each in step.reads):
+        for array in dict.fromkeys([each.origin for each in step.reads]):
             users.setdefault(array, []).append(step)
     runs_in: dict[LocalArray, set[Step]] = {}
     for step in reversed(body.steps):
         for inner in step.bodies:
             fuse(inner, program)
         for array in step.makes:
-            runs_in[array] = _settle(array, step, users.get(array, []), runs_in, program)
+            runs_in[array] = _settle(array, step, users.get(array, []), runs_in, sizes)
 
 
-def _settle(
-    array: LocalArray, step: Step, users: list[Step], runs_in: dict[LocalArray, set[Step]], program: Program
-) -> set[Step]:
+def _settle(array: LocalArray, step: Step, users: list[Step], runs_in: dict[LocalArray, set[Step]], sizes: Sizes) -> set[Step]:
     """Decides for one array, after its uses; the stored steps in which it could be computed again."""
     if step.kind is Kind.CONSTANT:
         array.recomputed = not array.is_result
@@ -39,29 +42,38 @@ def _settle(
         step.inside_fold = array.recomputed = True
         array.stored = False
         return {*users}
-    inside = [user for user in users if user.kind.computes_operands and not user.inside_fold]
+    inside = [user for user in users if user.kind in COMPUTES_OPERANDS and not user.inside_fold]
     found = {user for user in inside if user.is_stored}
     for user in inside:
-        found.update(*(runs_in[each] for each in user.makes if each.recomputed))
+        for each in user.makes:
+            if each.recomputed:
+                found |= runs_in[each]
     outside = array.is_result or len(inside) < len(users)
     if step.kind is Kind.MAP:
         several = len(found) + outside > 1
-        array.recomputed = bool(found) and (not several or (not step.traits.costly and _reads_one(step, array, program)))
+        array.recomputed = bool(found) and (not several or (not step.traits.costly and sizes.reads_one(step, array)))
         array.stored = outside or not array.recomputed
     return found
 
 
-def _reads_one(step: Step, array: LocalArray, program: Program) -> bool:
-    """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
-    least = prod(program.shape(array.value)) if step.traits.elementwise else 2
-    large = (each for each in step.reads if prod(program.shape(each.value)) >= least and not _is_spread(each))
-    return sum(1 for _ in large) <= 1
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the arrays are that steps read."""
 
+    program: Program
+    makers: Mapping[LocalArray, Step]
 
-def _is_spread(array: LocalArray) -> bool:
-    """Whether it is a constant, or repeats a smaller array."""
-    maker = array.origin.maker
-    return maker is not None and (maker.kind is Kind.CONSTANT or maker.traits.broadcasts)
+    def reads_one(self, step: Step, array: LocalArray) -> bool:
+        """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
+        shape = self.program.shape
+        least = prod(shape(array.value)) if step.traits.elementwise else 2
+        large = (each for each in step.reads if prod(shape(each.value)) >= least and not self.is_spread(each))
+        return sum(1 for _ in large) <= 1
+
+    def is_spread(self, array: LocalArray) -> bool:
+        """Whether it is a constant, or repeats a smaller array."""
+        maker = self.makers.get(array.origin)
+        return maker is not None and (maker.kind is Kind.CONSTANT or maker.traits.broadcasts)
 
 
 Reads = dict[LocalArray, bool]
@@ -71,12 +83,13 @@ Reads = dict[LocalArray, bool]
 class Sources:
     """The stored arrays that steps read: their operands, or what computes these inside the steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, makers: Mapping[LocalArray, Step]) -> None:
+        self.makers = makers
         self.known: dict[tuple[LocalArray, bool], Reads] = {}
 
     def read(self, step: Step) -> Reads:
         """The stored arrays that a step reads."""
-        fuses = step.kind.computes_operands and not step.inside_fold
+        fuses = step.kind in COMPUTES_OPERANDS and not step.inside_fold
         return self.all(step, fuses)
 
     def all(self, step: Step, fuses: bool) -> Reads:
@@ -94,7 +107,7 @@ class Sources:
             return {array: True}
         found = self.known.get((array, fuses))
         if found is None:
-            maker = array.maker
-            assert maker is not None, "only what a step makes is computed again"
+            # Only what a step makes is computed again.
+            maker = self.makers[array]
             found = self.known[array, fuses] = self.all(maker, not maker.inside_fold)
         return found

@@ -48,10 +48,9 @@ class Kind(Enum):
     REGIONS = auto()
     """A loop or the branches of a `cond`."""
 
-    @property
-    def computes_operands(self) -> bool:
-        """Whether XLA can compute an operand inside the step, and not store it."""
-        return self in (Kind.MAP, Kind.UPDATE)
+
+COMPUTES_OPERANDS = Kind.MAP, Kind.UPDATE
+"""What can compute an operand inside the step, so that it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)

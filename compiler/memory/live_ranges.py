@@ -76,12 +76,13 @@ class _Timeline:
     inner: dict[int, Peak] = field(init=False)
 
     def __post_init__(self) -> None:
-        sources = Sources()
+        sources = Sources(self.body.makers)
         self.steps, reads = in_order(self.body, sources)
         self.buffers, self.of = [], {}
         self.last = {array: time for time, read in enumerate(reads) for array in read}
         self.last.update((array, len(self.steps)) for result in self.body.results for array in sources.of(result, False))
-        self.inner = {time: inner for time, step in enumerate(self.steps) if (inner := _inside(step)).bytes > 0}
+        within = ((time, _inside(step)) for time, step in enumerate(self.steps) if step.bodies)
+        self.inner = {time: inner for time, inner in within if inner.bytes > 0}
         for carry in self.body.carries:
             self.add(carry, -1)
         for time, (step, read) in enumerate(zip(self.steps, reads, strict=True)):

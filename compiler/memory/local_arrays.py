@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .kinds import Kind, Traits
@@ -24,7 +25,6 @@ class LocalArray:
     form: str = ""
     given: bool = False
     same_as: LocalArray | None = None
-    maker: Step | None = None
     is_result: bool = False
     recomputed: bool = False
     """Whether its uses compute it again, as far as they can."""
@@ -45,10 +45,10 @@ class Step:
 
     traits: Traits
     name: str
-    reads: list[LocalArray]
-    makes: list[LocalArray]
+    reads: Sequence[LocalArray]
+    makes: Sequence[LocalArray]
     node: int = -1
-    bodies: list[Body] = field(default_factory=list["Body"])
+    bodies: Sequence[Body] = ()
     inside_fold: bool = False
     """Whether it runs together with the fold that reads its result."""
 
@@ -59,7 +59,10 @@ class Step:
     @property
     def is_stored(self) -> bool:
         """Whether any result is stored: otherwise it only runs inside its uses."""
-        return bool(self.bodies) or not self.makes or any(each.stored for each in self.makes)
+        for each in self.makes:
+            if each.stored:
+                return True
+        return bool(self.bodies) or not self.makes
 
 
 @dataclass(slots=True, eq=False)
@@ -67,12 +70,14 @@ class Body:
     """The program, or one region of a loop or a `cond`.
 
     A loop's carries, which each trip replaces, are given and take part in the body's memory. `region` is its number in the
-    program.
+    program. `makers` has the step that makes each array, in all bodies of a program: an array that knew its step would be freed
+    by the cyclic collector alone.
     """
 
     steps: list[Step]
     given: list[LocalArray]
     results: list[LocalArray]
+    makers: Mapping[LocalArray, Step]
     carries: list[LocalArray] = field(default_factory=list[LocalArray])
     is_loop: bool = False
     region: int = 0

@@ -42,8 +42,11 @@ class _Walk:
         self.moved: dict[Move, LocalArray] = {}
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
         self.steps: list[Step] = []
+        self.makers: dict[LocalArray, Step] = {}
         self.traits: dict[Signature, Traits] = {}
         self.entries = self.program.entries()
+        self.moving = {number for number, _ in decisions.at_use}
+        """The ops that read a value elsewhere than where it is made: few of them do."""
 
     def main(self) -> Body:
         program = self.program
@@ -52,15 +55,16 @@ class _Walk:
             self.define(array.value, array)
         self.region(0)
         end = len(program.nodes)
-        return Body(self.steps, given, [self.read(value, end, at) for at, value in enumerate(program.returned)])
+        results = [self.read(value, end, at) for at, value in enumerate(program.returned)]
+        return Body(self.steps, given, results, self.makers)
 
     def array(self, value: int, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
         return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
 
     def add(self, traits: Traits, name: str, reads: Sequence[LocalArray], makes: Sequence[LocalArray], node: int = -1) -> Step:
-        step = Step(traits, name, [*reads], [*makes], node)
+        step = Step(traits, name, reads, makes, node)
         for array in makes:
-            array.maker = step
+            self.makers[array] = step
         self.steps.append(step)
         return step
 
@@ -80,6 +84,11 @@ class _Walk:
     def read(self, value: int, number: int, position: int) -> LocalArray:
         move = self.decisions.at_use.get((number, position))
         return self.values[value] if move is None else self.moved_value(move)
+
+    def reads(self, node: Node) -> list[LocalArray]:
+        if node.number not in self.moving:
+            return [self.values[value] for value in node.operands]
+        return [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
 
     def moved_value(self, move: Move) -> LocalArray:
         if move not in self.moved:
@@ -108,7 +117,7 @@ class _Walk:
         found = self.traits.get(node.signature)
         if found is None:
             found = self.traits[node.signature] = traits(node.signature.instance.definition)
-        reads = [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
+        reads = self.reads(node)
         if self.is_absorbed(node):
             self.same(node, reads[0])
             return
@@ -175,7 +184,7 @@ class _Walk:
 
     def untransposed(self, array: LocalArray) -> LocalArray:
         """The matrix of which a matrix is the transpose, since a product reads it as well; another array itself."""
-        maker, is_matrix = array.origin.maker, len(self.program.shape(array.value)) == 2
+        maker, is_matrix = self.makers.get(array.origin), len(self.program.shape(array.value)) == 2
         return maker.reads[0] if is_matrix and maker is not None and maker.name == "transpose" else array
 
     # --- loops and branches ----------------------------------------------------------------------------------------
@@ -185,7 +194,7 @@ class _Walk:
         entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
         bodies = [self.body(control, position, entered) for position in range(len(control.regions))]
         makes = [self.leaving(made) for made, _ in control.leaves]
-        self.add(REGIONS, control.op.name, reads, makes).bodies += bodies
+        self.add(REGIONS, control.op.name, reads, makes).bodies = bodies
         for (_, node), array in zip(control.leaves, makes, strict=True):
             move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
             self.define(node.results[0], array if move is None else self.move(move, array))
@@ -199,7 +208,8 @@ class _Walk:
         """One region: what enters it, its steps, and what it yields."""
         outer, self.steps = self.steps, []
         copies, self.copies = self.copies, {}
-        body = Body(self.steps, [], [], is_loop=control.op.name != "lax.cond", region=control.regions[position])
+        is_loop = control.op.name != "lax.cond"
+        body = Body(self.steps, [], [], self.makers, is_loop=is_loop, region=control.regions[position])
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
             self.enter(value, *entered[value], body)

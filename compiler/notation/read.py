@@ -36,7 +36,7 @@ SIGNS = {
     "EQUAL": "=", "AT": "@", "PLUS": "+", "MINUS": "-", "STAR": "*", "SLASH": "/", "DOT": ".", "SEMICOLON": ";",
     "ARROW": "->", "JOIN": "++", "_NOTHING": "()", "OPAQUE": "lax.", "LABEL": "name",
 }  # fmt: skip
-SAVED = {"RECORD", "LAYOUT"}
+SAVED = {"RECORD", "LAYOUTS"}
 """What only `plan.save` writes."""
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}
@@ -138,7 +138,8 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
         end = len(text.source.rstrip())
         return text.wrong("unfinished", _at(text, end, end + 1), **words)
     at = Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
-    return text.wrong("unexpected", at, found=str(token), **words)
+    # A call, and rows of layouts, may have several lines: the title has the first one.
+    return text.wrong("unexpected", at, found=str(token).partition("\n")[0], **words)
 
 
 CONFLICT = re.compile(r"^(<{7}|\|{7}|={7}|>{7})(?= |$)", re.MULTILINE)

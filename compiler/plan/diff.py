@@ -8,7 +8,6 @@ from math import prod
 from typing import TypeVar, cast
 
 from ...dialects.errors import Error
-from ...rewrites.decide.op_layouts import boundary
 from ..inputs.reader import all_of, cited
 from ..views.listing import MOST, merged
 from ..views.view import Part, View
@@ -108,8 +107,7 @@ def _changed(
 
 def argument_bytes(plan: State) -> int:
     """Bytes of arguments that one device holds."""
-    program, placements = plan.source.program, plan.decisions.placements
-    return sum(placements.local_bytes(value, boundary(placements, value)) for value in program.arguments)
+    return sum(map(plan.decisions.placements.bytes_outside, plan.source.program.arguments))
 
 
 def padding_bytes(plan: State) -> int:

@@ -134,9 +134,8 @@ def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) ->
 
 def peak_bytes(plan: State) -> int:
     """The most bytes that one device stores at one time, without donation."""
-    placements = plan.decisions.placements
     ends = (value for values, _ in _sides(plan) for value in values)
-    return plan.once(_peak).bytes + sum(placements.local_bytes(value, boundary(placements, value)) for value in ends)
+    return plan.once(_peak).bytes + sum(map(plan.decisions.placements.bytes_outside, ends))
 
 
 def at_peak(plan: State) -> list[int]:
@@ -179,7 +178,7 @@ def _outside(plan: State, values: Iterable[int], kind: str) -> Iterator[Stored]:
     placements, program = plan.decisions.placements, plan.source.program
     names = program.argument_names if kind == "argument" else program.result_names
     for name, value in zip(names, values, strict=True):
-        yield Stored(placements.local_bytes(value, boundary(placements, value)), name, kind)
+        yield Stored(placements.bytes_outside(value), name, kind)
 
 
 def _temporary(plan: State, size: int, value: int, form: str) -> Stored:

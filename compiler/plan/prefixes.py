@@ -1,7 +1,7 @@
 """The plans on the way to a plan: after none of its tactics, after the first, and so on, to itself.
 
-A plan keeps its tactics and not the plans before it. Each of these is made again when it is asked for, which takes as long as
-the tactics took.
+A plan keeps its tactics and not the plans before it. These are made again when they are first asked for, which takes as long
+as the tactics took, and are kept then, with all that they are asked.
 
     DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
 
@@ -18,22 +18,27 @@ from .claims import Some, place_own
 from .state import State
 
 
-def prefixes(plan: Some) -> list[Some]:
+def prefixes(plan: Some) -> Sequence[Some]:
     """The plans after 0, 1, ... of a plan's tactics; the last one is the plan itself.
 
     Where a tactic cannot be applied again as it was, because it came to be in another order, the plans between the first and
     the last one are left out.
     """
+    return [*plan.once(_before), plan]
+
+
+def _before(plan: Some) -> Sequence[Some]:
+    """All of them but the plan itself, which keeps them."""
     first = plain(plan)
     found = [first]
     for action in plan.actions[plan.own :]:
         if action.redo is None:
-            return [first, plan]
+            return [first]
         try:
             found.append(cast(Some, action.redo(found[-1])))
         except Error:
-            return [first, plan]
-    return [*found[:-1], plan] if _same(found[-1], plan) else [first, plan]
+            return [first]
+    return found[:-1] if _same(found[-1], plan) else [first]
 
 
 def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *, keeps: bool) -> Some:

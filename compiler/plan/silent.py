@@ -9,12 +9,12 @@ Nothing of it is wrong, and much of it is small. But none of it shows as a colle
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import NamedTuple
 
 from ...dialects.english import of_bytes, of_flops
+from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
@@ -31,8 +31,7 @@ REPLICATED, REDUNDANT, UNPARTITIONED = "replicated", "computed by all", "unparti
 UNKNOWN = "computed by all, flops unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(NamedTuple):
     """One array or op of which devices along `axes` all have, or do, the same.
 
     `bytes` is what a device stores beyond its equal share; of an unpartitioned op, what it receives for it. `flops` is what it
@@ -79,9 +78,7 @@ def silent(plan: State) -> InExcess:
     program, placements = plan.source.program, plan.decisions.placements
     excesses = plan.once(_excesses)
     found = [*_replicated(plan), *(_of_node(plan, *each) for each in excesses), *_unpartitioned(plan)]
-    stored = sum(
-        placements.local_bytes(value, boundary(placements, value)) for value in (*program.arguments, *program.returned)
-    )
+    stored = sum(map(placements.bytes_outside, (*program.arguments, *program.returned)))
     flops, total = _total(plan, excesses), flops_per_device(plan).known
     found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(total, 1)))
     return InExcess(found, flops, total)
@@ -123,12 +120,17 @@ def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
 def _replicated(plan: State) -> Iterator[Silent]:
     """Arguments and results; a scalar cannot be shared."""
     program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
+    known: dict[tuple[Layout, int], tuple[tuple[str, ...], int]] = {}
     for value in dict.fromkeys((*program.arguments, *program.returned)):
+        # Thousands of values have a few hundred layouts.
         layout = boundary(placements, value)
-        axes = _whole_on(plan, layout.axes)
-        excess = _excess(placements.local_bytes(value, layout), axes)
+        key = layout, placements.local_bytes(value, layout)
+        if key not in known:
+            axes = _whole_on(plan, layout.axes)
+            known[key] = tuple(map(str, axes)), _excess(key[1], axes)
+        axes, excess = known[key]
         if excess and program.shape(value):
-            yield Silent(REPLICATED, names[value], "", tuple(map(str, axes)), excess, 0, None)
+            yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
 
 
 class Excess(NamedTuple):

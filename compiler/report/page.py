@@ -47,11 +47,11 @@ def write(plan: State, path: str | Path) -> None:
 def html(plan: State) -> str:
     """The text of the page; the same for the same plan."""
     page = (files(__package__ or "") / "page.html").read_text(encoding="utf-8")
-    with without_collector():
-        found = data(plan)
     before, rest = page.split(TITLE)
     middle, after = rest.split(DATA)
-    return "".join([before, escape(f"{found['name']} on {plan.mesh.whole()}"), middle, packed(found), after])
+    with without_collector():
+        found = packed(data(plan))
+    return "".join([before, escape(f"{plan.source.traced.name} on {plan.mesh.whole()}"), middle, found, after])
 
 
 def packed(found: object) -> str:

@@ -1,8 +1,7 @@
 """The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
 
-from collections.abc import Iterator
-
 from ..inputs.names import parts
+from ..plan.collectives import line_of_op
 from ..plan.state import State
 from ..plan.work import op_name
 from ..views.listing import starred
@@ -34,7 +33,8 @@ def program_json(plan: State, pools: Pools) -> Json:
     program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
     numbers, names = Numbers(plan), plan.source.addresses.names
     arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
-    ops = [tree.number(path) for path in scopes.paths(program)]
+    lines = [line_of_op(plan, node) for node in program.nodes]
+    ops = scopes.folds(program, lines, tree)
     results = [tree.number(_path("result", name)) for name in program.result_names]
     kinds = [
         *("argument" for _ in arguments),
@@ -48,14 +48,9 @@ def program_json(plan: State, pools: Pools) -> Json:
         "reads": [*([] for _ in arguments), *(list(node.operands) for node in program.nodes), *([v] for v in program.returned)],
         "name": [names[value] for value in range(len(program.types))],
         "maker": [numbers.maker(value) for value in range(len(program.types))],
-        "line": [*(-1 for _ in arguments), *_lines(plan, pools), *(-1 for _ in results)],
+        "line": [*(-1 for _ in arguments), *map(pools.line, lines), *(-1 for _ in results)],
         "results": list(program.result_names),
     }
-
-
-def _lines(plan: State, pools: Pools) -> Iterator[int]:
-    sources = plan.source.traced.sources
-    return (pools.line(sources[node.op]) if node.op in sources else -1 for node in plan.source.program.nodes)
 
 
 def _path(kind: str, name: str) -> list[Part]:

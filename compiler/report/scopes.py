@@ -5,12 +5,12 @@ transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.ir import Operation
 
-from ...rewrites.program.program import Control, Node, Program
+from ...rewrites.program.program import Control, Program
 from ..inputs.lines import Source
 from ..plan.state import State
 from ..trace.scopes import split
@@ -75,28 +75,40 @@ class Around(NamedTuple):
     scopes: list[str]
 
 
+class Place(NamedTuple):
+    """Where an op is: its region, and its line with the scopes around it."""
+
+    region: int
+    source: Source | None
+
+
 class Scopes:
-    """The paths of the ops of one program."""
+    """The folds of the ops of one program."""
 
     def __init__(self, plan: State, pools: Pools) -> None:
         self.sources, self.pools = plan.source.traced.sources, pools
         self.regions = self._regions(plan.source.program)
 
-    def paths(self, program: Program) -> list[list[Part]]:
-        """Where each op is. What a program with a backward pass does besides is one fold, unless it is in few functions."""
-        found = _together([self._path(node) for node in program.nodes])
-        first = {path[0][:2] for path in found if path}
+    def folds(self, program: Program, lines: Sequence[Source | None], tree: Tree) -> list[int]:
+        """The fold in which each op is: thousands of ops come from a few hundred lines, whose ops are in one fold."""
+        places = [Place(node.region, source) for node, source in zip(program.nodes, lines, strict=True)]
+        numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places)).items()}
+        return [numbers[place] for place in places]
+
+    def _paths(self, places: Iterable[Place]) -> dict[Place, list[Part]]:
+        """Where they are. What a program with a backward pass does besides is one fold, unless it is in few functions."""
+        found = _together({place: self._path(place) for place in places})
+        first = {path[0][:2] for path in found.values() if path}
         if ("direction", "backward") not in first or sum(kind != "direction" for kind, _ in first) <= MOST_OUTSIDE:
             return found
-        return [path if path and path[0].kind == "direction" else [OUTSIDE, *path] for path in found]
+        return {place: path if path and path[0].kind == "direction" else [OUTSIDE, *path] for place, path in found.items()}
 
-    def _path(self, node: Node) -> list[Part]:
-        source, around = self._source(node.op), self.regions[node.region]
-        found = [*around.parts, *_scopes(self._names(node.op), around), *(_lines(source, self.pools) if source else ())]
-        return [Part("direction", source.direction), *found] if source is not None and source.direction else found
-
-    def _source(self, op: Operation) -> Source | None:
-        return self.sources.get(op)
+    def _path(self, place: Place) -> list[Part]:
+        source, around = place.source, self.regions[place.region]
+        if source is None:
+            return around.parts
+        found = [*around.parts, *_scopes(named_scopes(source.scope), around), *_lines(source, self.pools)]
+        return [Part("direction", source.direction), *found] if source.direction else found
 
     def _names(self, op: Operation) -> list[str]:
         return named_scopes(self.sources.scope(op)) if op in self.sources else []
@@ -116,13 +128,13 @@ class Scopes:
         return found
 
 
-def _together(paths: list[list[Part]]) -> list[list[Part]]:
+def _together(paths: Mapping[Place, list[Part]]) -> dict[Place, list[Part]]:
     """The paths, with a fold around many scopes that differ only by a number: `layers_* × 96`."""
     alike: dict[tuple[Part | str, ...], dict[str, None]] = {}
-    for path in paths:
+    for path in paths.values():
         for key, text in _numbered(path).values():
             alike.setdefault(key, {})[text] = None
-    return [_inside(path, alike) for path in paths]
+    return {place: _inside(path, alike) for place, path in paths.items()}
 
 
 def _numbered(path: list[Part]) -> dict[int, tuple[tuple[Part | str, ...], str]]:

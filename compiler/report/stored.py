@@ -116,6 +116,7 @@ class _Course:
     def __init__(self, plan: State, profile: Profile, pools: Pools) -> None:
         self.plan, self.profile = plan, profile
         self.moments = list(_moments(profile))
+        self.makers = {array: step for step in profile.steps for array in step.makes}
         self.directions = [self.direction(step) for step in profile.steps]
         self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
 
@@ -129,7 +130,7 @@ class _Course:
     def kind(self, buffer: Buffer) -> str:
         if any(each.form in KINDS for each in buffer.arrays):
             return "received"
-        maker = buffer.arrays[0].maker
+        maker = self.makers.get(buffer.arrays[0])
         made = self.direction(maker) if maker is not None else ""
         read = self.directions[buffer.last] if 0 <= buffer.last < len(self.directions) else ""
         return "backward" if made == "forward" and read == "backward" else "other"

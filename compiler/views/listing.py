@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from ...dialects.english import counted
@@ -33,6 +34,8 @@ NUMBER = "no."
 _NUMBER = re.compile(r"\d(?:(?<=/\d)(?<!^result/\d)\d*(?=/)|(?<=#\d)\d*|(?<=[A-Za-z]_\d)\d*(?=/))")
 
 
+# Thousands of names are shown again and again.
+@lru_cache(maxsize=1 << 16)
 def starred(name: str) -> str:
     """The name without the numbers that tell layers apart: `layers/*/dot_general#*` of `layers/3/dot_general#7`."""
     return _NUMBER.sub("*", name)

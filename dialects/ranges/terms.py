@@ -380,12 +380,9 @@ def meet(one: Placed, other: Placed) -> bool:
     """Whether two places share devices' coordinates: the same axis or loop, or overlapping parts of one axis."""
     if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size
-    return one.name == other.name and _devices(one) == _devices(other)
-
-
-def _devices(place: Placed) -> str:
-    """The name of the device set that a place belongs to; a loop runs on any."""
-    return "" if isinstance(place, Loop) else place.axis.devices.name
+    if isinstance(one, Loop) or isinstance(other, Loop):
+        return one.name == other.name
+    return one.name == other.name and one.axis.devices.name == other.axis.devices.name
 
 
 def _is_compound(r: Range) -> bool:

@@ -41,6 +41,7 @@ def parse_array_text(text: str, *meshes: Mesh) -> ArrayText:
     return cast(ArrayText, _parse(text, "array", meshes))
 
 
+@lru_cache(maxsize=1 << 14)
 def check_array_text(text: str) -> None:
     """Raises `Error`, with a caret, for a text that is no array type on any mesh."""
     _tree(text, "array")

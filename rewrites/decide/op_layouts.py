@@ -255,6 +255,10 @@ class Placements:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
+    def bytes_outside(self, value: int) -> int:
+        """The local bytes of an argument or a result, as it lies at the program's boundary."""
+        return self.local_bytes(value, boundary(self, value))
+
     def way(self, value: int, source: Layout, target: Layout) -> Path:
         """How the value changes its layout."""
         return path(source, target, itemsize(self.program.types[value].dtype))

@@ -355,5 +355,6 @@ class Program:
 
     def where(self, region: int) -> str:
         """The loops and branches on which the number of runs of a region depends: `while#0/cond#1:0`, or empty."""
-        marks = [each.mark for each in self.around(region) if each.mark] if region else ()
-        return "/".join(reversed(marks))
+        if not region:
+            return ""
+        return "/".join(reversed([each.mark for each in self.around(region) if each.mark]))

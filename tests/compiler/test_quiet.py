@@ -51,16 +51,28 @@ def test_the_objects_of_a_large_pipeline_are_not_walked_next():
     assert len(kept) == quiet.LARGE
 
 
-def test_the_objects_of_a_pipeline_are_freed_later(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(quiet, "MOST", 3 * quiet.LARGE)
-    monkeypatch.setattr(quiet, "_unwalked", 0)
+def knots_freed(pipelines: int) -> bool:
+    """Whether what the first of so many pipelines made is freed."""
     first: list[weakref.ref[Knot]] = []
-    for _ in range(4):
+    for _ in range(pipelines):
         with without_collector():
             made = [Knot() for _ in range(quiet.LARGE)]
         first = first or [weakref.ref(made[0])]
         del made
-    assert first[0]() is None
+    return first[0]() is None
+
+
+@pytest.mark.parametrize(("alive", "pipelines"), [(0, 4), (5 * quiet.LARGE, 6)])
+def test_the_objects_of_a_pipeline_are_freed_later_the_later_the_more_are_alive(
+    alive: int, pipelines: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(quiet, "MOST", 3 * quiet.LARGE)
+    monkeypatch.setattr(quiet, "_unwalked", 0)
+    monkeypatch.setattr(quiet, "_alive", alive)
+    assert knots_freed(pipelines)
+    monkeypatch.setattr(quiet, "_unwalked", 0)
+    monkeypatch.setattr(quiet, "_alive", alive)
+    assert not knots_freed(pipelines - 2)
 
 
 def test_what_the_user_froze_stays_frozen():

@@ -43,8 +43,8 @@ ROOMS = {
         reference
         spmd flow lax lax_shapes array regions module signature types layouts group_arrays
         definitions
-        ranges
-        errors english mesh interned dtypes precision params text names grammar given monoids
+        ranges mesh text params
+        errors english interned dtypes precision names grammar given monoids
         """,
 }
 # The package's face is above all rooms.

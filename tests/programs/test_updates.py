@@ -267,3 +267,14 @@ def test_positions_leave_no_ops_behind() -> None:
     assert "iota" not in ops(looped(red_and_black), array())
     read = ops(lambda u: lax.dynamic_slice_in_dim(u, jnp.int32(3) + 2, 50), array())
     assert "slice" in read and "dynamic_slice" not in read
+
+
+@pytest.mark.parametrize("axes", ["data", "model", ("data", "model")], ids=str)
+def test_an_array_counts_once_beside_the_rows_that_several_axes_add_to_it(axes: str | tuple[str, ...]) -> None:
+    """Not once for each device of the axes that are not the first."""
+    acc, ids, rows = np.ones((4, 3), np.float32), np.arange(16) % 4, np.ones((16, 3), np.float32)
+    plan = pt.plan(lambda acc, ids, rows: acc.at[ids].add(rows), pt.Mesh(data=4, model=2), acc, ids, rows)
+    plan = plan.tile(["ids", "rows"], 0, axes)
+    assert plan.counts()["all_reduce"] == 1 and sum(plan.counts().values()) == 1
+    for whole in (interpreted(plan, (acc, ids, rows)), [plan.compile()(acc, ids, rows)]):
+        assert disagreement(whole, [np.full((4, 3), 5.0, np.float32)]) == ""

@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 
+import gc
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy.stats import kendalltau
 from ten_plans import transformer
 
 import partita as pt
+from partita.compiler.plan.memory import over_time
 from partita.dialects.english import of_bytes
 from partita.examples import gpt
 
@@ -113,3 +115,16 @@ def test_a_diff_and_the_ways_out_of_a_conflict_have_the_peak() -> None:
     for way in tiled.conflicts[0].resolutions:
         assert way.memory == tiled.apply(way).memory().bytes
         assert f"stores {of_bytes(way.memory)}" in repr(way)
+
+
+def test_what_the_memory_is_estimated_from_is_freed_without_the_collector() -> None:
+    plan = made("demo, ZeRO-3")[0]
+    # What is kept of a program and of a plan is made before.
+    plan.memory()
+    gc.collect(0)
+    gc.disable()
+    try:
+        over_time(plan)
+        assert gc.collect(0) == 0
+    finally:
+        gc.enable()

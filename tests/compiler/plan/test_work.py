@@ -80,6 +80,20 @@ def test_the_gradient_of_a_widened_program_is_compared_too() -> None:
     assert 0 < before.known < after.known < 2 * before.known and not after.unknown
 
 
+def test_the_flops_of_a_loop_are_those_of_all_its_trips_and_of_a_branch_those_of_the_dearest() -> None:
+    def looped(x: Any) -> Any:
+        return lax.scan(lambda c, _: (lax.scan(lambda c, _: (c + 1.0, None), c, None, length=3)[0], None), x, None, length=5)[0]
+
+    def branched(x: Any, which: Any) -> Any:
+        return lax.switch(which, [lambda x: x + 1.0, lambda x: (x + 1.0) * 2.0], x)
+
+    x = np.ones((64, 8), np.float32)
+    tiled = pt.plan(looped, MESH, x).tile("x", 0, "data")
+    assert tiled.flops_per_device().known == 5 * 3 * 8 * 8
+    whole = pt.plan(branched, MESH, x, 0).flops_per_device().known
+    assert pt.plan(branched, MESH, x, 0).tile("x", 0, "data").flops_per_device().known == whole - 7 * 2 * 64
+
+
 def test_what_is_unknown_is_said() -> None:
     plan = pt.plan(lambda x: jnp.sort(x, axis=0) * 2, MESH, np.ones((64, 8), np.float32))
     diff = plan.tile("x", 1, "data").diff(plan)

@@ -15,6 +15,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 import partita as pt
+from partita.compiler.run.compare import difference
 from partita.compiler.run.compiled import Compiled
 from partita.dialects.definitions.registry import definitions
 
@@ -263,6 +264,21 @@ def test_scalars_empty_arrays_and_results_that_are_arguments() -> None:
     with pytest.raises(pt.Error, match="its dim 0 has no elements"):
         plan.tile("none", 1, "model")
     equal(plan.compile()(*args), odd(*map(jnp.asarray, args)))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ([2.0, 11.0], [1.0, 10.0], 1 / 1.001),
+        ([0.0, 1000.0], [0.0, 1010.0], 10 / 1010.001),
+        ([1e-3, np.inf, np.nan], [0.0, np.inf, np.nan], 1.0),
+        ([1 + 1j], [1 - 1j], 2 / (1e-3 + 2**0.5)),
+        ([], [], 0.0),
+    ],
+    ids=["the largest", "large numbers", "near zero", "complex", "no elements"],
+)
+def test_what_check_measures(ours: list[complex], theirs: list[complex], expected: float) -> None:
+    assert difference("y", np.asarray(ours), np.asarray(theirs)) == pytest.approx(expected)
 
 
 def test_check_sees_a_difference() -> None:

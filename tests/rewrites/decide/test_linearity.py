@@ -1,7 +1,14 @@
 """Which ops a pending sum may move through, by their definitions and the laws of linearity, as a table."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+import partita as pt
 from partita.dialects.definitions.registry import definitions
 from partita.rewrites.decide.linearity import linear_in
 
@@ -61,3 +68,35 @@ def test_what_passes_two_operands_need_not_pass_three() -> None:
     two, three = (definitions["concatenate"].with_arity(count, 1) for count in (2, 3))
     assert linear_in(two, frozenset({0, 1}), frozenset())
     assert not linear_in(three, frozenset({0, 1}), frozenset())
+
+
+def test_a_sum_passes_an_exact_division_alone() -> None:
+    """Floats divide exactly enough; the remainders of integers would be lost one by one."""
+    div = definitions["div"].with_arity(2, 1)
+    assert linear_in(div, frozenset({0}), frozenset(), field=True)
+    assert not linear_in(div, frozenset({0}), frozenset(), field=False)
+
+
+@pytest.mark.parametrize(("dtype", "sums"), [("int32", 2), ("float32", 1)])
+def test_sums_of_integers_are_resolved_before_they_are_divided(dtype: str, sums: int) -> None:
+    """Divided before, each would be a sum of quotients that are rounded. Sums of floats meet in the addition, as one."""
+
+    def quotients(x: jax.Array) -> jax.Array:
+        return jax.lax.div(x.sum(0), jnp.full(3, 7, x.dtype)) + jax.lax.div(x.sum(0), jnp.full(3, 5, x.dtype))
+
+    x = np.arange(48).reshape(16, 3).astype(dtype)
+    plan = pt.plan(quotients, pt.Mesh(data=4), x).tile("x", 0, "data")
+    assert plan.counts()["all_reduce"] == sums
+    assert plan.check(x) < 1e-5
+
+
+def test_maxima_are_resolved_before_they_are_subtracted() -> None:
+    """A maximum of differences is not the difference of two maxima, although an op that adds is linear in both operands."""
+
+    def range_of(x: jax.Array) -> jax.Array:
+        return x.max(0)[:2] - x.max(0)[1:]
+
+    x = np.asarray([[(7 * row + 3 * column * row) % 11 for column in range(3)] for row in range(16)], np.float32)
+    plan = pt.plan(range_of, pt.Mesh(data=4), x).tile("x", 0, "data")
+    assert plan.counts()["all_reduce"] == 2
+    assert plan.check(x) == 0
