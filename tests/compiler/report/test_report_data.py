@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,7 @@ Json = dict[str, Any]
 
 
 @cache
-def made(name: str) -> tuple[Json, list[Plan]]:
+def made(name: str) -> tuple[Json, Sequence[Plan]]:
     """The data as a page reads it, and the plan of each step."""
     return json.loads(json.dumps(data(planned(name)))), prefixes(planned(name))
 
