@@ -25,8 +25,8 @@ from wrong_programs import IN_NOTATION, PROGRAMS, answer, answer_in_notation
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.compiler.plan.costs import seconds
 from partita.compiler.plan.saved import written
-from partita.compiler.plan.seconds import seconds
 from partita.examples import demo
 
 GENERATED = 500
