@@ -84,7 +84,7 @@ class Mesh(Interned, Mapping[str, int]):
             named = isinstance(name, str) and _NAME.fullmatch(name)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
-        object.__setattr__(self, "places", tuple(_places(self.pairs, self.slow, self.devices)))
+        object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
         return _mesh, (dict(self.pairs), self.slow, self.devices)
@@ -107,8 +107,7 @@ class Mesh(Interned, Mapping[str, int]):
 
     def coordinates(self) -> Iterator[dict[Placed, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
-        for position in itertools.product(*(range(size) for _, size in self.pairs)):
-            yield dict(zip(self.places, position, strict=True))
+        yield from ({place: place.coordinate(device) for place in self.places} for device in range(self.size))
 
     @checked
     def place(self, name: str) -> MeshAxis:
@@ -189,10 +188,8 @@ class Mesh(Interned, Mapping[str, int]):
 
     def whole(self) -> Mesh:
         """The mesh before it was refined."""
-        wholes = dict.fromkeys(name.partition(".")[0] for name in self)
-        return Mesh({whole: self[whole] for whole in wholes}, slow=[name.partition(".")[0] for name in self.slow]).on(
-            self.devices
-        )
+        wholes = {place.name: place.axis.size for place in self.places}
+        return Mesh(wholes, slow=[name.partition(".")[0] for name in self.slow]).on(self.devices)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
@@ -325,11 +322,11 @@ def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str) -> Mesh:
     return Mesh(axes, slow=slow).on(devices)
 
 
-def _places(pairs: Sequence[tuple[str, int]], slow: Sequence[str], name: str) -> Iterator[MeshAxis]:
+def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[MeshAxis]:
     """The axes as places, major to minor; `Error` if sub-axes are not all parts of their axis, one after another."""
     groups = [(axis, [*of]) for axis, of in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0])]
     wholes = tuple((axis, math.prod(size for _, size in parts)) for axis, parts in groups)
-    devices = Devices(wholes, name, {axis.partition(".")[0] for axis in slow})
+    devices = Devices(wholes, name)
     for (axis, parts), (_, whole) in zip(groups, wholes, strict=True):
         place = Axis(axis, whole, devices)
         if parts == [(axis, whole)]:

@@ -47,17 +47,14 @@ class Extent(Range):
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Devices(Interned):
     """A device set: devices in a grid whose axes have names and sizes, major to minor. It is virtual: it says how many
-    devices there are, and not which.
-
-    Links along the `slow` axes are slow. A program on one device set need not name it.
+    devices there are, and not which. A program on one device set need not name it.
     """
 
     axes: tuple[tuple[str, int], ...]
     name: str
-    slow: frozenset[str]
 
-    def __new__(cls, axes: tuple[tuple[str, int], ...], name: str = "", slow: Iterable[str] = ()) -> Devices:
-        return intern(cls, axes, name, frozenset(slow))
+    def __new__(cls, axes: tuple[tuple[str, int], ...], name: str = "") -> Devices:
+        return intern(cls, axes, name)
 
     def check(self) -> None:
         for name in (*dict(self.axes), *([self.name] if self.name else [])):
@@ -107,11 +104,6 @@ class Axis(Range):
         """The axis itself: of a sub-axis, the one that it is a part of."""
         return self
 
-    @property
-    def is_slow(self) -> bool:
-        """Whether what is sent along it passes slow links."""
-        return self.name in self.devices.slow
-
     def coordinate(self, device: int) -> int:
         """The coordinate along it of a device, by its number in the device set."""
         return device // self.stride % self.size
@@ -152,11 +144,6 @@ class SubAxis(Range):
     def name(self) -> str:
         """The name of the axis that it is a part of."""
         return self.axis.name
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether what is sent along it passes slow links."""
-        return self.axis.is_slow
 
     def coordinate(self, device: int) -> int:
         """The coordinate along it of a device, by its number in the device set."""
