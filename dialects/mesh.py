@@ -107,7 +107,8 @@ class Mesh(Interned, Mapping[str, int]):
 
     def coordinates(self) -> Iterator[dict[Placed, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
-        yield from ({place: place.coordinate(device) for place in self.places} for device in range(self.size))
+        for device in range(self.size):
+            yield {place: place.coordinate(device) for place in self.places}
 
     @checked
     def place(self, name: str) -> MeshAxis:
