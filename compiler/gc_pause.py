@@ -29,10 +29,11 @@ def without_collector() -> Generator[None, None, None]:
         yield
         return
     gc.disable()
+    young = gc.get_count()[0]
     try:
         yield
     finally:
-        _grow_old(gc.get_count()[0])
+        _grow_old(gc.get_count()[0] - young)
         gc.enable()
 
 

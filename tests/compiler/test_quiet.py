@@ -9,6 +9,9 @@ import pytest
 from partita.compiler import gc_pause as quiet
 from partita.compiler.gc_pause import without_collector
 
+MANY = quiet.LARGE + 100
+"""New objects, some more than are freed meanwhile."""
+
 
 class Knot:
     """An object that only the cyclic collector frees."""
@@ -54,9 +57,9 @@ def test_a_collector_that_was_off_stays_off():
 
 def test_the_objects_of_a_large_pipeline_are_not_walked_next():
     with without_collector():
-        kept = [Knot() for _ in range(quiet.LARGE)]
+        kept = [Knot() for _ in range(MANY)]
     assert gc.get_count()[0] < 1000
-    assert len(kept) == quiet.LARGE
+    assert len(kept) == MANY
 
 
 def knots_freed(pipelines: int) -> bool:
@@ -64,17 +67,17 @@ def knots_freed(pipelines: int) -> bool:
     first: list[weakref.ref[Knot]] = []
     for _ in range(pipelines):
         with without_collector():
-            made = [Knot() for _ in range(quiet.LARGE)]
+            made = [Knot() for _ in range(MANY)]
         first = first or [weakref.ref(made[0])]
         del made
     return first[0]() is None
 
 
-@pytest.mark.parametrize(("alive", "pipelines"), [(0, 4), (5 * quiet.LARGE, 6)])
+@pytest.mark.parametrize(("alive", "pipelines"), [(0, 4), (5 * MANY, 6)])
 def test_the_objects_of_a_pipeline_are_freed_later_the_later_the_more_are_alive(
     alive: int, pipelines: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(quiet, "MOST", 3 * quiet.LARGE)
+    monkeypatch.setattr(quiet, "MOST", 3 * MANY)
     monkeypatch.setattr(quiet, "_unwalked", 0)
     monkeypatch.setattr(quiet, "_alive", alive)
     assert knots_freed(pipelines)
@@ -88,8 +91,8 @@ def test_what_the_user_froze_stays_frozen():
     try:
         frozen = gc.get_freeze_count()
         with without_collector():
-            kept = [Knot() for _ in range(quiet.LARGE)]
+            kept = [Knot() for _ in range(MANY)]
         assert gc.get_freeze_count() >= frozen > 0
-        assert len(kept) == quiet.LARGE
+        assert len(kept) == MANY
     finally:
         gc.unfreeze()

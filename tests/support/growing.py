@@ -194,7 +194,7 @@ def many(count: int) -> dict[str, Callable[[], Made]]:
 
 def calls(question: Callable[[], object]) -> int:
     """How many calls of functions an answer takes."""
-    profile = Profile()
+    profile = Profile(subcalls=False)
     profile.enable()
     question()
     profile.disable()

@@ -18,9 +18,9 @@ from partita.rewrites.redistribute.kinds.halo import pieces
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
 
-FEW = 1_000
+FEW = 2_000
 """What takes no more calls does not matter, and depends on what was asked before."""
-DEVICES, AXES, LEAVES, MANY = (64, 128, 256), (3, 5, 9), (40, 80, 160), (10, 20, 40)
+DEVICES, AXES, LEAVES, MANY = (64, 128, 256), (3, 6, 12), (100, 200, 400), (25, 50, 100)
 SIZES: dict[str, Callable[[int], int]] = {
     "product of many dims": lambda axes: axes**2,  # of each dim and each axis
     "roll, one dim": lambda axes: 2**axes,  # the pairs of devices that exchange a row

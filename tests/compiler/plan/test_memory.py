@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from example_plans import Made, examples
-from scipy.stats import kendalltau
 from ten_plans import transformer
 
 import partita as pt
@@ -71,6 +70,9 @@ def allocated(plan: pt.Plan, args: Any) -> int:
 
 
 def test_ten_plans_of_one_model_have_the_order_of_what_xla_allocates() -> None:
+    # Its import takes seconds, and every worker imports every file of tests.
+    from scipy.stats import kendalltau
+
     made = [make() for make in transformer(gpt.Config(length=32, layers=1, width=64)).ten().values()]
     assert len(made) == 10
     ours, theirs = [plan.memory().bytes for plan, _ in made], [allocated(*each) for each in made]
