@@ -209,7 +209,8 @@ class Mesh(Interned, Mapping[str, int]):
         """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("name", "the name of an axis", name)
-        found = tuple(axis for axis in self if name in (axis, _short(axis), axis.partition(".")[0]))
+        bare = name.replace(f"@{self.devices}", "") if self.devices else name
+        found = tuple(axis for axis in self if bare in (axis, _short(axis), axis.partition(".")[0]))
         if found or default is not None:
             return found or default or ()
         raise self._unknown(str.__str__(name))

@@ -54,6 +54,7 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
         text.fail("mesh_twice", found[1], first=text.said(found[0]))
     axes: dict[str, int] = {}
     slow: list[str] = []
+    sets: list[str] = []
     for axis in kinds(found[0], "axis"):
         name, number = words(phrases(axis)[0])[0], words(axis)[0]
         if name.text in axes:
@@ -62,7 +63,10 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
             text.fail("axis_size", number, axis=name, size=number)
         axes[name.text] = int(number.text)
         slow += [name.text] * bool(kinds(axis, "slow"))
-    return Mesh(axes, slow=slow)
+        sets += ["".join(words(phrases(each)[0])[0].text for each in kinds(axis, "devices"))]
+        if sets[-1] != sets[0]:
+            text.fail("mesh_devices", axis, axis=name, first=f"`{sets[0]}`" if sets[0] else "none", name=sets[0] or sets[-1])
+    return Mesh(axes, slow=slow).on(sets[0])
 
 
 def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:

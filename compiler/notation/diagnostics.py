@@ -102,6 +102,10 @@ DIAGNOSTICS = {
     "mesh_twice": Diagnostic(
         "the mesh is declared twice", "declare all axes at once: `mesh data=4, model=2`", "the first is {first}"
     ),
+    "mesh_devices": Diagnostic(
+        "the axes of a mesh belong to one device set, and the first belongs to {first}",
+        "write `@{name}` behind the name of each axis, `{axis}@{name}`, or of none",
+    ),
     "axis_twice": Diagnostic("mesh axis `{axis}` is declared twice", "rename the second"),
     "axis_size": Diagnostic(
         "mesh axis `{axis}` has size {size}, expected 1 or more", "the size is the number of devices along the axis"

@@ -1,5 +1,7 @@
 """The range algebra: a range says how many, a place says where its iterations run.
 
+A place is a mesh axis, a part of one, or a loop. It knows its size, and an axis the device set that it belongs to.
+
     algebra       the public names
     terms         the terms of the algebra
     laws          their normal form, as constructors

@@ -5,7 +5,7 @@ reshapes, windows and collectives are computed in this small algebra.
 
 ```
 r ::= n                     the range 0 .. n-1
-    | a                     a mesh axis                                     placed in space
+    | a, a@left             a mesh axis, of a device set                    placed in space
     | a.0:2                 a factor of a mesh axis                         placed in space
     | t:n                   a named loop                                    placed in time
     | r * s                 product, major * minor: (i, j) is i·|s| + j     tiling, splitting

@@ -56,7 +56,7 @@ def test_show_prints_layouts_and_collectives_of_a_function_that_it_partitions(ru
     lines = words(run("show", "mlp.py:chain", *SHAPES, *MESH, *TACTICS))
     assert lines[0] == ["chain", "on", "data=4,", "model=2"]
     assert ["w2", "f32[model*8,", "8]"] in lines
-    assert ["result", "all_reduce", "model", "1", "2,048"] in [line[:5] for line in lines]
+    assert ["0", "result", "all_reduce", "model", "1", "2,048"] in [line[:6] for line in lines]
 
 
 def test_show_prints_a_plan_that_a_function_returns(run: Run):
