@@ -22,10 +22,8 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
-from ..inputs.argument_numbers import names_at
-from ..inputs.arguments import Function
+from ..inputs.arguments import Function, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
-from ..inputs.donated import donated
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
 from ..run.program_mesh import Gathered

@@ -10,8 +10,7 @@ from rich.console import Console
 from ...dialects.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
-from ..shell.recording import picture
-from ..shell.script import run
+from ..shell.script import picture, run
 from ..shell.session import WIDEST, Session
 
 WIDTH = 100

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 import click
 
 from ...dialects.errors import Error
+from ..shell.forms import FORMS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,6 +75,11 @@ def takes_a_plan(command: F) -> F:
     return command
 
 
+takes_devices = click.option(
+    "--devices", type=int, default=8, show_default=True, help="The number of devices, on a host without accelerators."
+)
+
+
 def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) -> Plan:
     from .target import find_plan
 
@@ -113,26 +119,16 @@ def show(notation: bool, whole: bool, page: str | None, **what: Unpack[Asked]) -
         printed(report(made(**what), whole))
 
 
-LOWERED: dict[str, Callable[[Plan], object]] = {
-    "ir": lambda plan: plan.ir(),
-    "unfused": lambda plan: plan.ir(fused=False),
-    "spmd": lambda plan: plan.spmd(),
-    "graph": lambda plan: plan.lower("collective").text(),
-    "json": lambda plan: plan.lower("collective").to_json(),
-    "dot": lambda plan: plan.lower("collective").to_dot(),
-}
-
-
 @main.command()
 @takes_a_plan
-@click.option("--to", "form", type=click.Choice(list(LOWERED)), default="spmd", show_default=True)
+@click.option("--to", "form", type=click.Choice(list(FORMS)), default="spmd", show_default=True)
 def lower(form: str, **what: Unpack[Asked]) -> None:
     """Print the lowered forms of a plan.
 
     ir: placed builders and slicers, fused; unfused: the input of partita-opt; spmd: the program of each device; graph, json,
     dot: kernels and redistributions.
     """
-    click.echo(str(LOWERED[form](made(**what))))
+    click.echo(str(FORMS[form](made(**what))))
 
 
 @main.command()
@@ -155,22 +151,20 @@ def explain(value: str | None, **what: Unpack[Asked]) -> None:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random arrays.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
-@click.option(
-    "--devices", type=int, default=8, show_default=True, help="The number of devices, on a host without accelerators."
-)
+@takes_devices
 def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Unpack[Asked]) -> None:
     """Run a plan on arrays, and compare it with the unpartitioned run.
 
     NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
     """
     from ..run.trial import enough_devices, errors, host_devices, inputs
-    from .compare import report
+    from .tables import compared
 
     host_devices(devices)
     plan = made(**what)
     enough_devices(plan)
     found = errors(plan, inputs(plan, files, seed))
-    printed(report(plan, found))
+    printed(compared(plan, found))
     worst, error = max(found.items(), key=itemgetter(1), default=("", 0.0))
     if error > tolerance:
         title = f"`{worst}` differs from the unpartitioned run by {error:.1e}"
@@ -180,9 +174,7 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 @main.command()
 @takes_a_plan
 @click.option("--record", metavar="FILE.svg", help="Write a picture of the session, too.")
-@click.option(
-    "--devices", type=int, default=8, show_default=True, help="The number of devices, on a host without accelerators."
-)
+@takes_devices
 def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
     """Partition a program step by step, in a session of tactics and questions.
 

@@ -19,8 +19,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from ...dialects.errors import Error, nearest
 from ...dialects.text import error_of, read_module
 from ..inputs.files import bounded, regular
-from .passes import PASSES
-from .universe import UNIVERSE
+from .universe import PASSES, UNIVERSE
 
 
 class PartitaOpt(xDSLOptMain):

@@ -1,4 +1,4 @@
-"""`partita show`: a plan as tables.
+"""`partita show` and `partita run`: a plan as tables.
 
 train_step on data=4, model=2
 
@@ -11,7 +11,7 @@ params/blocks/*/w1 x 4       all_gather   data       8    98,304   ...   3
 12 all_gather, 9 all_reduce; 147,456 bytes received by a device in a call
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -56,3 +56,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> RenderableT
     """A table; None if it has no rows."""
     found = list(rows)
     return Grid(columns, found) if found else None
+
+
+def compared(plan: Plan, errors: Mapping[str, float]) -> RenderableType:
+    """A plan tried on arrays: each result with its layout, and how far it is from the unpartitioned one."""
+    layouts = plan.layout("result")
+    rows = [(name, layouts[name], f"{error:.1e}") for name, error in errors.items()]
+    return titled(plan, table(("result", "layout", "largest error"), rows), Text(totals(plan)))

@@ -4,12 +4,82 @@ Everything is loaded on first use, because xDSL's tools read the universe of eve
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
 from xdsl.universe import Universe
+from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import dialects
-from .passes import PASSES
+from ...dialects.errors import Error
+
+
+class _Lowering(ModulePass):
+    """A pass that replaces the module by its rewritten form. Its code is imported when it runs."""
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        raise NotImplementedError
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not isinstance(op.body.block.first_op, FuncOp):
+            raise PassFailedException(f"`{self.name}` takes a module that begins with its `func.func`")
+        try:
+            made = self.rewritten(op)
+        except Error as error:
+            raise PassFailedException(str(error)) from error
+        region = made.detach_region(made.body)
+        op.detach_region(op.body)
+        op.add_region(region)
+
+
+@dataclass(frozen=True)
+class FusePass(_Lowering):
+    """Merge neighbouring builders, and cancel slicers with adjacent builders."""
+
+    name = "fuse"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...rewrites.lower.fuse import fuse
+
+        return fuse(module)
+
+
+@dataclass(frozen=True)
+class ToSpmdPass(_Lowering):
+    """Turn placed builders and slicers into one device-local function with explicit collectives."""
+
+    name = "to-spmd"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...rewrites.lower.to_spmd import to_spmd
+
+        return to_spmd(module)
+
+
+@dataclass(frozen=True)
+class ToFlowPass(_Lowering):
+    """Turn placed builders and slicers into a graph of kernels: `to-flow{granularity="whole"}`, or `collective`."""
+
+    name = "to-flow"
+    granularity: str = "collective"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...rewrites.lower.to_flow import to_flow
+
+        return to_flow(module, self.granularity)
+
+
+PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    "fuse": lambda: FusePass,
+    "to-spmd": lambda: ToSpmdPass,
+    "to-flow": lambda: ToFlowPass,
+}
+"""`fuse,to-spmd` turns the text of `plan.ir(fused=False)` into that of `plan.spmd()`, and `fuse,to-flow` into that of
+`plan.lower("collective")`."""
 
 
 def _dialect(name: str) -> Callable[[], Dialect]:

@@ -3,9 +3,7 @@
     checks       axes, dims, patterns, flags, meshes, tactics: taken, or an error that says what was expected
     budgets      bounds on bytes, flops and counts: `"<2MiB"`
     names        names of values from paths in trees, and the patterns that match them
-    arguments    a function and how it is called
-    argument_numbers  arguments given by number, by their names
-    donated      the arguments whose buffers a call may use for its results
+    arguments    a function and how it is called; arguments given by number; those that a call may use for its results
     calls        calls of tactics, as a trace prints them
     files        text files that a user names
     config       config files in TOML, and the place of each value

@@ -20,9 +20,9 @@ from jax.core import ShapedArray
 
 from ...dialects.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
-from .checks import integer, refused, shown
+from .checks import integer, patterns_of, refused, shown
 from .lines import cell_or_file
-from .names import escape, join, path
+from .names import Patterns, as_patterns, escape, join, match, path
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -203,3 +203,38 @@ def _source(named: Callable[..., object]) -> tuple[list[str], int]:
         return inspect.getsourcelines(named)
     except TokenError:
         return [], 0
+
+
+def names_at(fn: Callable[..., object], numbers: object, option: str) -> tuple[str, ...]:
+    """The names of the positional arguments with these numbers, negative ones from the end. Raises Error for others."""
+    several = isinstance(numbers, Iterable) and not isinstance(numbers, str)
+    given = cast("Iterable[object]", numbers if several else (numbers,))
+    function = Function.of(fn)
+    parameters = function.signature.parameters.values()
+    positional = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    found: list[str] = []
+    for number in given:
+        if not isinstance(number, int) or isinstance(number, bool) or not -len(positional) <= number < len(positional):
+            names = ", ".join(f"{at} `{name}`" for at, name in enumerate(positional)) or "no positional arguments"
+            title = f"`{option}` takes numbers of positional arguments of `{function.name}`, got {shown(number)}"
+            by_name = option.replace("argnums", "argnames")
+            raise Error(title, location=function.location(), helps=[f"they are {names}", f"or name them: {by_name}=..."])
+        found.append(positional[number])
+    return tuple(found)
+
+
+def donated(function: Function, given: Patterns) -> tuple[str, ...]:
+    """The names of the donated arguments. Raises Error for an unknown or static one."""
+    if not as_patterns(given):
+        return ()
+    static = set(function.static)
+    parameters = [name for name, each in function.signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
+    globs = patterns_of(given)
+    for glob in globs:
+        if glob in static:
+            raise Error(f"argument `{glob}` is static and cannot be donated", helps=["donate arguments that are arrays"])
+        if glob not in parameters and glob in function.signature.parameters:
+            raise Error(f"argument `*{glob}` cannot be donated: it has no name at the call", helps=["give it as one tuple"])
+    if function.keyword:
+        return globs
+    return tuple(match(globs, [name for name in parameters if name not in static], what="argument"))

@@ -91,20 +91,16 @@ def taken_by(name: str, signature: inspect.Signature) -> str:
 
 def _quoted(call: ast.Call) -> str | None:
     """The call with its names as texts, if it then has only literals: `FSDP(data)` --> `FSDP('data')`."""
-    made = ast.Call(
-        call.func, [*map(_as_text, call.args)], [ast.keyword(each.arg, _as_text(each.value)) for each in call.keywords]
-    )
+    made, quotes = copy.deepcopy(call), _Quotes()
+    made.args = [quotes.visit(each) for each in made.args]
+    for each in made.keywords:
+        each.value = quotes.visit(each.value)
     try:
         for each in (*made.args, *(each.value for each in made.keywords)):
             ast.literal_eval(each)
     except (ValueError, TypeError):
         return None
     return ast.unparse(made)
-
-
-def _as_text(given: ast.expr) -> ast.expr:
-    """An expression in which each name is a text."""
-    return _Quotes().visit(copy.deepcopy(given))
 
 
 class _Quotes(ast.NodeTransformer):

@@ -1,17 +1,22 @@
 """Checks a whole file: its mesh, its extents, its functions (callees first) and its plans."""
 
-from collections.abc import Mapping
+import keyword
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.dtypes import long
+from ...dialects.english import counted
+from ...dialects.errors import Span
+from ...dialects.grammar import Node, Word, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
 from . import scalars
-from .diagnostics import Text, span
-from .functions import DEEPEST, Functions
+from .diagnostics import Text, span, word_of
+from .equations import Equations
+from .expressions import check_dtype
 from .read import tree
-from .sizes import bind, size
-from .terms import Function
+from .sizes import bind, check_bytes, extent_of, size
+from .terms import Array, Calling, Equation, Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,13 @@ def check(text: Text) -> Program:
     lets: dict[str, int] = {}
     for each in kinds(items, "lets"):
         for let in kinds(each, "let"):
-            bind(text, words(phrases(let)[0])[0], size(text, phrases(let)[1], lets), lets)
+            bind(text, word_of(phrases(let)[0]), size(text, phrases(let)[1], lets), lets)
     nodes = named(text, items, "function", "function_twice")
     for name, node in nodes.items():
         if name in scalars.functions() or name in (*WRITTEN, "where", "lax"):
-            text.fail("function_taken", words(phrases(node)[0])[0], name=name, why="the notation has a function of this name")
+            text.fail("function_taken", word_of(phrases(node)[0]), name=name, why="the notation has a function of this name")
         if name[0].isupper():
-            text.fail("array_upper", words(phrases(node)[0])[0], name=name, lower=name.lower())
+            text.fail("array_upper", word_of(phrases(node)[0]), name=name, lower=name.lower())
     functions = Functions(text, mesh, lets, {}, {})
     for name in callees_first(text, nodes):
         functions.function(nodes[name])
@@ -56,7 +61,7 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
     slow: list[str] = []
     sets: list[str] = []
     for axis in kinds(found[0], "axis"):
-        name, number = words(phrases(axis)[0])[0], words(axis)[0]
+        name, number = word_of(phrases(axis)[0]), word_of(axis)
         if name.text in axes:
             text.fail("axis_twice", name, axis=name)
         if not number.text.isdecimal() or not number.text.lstrip("0") or len(number.text) > 9:
@@ -73,9 +78,9 @@ def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
     """The items of a kind by name."""
     found: dict[str, Node] = {}
     for each in kinds(items, kind):
-        word = words(phrases(each)[0])[0]
+        word = word_of(phrases(each)[0])
         if word.text in found:
-            text.fail(twice, word, name=word, line=span(found[word.text]).line)
+            text.fail(twice, word, line=span(found[word.text]).line)
         found[word.text] = each
     return found
 
@@ -86,8 +91,8 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
 
     def visit(name: str, path: tuple[str, ...]) -> None:
         if len(path) > DEEPEST:
-            text.fail("too_deep", words(phrases(nodes[name])[0])[0])
-        called = [words(call)[0] for call in nodes[name].find_data("call")]
+            text.fail("too_deep", word_of(phrases(nodes[name])[0]))
+        called = [word_of(call) for call in nodes[name].find_data("call")]
         for word in sorted((each for each in called if each.text in nodes), key=lambda word: word.start):
             call = word.text
             if call in (*path, name):
@@ -102,3 +107,158 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
         if name not in order:
             visit(name, ())
     return order
+
+
+DEEPEST = 200
+"""The deepest nesting of function calls."""
+MOST = 1_000_000
+"""The most equations of a function when its calls are inlined."""
+
+Places = tuple[tuple[str, ...], ...]
+
+
+@dataclass(slots=True)
+class Functions:
+    """Checks the functions of one file; `done` are those so far, `order` where two axes first shared a dim."""
+
+    text: Text
+    mesh: Mesh | None
+    lets: Mapping[str, int]
+    done: dict[str, Function]
+    order: dict[tuple[str, str], int]
+
+    def function(self, node: Node) -> Function:
+        name = word_of(phrases(node)[0])
+        extents = dict(self.lets)
+        arrays: dict[str, Array] = {}
+        places: dict[str, Places] = {}
+        for formal in kinds(node, "formal"):
+            word = word_of(phrases(formal)[0])
+            self.check_name(word)
+            array, at = self.type(phrases(formal)[1], str(word), extents)
+            if array.name in arrays:
+                self.text.fail("argument_twice", formal, name=array.name)
+            arrays[array.name], places[array.name] = array, at
+        arguments = tuple(arrays.values())
+        results = [self.type(each, "result", extents) for each in kinds(node, "type")]
+        statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
+        returned = self.returned(node, last, arrays, [array for array, _ in results])
+        made = Function(
+            str(name),
+            arguments,
+            tuple(places[each.name] for each in arguments),
+            tuple(array for array, _ in results),
+            tuple(at for _, at in results),
+            tuple(statements),
+            returned,
+            span(name),
+            *self.inlined(name, statements),
+        )
+        self.done[made.name] = made
+        return made
+
+    def inlined(self, name: Word, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
+        """How deeply its calls are nested, and how many equations it has with those of the functions that it calls."""
+        called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
+        depth = 1 + max((each.depth for each in called), default=0)
+        count = len(statements) + sum(each.count for each in called)
+        if depth > DEEPEST:
+            self.text.fail("too_deep", name)
+        if count > MOST:
+            self.text.fail("too_many", name, count=count, most=MOST)
+        return depth, count
+
+    def check_name(self, word: Word) -> None:
+        if word.text[0].isupper():
+            self.text.fail("array_upper", word, lower=word.text.lower())
+        if keyword.iskeyword(word.text):
+            self.text.fail("name_python", word)
+
+    def type(self, node: Node, value: str, extents: dict[str, int]) -> tuple[Array, Places]:
+        """The type of an argument or a result, and the axes of its dims."""
+        word = word_of(node)
+        dtype = long(str(word))
+        check_dtype(self.text, word, dtype if dtype != str(word) or word.text == "bool" else "none")
+        shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
+        used: set[str] = set()
+        for dim in kinds(node, "dim"):
+            named, extent = kinds(dim, "word"), extent_of(dim)
+            assert extent is not None
+            shape.append(size(self.text, extent, extents))
+            if named:
+                bind(self.text, word_of(named[0]), shape[-1], extents)
+            given = named or ([extent] if extent.data == "extent" else [])
+            names.append(str(word_of(given[0])) if given else None)
+            at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
+        array = Array(value, dtype, tuple(shape), span(node), tuple(names))
+        check_bytes(self.text, node, array)
+        return array, tuple(at)
+
+    def axes(self, axes: Sequence[Word], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
+        """The axes of one dim, major to minor. Raises `Wrong` for axes that cannot tile it."""
+        size = 1
+        for number, axis in enumerate(axes):
+            if self.mesh is None:
+                self.text.fail("mesh_missing", axis, axis=axis)
+            if axis.text not in self.mesh:
+                self.text.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
+            if axis.text in used:
+                self.text.fail("axis_used", axis, value=value, axis=axis)
+            used.add(str(axis))
+            size *= self.mesh[str(axis)]
+            if extent % size:
+                over = " and ".join(f"`{each}` ({self.mesh[str(each)]} devices)" for each in axes[: number + 1])
+                self.text.fail("axis_divides", axis, value=value, extent=extent, axes=over, size=size)
+            for major in axes[:number]:
+                if line := self.order.get((str(axis), str(major))):
+                    self.text.fail("axis_order", axis, first=major, second=axis, line=line)
+                self.order.setdefault((str(major), str(axis)), axis.span.line)
+        return tuple(map(str, axes))
+
+    def statements(self, node: Node, equations: Equations) -> tuple[list[Equation | Calling], Node | None]:
+        """The equations, checked, and the `return`."""
+        found, last = list[Equation | Calling](), None
+        for each in phrases(node):
+            if last is not None:
+                self.text.fail("return_early", each)
+            if each.data == "returned":
+                last = each
+            elif each.data == "equation":
+                for target in phrases(phrases(each)[0]):
+                    self.check_name(word_of(target))
+                try:
+                    found.append(equations.equation(each))
+                except RecursionError:
+                    raise self.text.wrong("too_deep", each) from None
+        return found, last
+
+    def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
+        name = str(word_of(phrases(node)[0]))
+        if last is None:
+            end = span(node)
+            brace = Span(end.end_line, end.end_column - 1, end.end_line, end.end_column)
+            self.text.fail("return_missing", brace, name=name, last=list(arrays)[-1] if arrays else "y")
+        given = words(last)
+        for word in given:
+            if word.text not in arrays:
+                self.text.fail("return_unknown", word, arrays)
+        if len(given) != len(results):
+            count = counted(len(given), "value")
+            cure = _returned(list(map(str, given)), arrays, results)
+            self.text.fail("return_count", last, name=name, given=count, wanted=counted(len(results), "result"), cure=cure)
+        for word, wanted in zip(given, results, strict=True):
+            if (made := arrays[str(word)]).type != wanted.type:
+                self.text.fail("return_type", wanted.span, value=word, given=made.type, name=name, wanted=wanted.type)
+        return tuple(map(str, given))
+
+
+def _returned(given: list[str], arrays: Mapping[str, Array], results: Sequence[Array]) -> str:
+    """The help for a wrong number of returned values: the latest values of the declared types, or more types."""
+    if len(given) > len(results):
+        return f"declare the type of each after an arrow: `-> {', '.join(arrays[name].type for name in given)}`"
+    for wanted in results[len(given) :]:
+        fits = [name for name, array in arrays.items() if name not in given and array.type == wanted.type]
+        if not fits:
+            return "return a value for each type after `->`, or remove a type"
+        given.append(fits[-1])
+    return f"return a value for each type after the arrow: `return {', '.join(given)}`"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from ...dialects.errors import Error, Location, Span, did_you_mean, lines_of
-from ...dialects.grammar import Node, Word, place
+from ...dialects.grammar import Node, Word, place, words
 
 LONGEST = 200
 """The most characters of a name or a phrase that an error shows."""
@@ -24,6 +24,11 @@ def shortened(said: str) -> str:
 def span(where: Where) -> Span:
     """The span of a phrase or a word."""
     return where if isinstance(where, Span) else place(where)
+
+
+def word_of(node: Node) -> Word:
+    """The first word of a phrase."""
+    return words(node)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,12 @@ class Text:
         return " ".join(line.strip() for line in taken)
 
     def wrong(self, kind: str, where: Where, among: Iterable[str] = (), notes: Iterable[str] = (), **words: object) -> Wrong:
-        """The error of that kind. `among` are the known names, of which the first word may be a misspelling."""
+        """The error of that kind. `among` are the known names, of which the first word may be a misspelling.
+
+        The `name` is the word that the error points at, if no other is given.
+        """
         diagnostic = DIAGNOSTICS[kind]
+        words = {"name": where, **words} if isinstance(where, Word) else words
         said = {key: shortened(str(value)) for key, value in words.items()}
         helps = did_you_mean(next(iter(said.values()), ""), among, diagnostic.help.format(**said), most=2)
         title, label = diagnostic.title.format(**said), diagnostic.label.format(**said)

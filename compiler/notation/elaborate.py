@@ -16,10 +16,9 @@ from ...dialects.definitions.tree import Apply, Group, Number
 from ..jax_private import jax, jnp, lax
 from . import runtime
 from .check import Program
-from .code import Code
 from .diagnostics import Text
 from .terms import Array, Calling, Equation, Function, Index, Term, at, free
-from .value import Value, squeezed, transposed
+from .value import Code, Value, squeezed, transposed
 from .values import Values
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}

@@ -12,12 +12,12 @@ from ...dialects.english import counted
 from ...dialects.grammar import Node, Word, kinds, phrases, words
 from ..ops.primitives import names
 from . import scalars
-from .diagnostics import Text, span
+from .diagnostics import Text, span, word_of
 from .expressions import Expressions, reason
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, extent_of, size
-from .terms import Array, Calling, Equation, Function, Index, Left, Term, dtype, settled, type_text
+from .terms import Array, Calling, Equation, Function, Index, Left, Term, settled, type_text
 
 Given: TypeAlias = "Array | Apply[Term]"
 """An argument of a call: an array or, for a primitive, also a number."""
@@ -39,9 +39,9 @@ class Equations:
     def equation(self, node: Node) -> Equation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
-            if (word := words(target)[0]).text in self.arrays:
-                self.text.fail("value_twice", word, name=word, line=self.arrays[str(word)].span.line)
-        head = words(pieces[0])[0].text if pieces[0].data == "call" else ""
+            if (word := word_of(target)).text in self.arrays:
+                self.text.fail("value_twice", word, line=self.arrays[str(word)].span.line)
+        head = word_of(pieces[0]).text if pieces[0].data == "call" else ""
         if head and (head in self.functions or head.startswith("lax.")):
             return self.calling(node, phrases(targets), pieces)
         first, *more = phrases(targets)
@@ -62,21 +62,21 @@ class Equations:
         terms, extents = list[Term](), list[int]()
         for piece in pieces:
             scope.indices = dict(shared)
-            part = None if joined is None else scope.new(words(lefts[joined])[0])
+            part = None if joined is None else scope.new(word_of(lefts[joined]))
             if part is not None:
                 scope.indices[part.name] = part
             reader = self.reader(scope)
             terms.append(reader.term(piece))
-            reader.fits(settled(dtype(terms[-1])), terms[-1])
+            reader.fits(settled(terms[-1]), terms[-1])
             if part is not None:
                 scope.settle([part])
                 extents.append(part.extent)
         scope.settle(shared.values())
         dims = [Group(tuple(shared[word.text] for word in words(left) if word.text in shared)) for left in lefts]
         if joined is not None:
-            dims[joined] = Group((Index(str(words(lefts[joined])[0]), span(lefts[joined]), sum(extents), "joined"),))
+            dims[joined] = Group((Index(str(word_of(lefts[joined])), span(lefts[joined]), sum(extents), "joined"),))
         shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
-        word = words(target)[0]
+        word = word_of(target)
         array = self.arrays[str(word)] = Array(str(word), self.dtype(pieces, terms), shape, span(word))
         check_bytes(self.text, word, array)
         return Equation(Left(array, tuple(dims), self.places(array, lefts), span(target)), tuple(terms), joined, span(node))
@@ -85,14 +85,14 @@ class Equations:
         """Raises `Wrong` unless several pieces, and only they, are joined along one dim."""
         joined = [left for left in lefts if left.data == "summed"]
         if len(joined) == 1 and count == 1:
-            self.text.fail("left_parts", joined[0], name=words(joined[0])[0])
+            self.text.fail("left_parts", joined[0], name=word_of(joined[0]))
         if len(joined) != (count > 1):
             self.text.fail("pieces", target, count=len(joined) or "none")
 
     def declare(self, scope: Scope, left: Node, word: Word) -> None:
         """An index on the left, with its range if that is declared."""
         if word.text in scope.indices:
-            self.text.fail("left_twice", word, name=word)
+            self.text.fail("left_twice", word)
         index = scope.indices[str(word)] = scope.new(word)
         if (declared := extent_of(left)) is not None:
             scope.unify(index, size(self.text, declared, self.extents), span(declared), "declared on the left")
@@ -101,9 +101,9 @@ class Equations:
         return Expressions(self.text, scope, self.extents, self.functions)
 
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
-        first = settled(dtype(terms[0]))
+        first = settled(terms[0])
         for piece, term in zip(pieces, terms, strict=True):
-            if (found := settled(dtype(term))) != first:
+            if (found := settled(term)) != first:
                 self.text.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
         return first
 
@@ -117,9 +117,9 @@ class Equations:
 
     def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
         if len(pieces) > 1:
-            self.text.fail("call_inside", pieces[0], name=words(pieces[0])[0])
+            self.text.fail("call_inside", pieces[0], name=word_of(pieces[0]))
         call = pieces[0]
-        name = str(words(call)[0])
+        name = str(word_of(call))
         primitive = name.removeprefix("lax.")
         arguments = tuple(self.argument(name, each) for each in phrases(call) if each.data != "keyword")
         if name in self.functions:
@@ -141,15 +141,15 @@ class Equations:
             reader = self.reader(Scope(self.text, self.arrays, {}))
             term = reader.term(node)
             if isinstance(term, Number):
-                reader.fits(settled(dtype(term)), term, cast=True)
-                return Apply("cast", (term,), settled(dtype(term)), term.span)
+                reader.fits(settled(term), term, cast=True)
+                return Apply("cast", (term,), settled(term), term.span)
             if isinstance(term, Apply) and term.function == "cast" and isinstance(term.args[0], Number):
                 return term
         if node.data != "name":
             self.text.fail("call_argument", node, name=name, said=self.text.said(node))
-        word = words(node)[0]
+        word = word_of(node)
         if word.text not in self.arrays:
-            self.text.fail("value_unknown", word, self.arrays, name=word)
+            self.text.fail("value_unknown", word, self.arrays)
         return self.arrays[str(word)]
 
     def called(self, call: Node, function: Function, given: Sequence[Given]) -> list[Value]:
@@ -175,7 +175,7 @@ class Equations:
             return made_of(name, params, wanted, types)
         except KeyError as error:
             if error.args == (name,):
-                self.text.fail("primitive_unknown", words(call)[0], names(), name=name)
+                self.text.fail("primitive_unknown", word_of(call), names(), name=name)
             self.text.fail("primitive", call, name=name, why=f"{error} is missing")
         except Exception as error:
             # The author of the text can fix any error that JAX raises for the parameters.
@@ -183,7 +183,7 @@ class Equations:
 
     def left(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
         """The left side of a call: a bare name, or an index for each dim."""
-        word = words(target)[0]
+        word = word_of(target)
         array = Array(str(word), made, shape, span(word))
         lefts = _lefts(target)
         if lefts is not None and (len(lefts) != len(shape) or any(left.data != "plain" for left in lefts)):
@@ -191,8 +191,8 @@ class Equations:
             self.text.fail("call_rank", target, name=name, type=type_text(made, shape), given=given, rank=rank)
         scope = Scope(self.text, self.arrays, {})
         for left, extent in zip(lefts or (), shape, strict=False):
-            self.declare(scope, left, words(left)[0])
-            scope.unify(scope.find(words(left)[0]), extent, span(left), f"a dim of `{name}`'s result")
+            self.declare(scope, left, word_of(left))
+            scope.unify(scope.find(word_of(left)), extent, span(left), f"a dim of `{name}`'s result")
         self.arrays[array.name] = array
         places = self.places(array, lefts) if lefts is not None else ((),) * len(shape)
         return Left(array, None, places, span(target))

@@ -17,7 +17,7 @@ from ...dialects.monoids import MONOIDS
 from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
 from . import scalars
-from .diagnostics import Text, span
+from .diagnostics import Text, span, word_of
 from .read import left_spine
 from .scope import Scope
 from .sizes import named, size
@@ -49,10 +49,10 @@ class Expressions:
             case "number":
                 return self.literal(node)
             case "extent":
-                word = words(node)[0]
+                word = word_of(node)
                 return Number(TRUTHS[word.text] if word.text in TRUTHS else named(self.text, word, self.extents), span(node))
             case "name":
-                return self.name(words(node)[0])
+                return self.name(word_of(node))
             case "read":
                 return self.read(node)
             case "neg":
@@ -78,16 +78,16 @@ class Expressions:
         if array is None and word.text in CONSTANTS:
             return Number(CONSTANTS[str(word)], span(word))
         if array is None:
-            self.text.fail("index_unbound", word, [*self.scope.indices, *self.scope.arrays], name=word)
+            self.text.fail("index_unbound", word, [*self.scope.indices, *self.scope.arrays])
         if array.shape:
             indices = ", ".join("ijklmnop"[: len(array.shape)])
-            self.text.fail("not_scalar", word, name=word, type=array.type, indices=indices)
+            self.text.fail("not_scalar", word, type=array.type, indices=indices)
         return Read(array, (), span=span(word))
 
     def read(self, node: Node) -> Reading:
-        word, given = words(node)[0], phrases(node)
+        word, given = word_of(node), phrases(node)
         if word.text not in self.scope.arrays:
-            self.text.fail("value_unknown", word, self.scope.arrays, name=word)
+            self.text.fail("value_unknown", word, self.scope.arrays)
         array = self.scope.arrays[str(word)]
         if len(given) != len(array.shape):
             rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
@@ -96,7 +96,7 @@ class Expressions:
         return Read(array, dims, span=span(node))
 
     def literal(self, node: Node) -> Constant:
-        word = words(node)[0]
+        word = word_of(node)
         if word.text.isdecimal() and len(word.text.lstrip("0")) > DIGITS:
             self.text.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
         return Number(int(word.text) if word.text.isdecimal() else float(word.text), span(node))
@@ -143,8 +143,8 @@ class Expressions:
             return Mask(Apply("and", (left.condition, right.condition), "bool", span(node)), span(node))
         if node.data == "mul" and (isinstance(left, Mask) or isinstance(right, Mask)):
             other = right if isinstance(left, Mask) else left
-            self.fits(settled(dtype(other)), other)
-            return Apply("mul", (left, right), settled(dtype(other)), span(node))
+            self.fits(settled(other), other)
+            return Apply("mul", (left, right), settled(other), span(node))
         made = self.same(node, sign, left, right)
         self.no_truth(node, sign, left, right)
         if node.data == "div" and dtype_of(made).kind in "iu":
@@ -166,13 +166,13 @@ class Expressions:
         return strong[0]
 
     def no_truth(self, node: Node, sign: str, *args: Term) -> None:
-        if any(settled(dtype(arg)) == "bool" for arg in args):
+        if any(settled(arg) == "bool" for arg in args):
             cure = "cast the booleans: `f32(...)`, or use `where(...)`"
             self.text.fail("fold_dtype", node, fold=sign, dtype="bool", cure=cure)
 
     def comparison(self, node: Node) -> Term:
         left, right = map(self.term, phrases(node))
-        sign = str(words(node)[0]) if words(node) else "=="
+        sign = str(word_of(node)) if words(node) else "=="
         self.same(node, sign, left, right)
         made = Apply(COMPARE[sign], (left, right), "bool", span(node))
         return Mask(made, span(node)) if node.data == "equal" else made
@@ -187,8 +187,8 @@ class Expressions:
 
     def truth(self, node: Node, what: str) -> Term:
         term = self.term(node)
-        if settled(dtype(term)) != "bool":
-            self.text.fail("truth", node, what=what, dtype=short(settled(dtype(term))))
+        if settled(term) != "bool":
+            self.text.fail("truth", node, what=what, dtype=short(settled(term)))
         return term.condition if isinstance(term, Mask) else term
 
     def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
@@ -200,18 +200,18 @@ class Expressions:
             self.text.fail("undefined", node, said=self.text.said(node), why=str(error))
 
     def fold(self, node: Node) -> Term:
-        word, variables, body = words(node)[0], phrases(phrases(node)[0]), phrases(node)[1]
+        word, variables, body = word_of(node), phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.scope.indices), self.scope.hanging
         indices = tuple(self.variable(each) for each in variables)
         self.scope.hanging = pools(word.text)
         term = self.term(body)
-        self.fits(settled(dtype(term)), term)
+        self.fits(settled(term), term)
         self.scope.indices, self.scope.hanging = around, hanging
         used = free(term)
         for index in indices:
             if index not in used and not index.known:
                 self.text.fail("index_unused", index.span, name=index.name, fold=word)
-        made, takes_bool = settled(dtype(term)), word.text in MONOIDS and MONOIDS[word.text].on_bool != ""
+        made, takes_bool = settled(term), word.text in MONOIDS and MONOIDS[word.text].on_bool != ""
         if takes_bool != (made == "bool"):
             compare = f"compare the operand, in parentheses: `{word}(...) (... != 0)`"
             cure = compare if takes_bool else "cast to count, `i32(...)`, or use `any(...)`"
@@ -224,7 +224,7 @@ class Expressions:
 
     def variable(self, node: Node) -> Index:
         """An index of a fold, which is now in scope."""
-        word, declared = words(node)[0], phrases(node)
+        word, declared = word_of(node), phrases(node)
         index = self.scope.new(word)
         if declared:
             self.scope.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
@@ -232,7 +232,7 @@ class Expressions:
         return index
 
     def call(self, node: Node) -> Term:
-        word = words(node)[0]
+        word = word_of(node)
         name = str(word)
         given = [each for each in phrases(node) if each.data != "keyword"]
         if name in self.functions or name.startswith("lax."):
@@ -251,7 +251,7 @@ class Expressions:
         return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], scalars.keywords(self.text, node))
 
     def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
-        word = words(node)[0]
+        word = word_of(node)
         check_dtype(self.text, word, wanted)
         if len(given) != 1:
             self.text.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
@@ -284,7 +284,7 @@ class Expressions:
     def where(self, node: Node, args: list[Term]) -> Term:
         condition, *branches = args
         if dtype(condition) != "bool":
-            self.text.fail("truth", phrases(node)[0], what="where", dtype=short(settled(dtype(condition))))
+            self.text.fail("truth", phrases(node)[0], what="where", dtype=short(settled(condition)))
         condition = condition.condition if isinstance(condition, Mask) else condition
         return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
 
@@ -294,9 +294,9 @@ def check_dtype(text: Text, word: Word, wanted: str) -> None:
     try:
         taken = jax.dtypes.canonicalize_dtype(dtype_of(wanted)).name
     except TypeError:
-        text.fail("dtype_unknown", word, ["f32", "f16", "bf16", "f64", "i32", "i8", "i64", "u32", "u8", "bool"], name=word)
+        text.fail("dtype_unknown", word, ["f32", "f16", "bf16", "f64", "i32", "i8", "i64", "u32", "u8", "bool"])
     if taken != wanted:
-        text.fail("dtype_wide", word, name=word, short=short(taken))
+        text.fail("dtype_wide", word, short=short(taken))
 
 
 def reason(error: Exception) -> str:

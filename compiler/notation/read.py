@@ -17,7 +17,6 @@ from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.errors import Span
 from ...dialects.grammar import Node, TooDeep, phrases
 from .diagnostics import Text, Wrong
-from .unclosed import unclosed
 
 GRAMMAR = Path(__file__).with_name("program.lark")
 STARTS = "start", "body", "line"
@@ -127,8 +126,8 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
         return text.wrong("no_sign", _at(text, at, at + 1), sign=sign, cure=said)
     token, names = cast(Token, error.token), set(error.accepts or ())  # pyright: ignore
     start = len(text.source) if token.type == "$END" else token.start_pos or 0
-    if "CALL" in names and (left := unclosed(text.source, start)) is not None:
-        return text.wrong("unclosed", _at(text, left.at, left.at + 1), opened=left.opened, wanted=left.wanted)
+    if "CALL" in names and (left := unclosed(text, start)) is not None:
+        return left
     if names <= {"COMMA", "EQUAL", "LSQB"} and (found := LEFT_BEHIND.search(text.source, 0, start)) is not None:
         said = next((HABITS[each] for each in (found["word"], found["name"]) if each in HABITS), BESIDE)
         words = {"expected": "an operator, or the equation's end", "cure": said}
@@ -196,3 +195,39 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
     if behind and re.search(r"\breturn\b[\w\s,]*\Z", before):
         return BEHIND["return"]
     return next((said for mark, said in CURES.items() if mark in names), "`docs/notation.md` describes the grammar")
+
+
+CLOSES = {"(": ")", "[": "]", "{": "}"}
+_CALL = re.compile(r"[A-Za-z]\w*\s*\(")
+_PIECE = re.compile(r"""(?P<text>"([^"\\\n]|\\.)*"|'([^'\\\n]|\\.)*')|(?P<open>["'])|(?P<mark>[()\[\]{}])""")
+
+
+def unclosed(text: Text, start: int) -> Wrong | None:
+    """The error for a call that begins there, if it or a text in it is not closed: it points at where it would end.
+
+    Megatron("model"     -->     `Megatron(` is not closed
+                     ^ expected `)`
+    """
+    source = text.source
+    call = _CALL.match(source, start)
+    if call is None:
+        return None
+
+    def wrong(opened: str, wanted: str, at: int) -> Wrong:
+        return text.wrong("unclosed", _at(text, at, at + 1), opened=opened, wanted=wanted)
+
+    opened = [call[0]]
+    for piece in _PIECE.finditer(source, call.end()):
+        if piece["open"]:
+            end = source.find("\n", piece.end())
+            line = source[piece.start() : end if end >= 0 else len(source)].rstrip()
+            return wrong(line, piece["open"], piece.start() + len(line))
+        if piece["mark"] in CLOSES:
+            opened.append(piece["mark"])
+        elif piece["mark"] and piece["mark"] != CLOSES[opened[-1][-1]]:
+            return wrong(opened[-1], CLOSES[opened[-1][-1]], len(source[: piece.start()].rstrip()))
+        elif piece["mark"]:
+            opened.pop()
+            if not opened:
+                return None
+    return wrong(opened[-1], CLOSES[opened[-1][-1]], len(source.rstrip()))

@@ -18,13 +18,13 @@ from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.definitions.tree import Definition, Group, Var
 from ...dialects.dtypes import long
 from ...dialects.errors import Error
-from ...dialects.grammar import Node, kinds, phrases, words
+from ...dialects.grammar import Node, kinds, phrases
 from ...dialects.params import NO_PARAMS, ParamsAttr, read, show
 from ...dialects.reference import scalars
 from ..jax_private import jax, lax
 from ..ops.bind import bind_local
 from ..ops.params import Foreign, encode
-from .diagnostics import Text
+from .diagnostics import Text, word_of
 
 ALIASES = {"sigmoid": "logistic", "maximum": "max", "minimum": "min"}
 ACTIVATIONS = frozenset({"relu", "gelu", "silu", "softplus", "elu", "selu", "leaky_relu", "log_sigmoid"})
@@ -102,13 +102,13 @@ def _is_real(name: str, operands: int) -> bool:
 
 def keywords(text: Text, call: Node) -> str:
     """The keywords of a call in the IR's form, where a dtype is a record; in the text it is a bare name."""
-    return ", ".join(f"{words(each)[0]}={_literal(text, phrases(each)[0])}" for each in kinds(call, "keyword"))
-
-
-def _literal(text: Text, literal: Node) -> str:
-    said = text.said(literal)
-    known = said == "bool" or (said.isalnum() and long(said) != said)
-    return f'dtype(name="{long(said)}")' if known else said
+    found: list[str] = []
+    for each in kinds(call, "keyword"):
+        said = text.said(phrases(each)[0])
+        is_dtype = said == "bool" or (said.isalnum() and long(said) != said)
+        value = f'dtype(name="{long(said)}")' if is_dtype else said
+        found.append(f"{word_of(each)}={value}")
+    return ", ".join(found)
 
 
 def parameters(said: str) -> ParamsAttr:

@@ -37,14 +37,14 @@ class Scope:
     def new(self, word: Word) -> Index:
         """Raises `Wrong` for a word that is taken."""
         if word.text in self.arrays:
-            self.text.fail("index_array", word, name=word)
+            self.text.fail("index_array", word)
         if word.text in self.indices:
-            self.text.fail("index_shadowed", word, name=word)
+            self.text.fail("index_shadowed", word)
         return Index(str(word), span(word))
 
     def find(self, word: Word) -> Index:
         if word.text not in self.indices:
-            self.text.fail("index_unbound", word, [*self.indices, *self.arrays], name=word)
+            self.text.fail("index_unbound", word, [*self.indices, *self.arrays])
         return self.indices[str(word)]
 
     def unify(self, index: Index, extent: int, where: Span, why: str) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.dtypes import dtype_of
-from ...dialects.grammar import Node, Word, phrases, words
-from .diagnostics import Text, Where
+from ...dialects.grammar import Node, Word, phrases
+from .diagnostics import Text, Where, word_of
 from .read import left_spine
 from .scalars import arithmetic
 from .terms import Array
@@ -51,15 +51,15 @@ def _combined(text: Text, node: Node, values: list[int]) -> int:
 
 def _operand(text: Text, node: Node, known: Mapping[str, int]) -> int:
     match node.data:
-        case "number" if (word := words(node)[0]).text.isdecimal():
+        case "number" if (word := word_of(node)).text.isdecimal():
             if len(word.text.lstrip("0")) > len(str(LARGEST)) or int(word.text) > LARGEST:
                 text.fail("extent_large", node, said=word)
             return int(word.text)
         case "extent":
-            return named(text, words(node)[0], known)
+            return named(text, word_of(node), known)
         case "name":
-            word = words(node)[0]
-            raise text.wrong("extent_lower", word, name=word, upper=word.text.upper())
+            word = word_of(node)
+            raise text.wrong("extent_lower", word, upper=word.text.upper())
         case _:
             raise text.wrong("extent_number", node, said=text.said(node))
 
@@ -72,14 +72,14 @@ def check_bytes(text: Text, where: Where, array: Array) -> None:
 
 def named(text: Text, word: Word, known: Mapping[str, int]) -> int:
     if word.text not in known:
-        text.fail("extent_unknown", word, known, name=word)
+        text.fail("extent_unknown", word, known)
     return known[word.text]
 
 
 def bind(text: Text, word: Word, value: int, known: dict[str, int]) -> None:
     """Gives an extent its name."""
     if not word.text[0].isupper():
-        text.fail("extent_lower", word, name=word, upper=word.text.upper())
+        text.fail("extent_lower", word, upper=word.text.upper())
     if word.text in known:
-        text.fail("extent_twice", word, name=word, value=known[word.text])
+        text.fail("extent_twice", word, value=known[word.text])
     known[str(word)] = value

@@ -16,7 +16,7 @@ from ...dialects.grammar import Node, Word, kinds, phrases, words
 from ...dialects.mesh import Mesh
 from ..inputs.calls import Call
 from .addresses import Address
-from .diagnostics import Text, Where, Wrong
+from .diagnostics import Text, Where, Wrong, word_of
 from .read import tree
 
 # The names that need no quotes.
@@ -64,15 +64,15 @@ class Statements:
                 values = paths if len(paths) > 1 else paths[0]
                 return [Call("replicate", (values, axis)) for axis in self._axes(node)]
             case "label":
-                (path, dim), label = self._spot(phrases(node)[0]), str(words(phrases(node)[1])[0])
+                (path, dim), label = self._spot(phrases(node)[0]), str(word_of(phrases(node)[1]))
                 if self.known is not None:
                     self.known.labels[label] = None
                 return [Call("name", (path, dim, label))]
             case "propagate":
-                return [Call("propagate", (self._axis(words(node)[0]),))]
+                return [Call("propagate", (self._axis(word_of(node)),))]
             case _:
                 try:
-                    return [Call.read(str(words(node)[0]))]
+                    return [Call.read(str(word_of(node)))]
                 except Error as error:
                     raise moved(self.text, node, error) from error
 
@@ -85,7 +85,7 @@ class Statements:
                 yield Call("Tile", (), {"values": dict(spots), "axis": axis, **options})
 
     def _options(self, node: Node) -> dict[str, object]:
-        given = {str(words(each)[0]): words(each) for each in kinds(node, "option")}
+        given = {str(word_of(each)): words(each) for each in kinds(node, "option")}
         found: dict[str, object] = {name: True for name in ("held", "padded") if name in given}
         if "block" in given:
             number = given["block"][1]
@@ -94,14 +94,14 @@ class Statements:
 
     def _label(self, node: Node) -> str:
         """The name of a range, which may be that of a dim: `params/w1.1`."""
-        label = ".".join([_said(words(kinds(node, "value")[0])[0]), *map(_said, words(node))])
+        label = ".".join([_said(word_of(kinds(node, "value")[0])), *map(_said, words(node))])
         if self.known is not None and label not in self.known.labels:
             self.text.fail("plan_range", node, self.known.labels, name=label, function=self.known.function)
         return label
 
     def _spot(self, node: Node) -> tuple[str, int | str]:
         """A value and one of its dims, by number or by the name of its range."""
-        word, given = words(kinds(node, "value")[0])[0], words(node)
+        word, given = word_of(kinds(node, "value")[0]), words(node)
         path = self._value(kinds(node, "value")[0])
         if not given:
             self.text.fail("plan_spot", node, name=_said(word), spot=_spot_of(word))
@@ -110,21 +110,17 @@ class Statements:
         address = self.known.values.get(_said(word)) if self.known is not None else None
         if address is not None and number is None and dim in address.array.extents:
             return path, address.array.extents.index(dim)
-        if address is not None:
-            self._check_dim(given[0], address, number)
+        if self.known is not None and address is not None:
+            rank = len(address.array.shape)
+            if dim not in self.known.labels if number is None else not -rank <= number < rank:
+                dims = [*map(str, range(rank)), *(name for name in address.array.extents if name)]
+                of = {"type": address.array.type, "dims": ", ".join(dims) or "none"}
+                self.text.fail("plan_dim", given[0], name=address.name, dim=dim, **of)
         return path, dim if number is None else number
-
-    def _check_dim(self, word: Word, address: Address, number: int | None) -> None:
-        assert self.known is not None
-        rank, dim, extents = len(address.array.shape), _said(word), address.array.extents
-        if (number is None and dim not in self.known.labels) or (number is not None and not -rank <= number < rank):
-            dims = [*map(str, range(rank)), *(name for name in extents if name)]
-            of = {"type": address.array.type, "dims": ", ".join(dims) or "none"}
-            self.text.fail("plan_dim", word, name=address.name, dim=dim, **of)
 
     def _value(self, node: Node) -> str:
         """The address of a value. The plan resolves patterns and numbered ops."""
-        word = words(node)[0]
+        word = word_of(node)
         name = _said(word)
         if self.known is None or any(mark in name for mark in "*?#") or name.startswith("result"):
             return name
@@ -141,7 +137,7 @@ class Statements:
         axes = [self._axis(each) for each in found]
         for number, axis in enumerate(axes):
             if axis in axes[:number]:
-                value = next(_said(words(each)[0]) for each in node.iter_subtrees_topdown() if each.data == "value")
+                value = next(_said(word_of(each)) for each in node.iter_subtrees_topdown() if each.data == "value")
                 self.text.fail("axis_used", found[number], value=value, axis=axis)
         return axes
 

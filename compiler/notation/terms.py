@@ -108,13 +108,14 @@ def dtype(term: Term) -> str:
         case Apply():
             return term.dtype
         case Fold(monoid, _, body):
-            return "int32" if monoid in ("argmax", "argmin") else settled(dtype(body))
+            return "int32" if monoid in ("argmax", "argmin") else settled(body)
         case Mask():
             return "bool"
 
 
-def settled(found: str) -> str:
-    """The dtype of a number that has no other operand beside it."""
+def settled(term: Term) -> str:
+    """The dtype of a term that has no other operand beside it."""
+    found = dtype(term)
     return {"int": "int32", "float": "float32", "truth": "bool"}.get(found, found)
 
 

@@ -14,9 +14,8 @@ from ...dialects.dtypes import dtype_of
 from ...dialects.errors import Span
 from ...dialects.monoids import MONOIDS
 from ..ops.monoids import pools
-from .code import Code
 from .terms import Dim, Index, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
-from .value import Value, Walker
+from .value import Code, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,9 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     return layout if takes_every_weight and folds_channel and weight_is_new else None
 
 
-def convolution(values: Walker, term: Fold[Index, Term], layout: Layout) -> Value:
+def convolution(order: Sequence[Index], term: Fold[Index, Term], layout: Layout) -> Value:
     code, wanted = Code(at(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
-    given = [index for index in values.order if index in wanted]
+    given = [index for index in order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
     image, kernel = ([alone(sub) for sub in read.dims] for read in (layout.image, layout.kernel))
     lhs = (image.index(layout.batch), image.index(layout.channel), *(window.dim for window in layout.windows))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ...dialects.layouts import Layout
 from ...rewrites.decide.op_layouts import boundary
 from ..gc_pause import without_collector
-from ..inputs.donated import donated
+from ..inputs.arguments import donated
 from ..inputs.lines import Source
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of

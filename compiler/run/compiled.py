@@ -19,7 +19,7 @@ from ...dialects.english import counted, there_are
 from ...dialects.errors import Error, warn
 from ...dialects.given import refused
 from ...dialects.mesh import Mesh
-from ..inputs.donated import donated
+from ..inputs.arguments import donated
 from ..inputs.names import Patterns
 from ..jax_private import Device, backends, get_concrete_mesh, jax
 from ..plan.state import State

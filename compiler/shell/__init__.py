@@ -10,15 +10,15 @@
       running    lowering, and runs on random arrays
       helping    what there is
       tactics    statements of `plan` blocks, and calls
+    forms        the lowered forms of a plan
     answers      the text that a command answers, and the prompt
       changes    what a step has changed
     completion   what can follow what is typed
       names      the names of a program as a tree
-    script       the lines of a file, with their answers
+    script       the lines of a file, with their answers, as text or as a picture
     screen       what a session in a terminal begins with, and long lines
     terminal     the same by prompt_toolkit, with colours and completion
       colours    a colour for each axis of the mesh
-    recording    a script as a picture
 
 Imports `api` and everything below it; only `terminal` imports prompt_toolkit.
 """

@@ -4,12 +4,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rich.console import RenderableType
-
 from ...dialects.english import counted, of_bytes
 from ..api.plan import Plan
 from ..views.columns import shortened
-from ..views.view import View, rendered
+from ..views.view import View
 from .session import Session
 
 TYPED = 32
@@ -46,10 +44,6 @@ class Answer:
 def shown(what: object, width: int) -> str:
     """A view, a table or anything else as text that is at most so wide."""
     return what.text(width) if isinstance(what, View) else str(what)
-
-
-def wide(what: RenderableType, width: int) -> str:
-    return rendered(what, width)
 
 
 def prompt(session: Session) -> str:

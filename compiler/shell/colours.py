@@ -6,8 +6,10 @@ f32[data*128, model*512]     `data` in cyan, `model` in magenta, as in `@data`, 
 import re
 from collections.abc import Iterator, Mapping
 
+from rich.text import Text
+
 from ...dialects.mesh import Mesh
-from ..views.colours import axes_in
+from ..views.colours import axes_in, pieces
 
 PALETTE = ("cyan", "magenta", "yellow", "green", "blue", "red")
 """The colours of axes, in the order of the mesh; `ansicyan` is prompt_toolkit's name of the first."""
@@ -16,19 +18,18 @@ MARKS: Mapping[str, str] = {"error": "bold red", "warning": "bold yellow", "note
 """The words that begin the parts of an error."""
 
 
-def axis_colours(mesh: Mesh) -> dict[str, str]:
-    """The colour of each axis of the unrefined mesh."""
-    return {axis: PALETTE[number % len(PALETTE)] for number, axis in enumerate(mesh.whole())}
-
-
 _PART = re.compile(rf"^(?P<mark>{'|'.join(MARKS)}):|^\s*\|\s+(?P<caret>\^+)", re.MULTILINE)
 
 
 def styles(text: str, mesh: Mesh) -> Iterator[tuple[int, int, str]]:
     """The stretches of a text that have a colour, with that colour."""
-    of = axis_colours(mesh)
-    for start, end, which in axes_in(text, tuple(of)):
-        yield start, end, [*of.values()][which]
+    for start, end, which in axes_in(text, tuple(mesh.whole())):
+        yield start, end, PALETTE[which % len(PALETTE)]
     for found in _PART.finditer(text):
         group = "mark" if found["mark"] else "caret"
         yield *found.span(group), MARKS[found["mark"]] if found["mark"] else "red"
+
+
+def coloured(text: str, mesh: Mesh) -> Text:
+    """The text for rich, in its colours."""
+    return Text.assemble(*pieces(text, styles(text, mesh)))

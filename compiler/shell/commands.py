@@ -11,12 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ...dialects.english import there_are
+from ..plan.conflicts import Conflict, conflict
+from ..plan.open_conflicts import open_keys
 from . import tactics
 from .answers import Answer
 from .session import Session
 from .typed import Typed, Word
+
+Some = TypeVar("Some")
 
 GROUPS = {
     "look": "Look at the plan",
@@ -27,7 +32,9 @@ GROUPS = {
 }
 """The groups of commands in `help`, in order."""
 
-Run = Callable[[Session, Typed, Sequence[Word]], Answer]
+Words = Sequence[Word]
+Run = Callable[[Session, Typed, Words], Answer | str]
+"""What a command does. An answer that leaves the session as it is may be a text alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +90,13 @@ def number(typed: Typed, word: Word, what: str, most: int) -> int:
         there = f"{there_are(most)}, counted from 1" if most > 1 else "there is one, number 1" if most else "there are none"
         typed.fail(word, f"expected the number of {what}, got `{word.text}`", there)
     return int(word.text)
+
+
+def picked(typed: Typed, word: Word, what: str, items: Sequence[Some]) -> Some:
+    """The item of a number from 1 on. Raises Error for any other word."""
+    return items[number(typed, word, what, len(items)) - 1]
+
+
+def picked_conflict(session: Session, typed: Typed, word: Word) -> Conflict:
+    """The open conflict of a number from 1 on. Raises Error for any other word."""
+    return conflict(session.plan, picked(typed, word, "an open conflict", [*open_keys(session.plan)]))

@@ -6,19 +6,18 @@ tile params/w1.1 @ -->   data  4;  model  2
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import chain
 
 from ...dialects.english import counted
-from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.candidates import places
 from ..plan.counts import KINDS
 from ..plan.laws import described
 from ..plan.open_conflicts import open_keys
 from .commands import TABLE, known
-from .names import Node
-from .running import FORMS
+from .forms import FORMS
 from .session import Session
 from .tactics import STATEMENTS, calls
 from .typed import Typed
@@ -50,7 +49,7 @@ def completions(session: Session, before: str) -> Iterator[Completion]:
         found = _in_call(session, call[1], call[2])
         at = len(before) - len(quoted[1] if (quoted := _QUOTED.search(call[2])) else re.split(r"[\s,(\[{]", call[2])[-1])
     elif not words:
-        found = _first(typed)
+        found = _starting(typed, {**known(), **{f"{name}(": meta for name, meta in calls().items()}})
     elif words[0] in STATEMENTS:
         found, skipped = _statement(session, words, typed)
         at += skipped
@@ -69,11 +68,6 @@ def _starting(typed: str, words: Mapping[str, str]) -> Found:
     return ((word, meta) for word, meta in words.items() if word.startswith(typed))
 
 
-def _first(typed: str) -> Found:
-    yield from _starting(typed, known())
-    yield from ((f"{name}(", meta) for name, meta in _starting(typed, calls()))
-
-
 def _statement(session: Session, words: list[str], typed: str) -> tuple[Found, int]:
     """What follows in a statement, and how much of the typed word stays as it is."""
     if "over" in words[2:] or words[0] == "propagate":
@@ -85,15 +79,11 @@ def _statement(session: Session, words: list[str], typed: str) -> tuple[Found, i
     value, dot, dim = typed.rpartition(".")
     if dot and words[0] != "replicate":
         return _starting(dim, _dims(session, value)), len(value) + 1
-    if _is_spot(words[-1]) and len(words) > 1:
+    # A word that no comma follows ends the values.
+    if not words[-1].endswith(",") and len(words) > 1:
         return _starting(typed, _behind(session, words)), 0
     ranges = {"range": "all dims of a range"} if words == ["tile"] else {}
-    return (each for some in (_starting(typed, ranges), _values(session, typed)) for each in some), 0
-
-
-def _is_spot(word: str) -> bool:
-    """Whether a word ends the values of a statement: it is followed by no comma."""
-    return not word.endswith(",")
+    return chain(_starting(typed, ranges), _values(session, typed)), 0
 
 
 def _behind(session: Session, words: list[str]) -> dict[str, str]:
@@ -106,26 +96,21 @@ def _behind(session: Session, words: list[str]) -> dict[str, str]:
 
 def _argument(session: Session, kind: str, typed: str) -> Found:
     """The words for an argument of a command."""
-    kinds: Mapping[str, Callable[[], Found]] = {
-        "value": lambda: _values(session, typed),
-        "reason": lambda: _both(
-            _values(session, typed), _starting(typed, dict.fromkeys(("collective", "conflict", "stop"), "by its number"))
-        ),
-        "kind": lambda: _both(_starting(typed, dict.fromkeys((*KINDS, "over"), "")), _values(session, typed)),
-        "all": lambda: _starting(typed, {"all": "all rows", **_axes(session)}),
-        "full": lambda: _starting(typed, {"full": "with memory and flops", "all": "and every layout"}),
-        "branch": lambda: _starting(typed, dict.fromkeys(session.branches, "a branch")),
-        "before": lambda: _starting(typed, {**dict.fromkeys(session.branches, "a branch"), "full": "with memory and flops"}),
-        "number": lambda: _starting(typed, dict.fromkeys(map(str, range(1, len(open_keys(session.plan)) + 1)), "")),
-        "form": lambda: _starting(typed, dict.fromkeys(FORMS, "")),
-        "help": lambda: _starting(typed, {**known(), **calls()}),
+    branches, full = dict.fromkeys(session.branches, "a branch"), {"full": "with memory and flops"}
+    words: Mapping[str, Mapping[str, str]] = {
+        "reason": dict.fromkeys(("collective", "conflict", "stop"), "by its number"),
+        "kind": dict.fromkeys((*KINDS, "over"), ""),
+        "all": {"all": "all rows", **_axes(session)},
+        "full": {**full, "all": "and every layout"},
+        "branch": branches,
+        "before": {**branches, **full},
+        "number": dict.fromkeys(map(str, range(1, len(open_keys(session.plan)) + 1)), ""),
+        "form": dict.fromkeys(FORMS, ""),
+        "help": {**known(), **calls()},
     }
-    return kinds[kind]() if kind in kinds else iter(())
-
-
-def _both(first: Found, second: Found) -> Found:
-    yield from first
-    yield from second
+    found = _starting(typed, words.get(kind, {}))
+    values = _values(session, typed) if kind in ("value", "reason", "kind") else iter(())
+    return chain(values, found) if kind == "reason" else chain(found, values)
 
 
 def _in_call(session: Session, name: str, inside: str) -> Found:
@@ -151,14 +136,12 @@ def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
 
 
 def _values(session: Session, typed: str) -> Found:
-    return ((name, _meta(session.plan, node, goes_on)) for name, node, goes_on in session.names.under(typed))
-
-
-def _meta(plan: Plan, node: Node, goes_on: bool) -> str:
-    """How many values there are under a part of names, or the layout of the value."""
-    if goes_on:
-        return counted(node.count - (node.value is not None), "value")
-    return plan.layout_text(node.value) if node.value is not None else ""
+    """Names, each with how many values there are under it, or with its layout."""
+    for name, node, goes_on in session.names.under(typed):
+        if goes_on:
+            yield name, counted(node.count - (node.value is not None), "value")
+        else:
+            yield name, session.plan.layout_text(node.value) if node.value is not None else ""
 
 
 def _axes(session: Session) -> dict[str, str]:

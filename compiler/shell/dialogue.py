@@ -6,7 +6,6 @@ undo; explain w1                   -->   two answers
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from ...dialects.errors import did_you_mean
 from ..gc_pause import without_collector
@@ -81,12 +80,12 @@ def _later(later: Iterator[Text], typed: Typed, before: str) -> Iterator[Text]:
             text = next(later, None)
         if text is None:
             return
-        yield partial(_said_later, text, typed, before)
 
+        def said(width: int, text: Text = text) -> str:
+            with typed.located(), read_in(language(typed)):
+                return _below(before, text(width))
 
-def _said_later(text: Text, typed: Typed, before: str, width: int) -> str:
-    with typed.located(), read_in(language(typed)):
-        return _below(before, text(width))
+        yield said
 
 
 def _below(before: str, text: str) -> str:
@@ -102,4 +101,5 @@ def _done(session: Session, typed: Typed) -> Answer:
         typed.fail(given[found.most], f"expected {'the end' if found.most else 'nothing'} here", f"write `{found.usage}`")
     if len(given) < found.least:
         typed.fail(None, f"`{found.name}` needs more words", f"write `{found.usage}`, as `{found.example}`")
-    return found.run(session, typed, given)
+    made = found.run(session, typed, given)
+    return Answer(session, made) if isinstance(made, str) else made

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from collections.abc import Sequence
 from textwrap import fill, wrap
 
 from ...dialects.errors import did_you_mean
@@ -10,10 +9,10 @@ from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.laws import OF_PLANS, described
 from .answers import Answer
-from .commands import GROUPS, TABLE, command, known
+from .commands import GROUPS, TABLE, Words, command, known
 from .session import Session
 from .tactics import calls, summary
-from .typed import Typed, Word
+from .typed import Typed
 
 STATEMENTS = {
     "tile params/w1.1 @model": "A dim of a value, or of several.",
@@ -27,32 +26,27 @@ STATEMENTS = {
 
 
 @command("other", "help [NAME]", "help tile", "help")
-def help(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
+def help(session: Session, typed: Typed, words: Words) -> str:
     """The commands and tactics, or one with a picture."""
     if not words:
-        return Answer(session, "\n".join(_overview(session.width)))
+        return "\n".join(_overview(session.width))
     name = words[0].text
     if (law := described().get(name)) is not None and name not in TABLE:
         given = "".join(f", {each}=..." for each in OF_PLANS.get(name, ()))
-        return Answer(session, f'rewrite("{name}", at="..."{given})\n\n{law}')
-    documented = _documented(name)
+        return f'rewrite("{name}", at="..."{given})\n\n{law}'
+    of_plan = name in known() or name in calls()
+    documented = TABLE[name].run if name in TABLE else Tactic.known.get(name) or (getattr(Plan, name) if of_plan else None)
     if documented is None:
         names = (*known(), *calls(), *described())
         typed.fail(words[0], f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
     said = inspect.cleandoc(documented.__doc__ or "")
     usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")
-    return Answer(session, "\n\n".join(filter(None, [usage, _filled(said, session.width)])))
+    return "\n\n".join(filter(None, [usage, _filled(said, session.width)]))
 
 
 def _filled(text: str, width: int) -> str:
     """A docstring whose paragraphs are as wide as the screen. Lines with blanks before them, and those after an arrow, stay."""
     return "\n\n".join(each if re.search(r"^\s|-->", each, re.MULTILINE) else fill(each, width) for each in text.split("\n\n"))
-
-
-def _documented(name: str) -> object | None:
-    if name in TABLE:
-        return TABLE[name].run
-    return getattr(Plan, name) if name in known() or (name in calls() and name not in Tactic.known) else Tactic.known.get(name)
 
 
 def _overview(width: int) -> list[str]:
@@ -73,12 +67,12 @@ def _row(left: str, right: str, room: int, width: int) -> list[str]:
 
 
 @command("other", "clear", "clear")
-def clear(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
+def clear(session: Session, typed: Typed, words: Words) -> Answer:
     """Clears the screen, as Ctrl-L does."""
     return Answer(session, clears=True)
 
 
 @command("other", "quit", "quit")
-def quit(session: Session, typed: Typed, words: Sequence[Word]) -> Answer:
+def quit(session: Session, typed: Typed, words: Words) -> Answer:
     """Ends the session, as Ctrl-D does."""
     return Answer(session, ends=True)

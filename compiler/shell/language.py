@@ -7,7 +7,6 @@ plan.ranges()                 -->     `ranges`
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from ...dialects.errors import Error
 from ..api.tactics import Tactic
@@ -36,7 +35,12 @@ QUESTIONS: Mapping[Question, str] = {
 
 def language(typed: Typed) -> Language:
     """The language of somebody who has typed this line, which an answer that is cut repeats."""
-    return replace(SHELL, option=partial(_option, typed), whole=partial(_whole, typed))
+    is_call = bool(typed.words) and is_tactic(typed) and "(" in typed.said
+
+    def whole(_: str) -> str:
+        return f"`{typed.said} all`"
+
+    return replace(SHELL, option=("{}=True" if is_call else "`{}`").format, whole=whole)
 
 
 def _cited(line: str) -> str:
@@ -45,10 +49,6 @@ def _cited(line: str) -> str:
         return statement(line)
     except Error:
         return line
-
-
-def _steps(lines: tuple[str, ...]) -> str:
-    return f"`{'; '.join(map(_line, lines))}`"
 
 
 def _line(line: str) -> str:
@@ -65,29 +65,14 @@ def _line(line: str) -> str:
     return line if made == asked else made
 
 
-def _whole(typed: Typed, attribute: str) -> str:
-    del attribute
-    return f"`{typed.said} all`"
-
-
-def _option(typed: Typed, name: str) -> str:
-    is_call = bool(typed.words) and is_tactic(typed) and "(" in typed.said
-    return f"{name}=True" if is_call else f"`{name}`"
-
-
-FIRST = 1
-"""What a session counts stops, conflicts and collectives from."""
-
-
-def _taken(number: int) -> str:
-    return f"`cure {number + FIRST}`: "
-
-
-def _explained(number: int) -> str:
-    return f"`explain conflict {number + FIRST}`"
-
-
 SHELL = Language(
-    _cited, _steps, "`{}`".format, lambda asked: f"`{QUESTIONS[asked]}`", "`{} all`".format, _taken, _explained, FIRST
+    _cited,
+    lambda lines: f"`{'; '.join(map(_line, lines))}`",
+    "`{}`".format,
+    lambda asked: f"`{QUESTIONS[asked]}`",
+    "`{} all`".format,
+    lambda number: f"`cure {number + 1}`: ",
+    lambda number: f"`explain conflict {number + 1}`",
+    first=1,
 )
 """The language of the shell where no line is typed: between two of them."""

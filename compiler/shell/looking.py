@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from ...dialects.english import of_bytes, there_are
 from ..api.plan import Plan
@@ -20,13 +20,10 @@ from ..views.listing import Listing, by_index
 from ..views.view import View
 from .answers import Answer, shown
 from .changes import changes
-from .commands import command, number
-from .program import described
+from .commands import Words, command, number, picked, picked_conflict
+from .screen import described
 from .session import Session
 from .typed import Typed, Word
-
-Words = Sequence[Word]
-Some = TypeVar("Some")
 
 ALL = "all"
 """The last word of a command that wants all of its answer, instead of a screen of it."""
@@ -40,9 +37,9 @@ class Cut(Protocol):
     def all(self) -> View: ...
 
 
-def _shown(session: Session, what: Cut, words: Words) -> Answer:
+def _shown(session: Session, what: Cut, words: Words) -> str:
     """An answer; all of it if the last word is `all`."""
-    return Answer(session, shown(what.all() if _is_all(words) else what, session.width))
+    return shown(what.all() if _is_all(words) else what, session.width)
 
 
 def _is_all(words: Words) -> bool:
@@ -50,7 +47,7 @@ def _is_all(words: Words) -> bool:
 
 
 @command("look", "show [VALUES] [all]", "show params/**", "value", "all")
-def show(session: Session, typed: Typed, words: Words) -> Answer:
+def show(session: Session, typed: Typed, words: Words) -> str:
     """The layouts of arguments and results, or of others.
 
     The values are those that a pattern matches. `all` shows every row.
@@ -63,33 +60,33 @@ def show(session: Session, typed: Typed, words: Words) -> Answer:
 
 
 @command("look", "plan", "plan", slow="asking the plan everything")
-def plan(session: Session, typed: Typed, words: Words) -> Answer:
+def plan(session: Session, typed: Typed, words: Words) -> str:
     """The whole plan on one screen.
 
     Its tactics, collectives, bytes, flops, memory, conflicts and stops, and what is redundant.
     """
-    return Answer(session, str(session.plan))
+    return str(session.plan)
 
 
 @command("look", "program", "program")
-def program(session: Session, typed: Typed, words: Words) -> Answer:
+def program(session: Session, typed: Typed, words: Words) -> str:
     """What the program is.
 
     Its name, file and line, its ops, the mesh, and its arguments with their shapes.
     """
-    return Answer(session, "\n".join(described(session.plan)))
+    return "\n".join(described(session.plan))
 
 
 @command("look", "history", "history")
-def history(session: Session, typed: Typed, words: Words) -> Answer:
+def history(session: Session, typed: Typed, words: Words) -> str:
     """The tactics so far, numbered as answers cite them."""
     lines = [f"mesh {session.plan.source.mesh}"]
     lines += [f"{number}: {statement(action.text)}" for number, action in enumerate(session.plan.actions, 1)]
-    return Answer(session, "\n".join(lines if len(lines) > 1 else [*lines, "no tactics so far"]))
+    return "\n".join(lines if len(lines) > 1 else [*lines, "no tactics so far"])
 
 
 @command("look", "ranges [all]", "ranges", "all")
-def ranges(session: Session, typed: Typed, words: Words) -> Answer:
+def ranges(session: Session, typed: Typed, words: Words) -> str:
     """The ranges of the program: what can be tiled.
 
     `tile range NAME over AXIS` tiles all dims of a range.
@@ -98,7 +95,7 @@ def ranges(session: Session, typed: Typed, words: Words) -> Answer:
 
 
 @command("look", "explain VALUE [NUMBER] [all]", "explain params/w1", "reason", "number", "all")
-def explain(session: Session, typed: Typed, words: Words) -> Answer:
+def explain(session: Session, typed: Typed, words: Words) -> str:
     """Why a value has its layout, or why a collective runs.
 
     A collective, a conflict or a stop is given by its number: `explain collective 3`, `explain conflict 1`, `explain stop 1`.
@@ -119,14 +116,8 @@ def explain(session: Session, typed: Typed, words: Words) -> Answer:
     if first not in lists:
         ways = "write `explain VALUE`, `explain collective 3`, `explain conflict 1` or `explain stop 1`"
         typed.fail(words[0], f"`{first}` is not a list", ways)
-    found = lists[first]()
-    chosen = found[number(typed, words[1], f"a {first}", len(found)) - 1]
+    chosen = picked(typed, words[1], f"a {first}", lists[first]())
     return _shown(session, plan.explain(chosen), words[2:])  # pyright: ignore[reportArgumentType]
-
-
-def _asked(notes: Callable[[Sequence[Collective]], Sequence[str]], found: Sequence[Collective]) -> Sequence[str]:
-    """What stands below a table of collectives: the tactics, and how to ask why one runs."""
-    return [*notes(found), "`explain collective NUMBER` says why one runs"]
 
 
 def _no_value(typed: Typed, word: Word, lists: Mapping[str, Callable[[], Sequence[object]]]) -> None:
@@ -145,7 +136,7 @@ def _no_value(typed: Typed, word: Word, lists: Mapping[str, Callable[[], Sequenc
 
 
 @command("look", "collectives [KIND | VALUES] [all]", "collectives all_reduce", "kind", "all", "all")
-def collectives(session: Session, typed: Typed, words: Words) -> Answer:
+def collectives(session: Session, typed: Typed, words: Words) -> str:
     """The collectives of a call, with their numbers.
 
     All of them, those of a kind, of values, or `over AXIS`: each with its value, bytes, source line and tactic.
@@ -153,7 +144,11 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
     collectives over model     -->     h  all_reduce  model  1  131,072  dot_general  mlp.py:13  2
     """
     every = session.plan.collectives()
-    shape = replace(every.shape, notes=partial(_asked, every.shape.notes))
+
+    def notes(found: Sequence[Collective]) -> Sequence[str]:
+        return [*every.shape.notes(found), "`explain collective NUMBER` says why one runs"]
+
+    shape = replace(every.shape, notes=notes)
     asked = [word for word in words if word.text != ALL]
     if not asked:
         return _shown(session, Listing(every, shape), words)
@@ -176,7 +171,7 @@ def collectives(session: Session, typed: Typed, words: Words) -> Answer:
 
 
 @command("look", "conflicts [NUMBER]", "conflicts 1", "number", slow="trying the ways out")
-def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
+def conflicts(session: Session, typed: Typed, words: Words) -> str:
     """The open conflicts, or one of them with its ways out.
 
     Each way out is tried, and shown with what it costs.
@@ -184,14 +179,12 @@ def conflicts(session: Session, typed: Typed, words: Words) -> Answer:
     conflicts 1     -->     1: tile('add#0', 0, 'data'): 192 bytes received ...
     """
     plan = session.plan
-    keys = [*open_keys(plan)]
     if not words:
-        lines = [f"{number}: {conflict(plan, key)!r}" for number, key in enumerate(keys, 1)]
-        return Answer(session, "\n".join(lines) or "no open conflicts")
-    chosen = number(typed, words[0], "an open conflict", len(keys))
-    found = conflict(plan, keys[chosen - 1])
+        lines = [f"{at}: {conflict(plan, key)!r}" for at, key in enumerate(open_keys(plan), 1)]
+        return "\n".join(lines) or "no open conflicts"
+    found, chosen = picked_conflict(session, typed, words[0]), int(words[0].text)
     ways = [f"  {at}: {way!r}" for at, way in enumerate(found.resolutions, 1)] or ["  no tactic resolves it alone"]
-    return Answer(session, "\n".join([repr(found), f"ways out, `resolve {chosen} 1` takes the first:", *ways]))
+    return "\n".join([repr(found), f"ways out, `resolve {chosen} 1` takes the first:", *ways])
 
 
 @command("look", "rewrites [all]", "rewrites", "all", slow="trying the rules")
@@ -208,19 +201,19 @@ def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
 
 
 @command("look", "annotations", "annotations")
-def annotations(session: Session, typed: Typed, words: Words) -> Answer:
+def annotations(session: Session, typed: Typed, words: Words) -> str:
     """What the program says of layouts, and what came of it."""
-    return Answer(session, "\n".join(map(str, session.plan.annotations)) or "the program has no annotations")
+    return "\n".join(map(str, session.plan.annotations)) or "the program has no annotations"
 
 
 @command("look", "memory [all]", "memory", "all", slow="laying out the memory of a device")
-def memory(session: Session, typed: Typed, words: Words) -> Answer:
+def memory(session: Session, typed: Typed, words: Words) -> str:
     """The most bytes that one device stores at one time."""
     return _shown(session, session.plan.memory(), words)
 
 
 @command("look", "blocked [NUMBER | all]", "blocked", "all", slow="trying what could be done")
-def blocked(session: Session, typed: Typed, words: Words) -> Answer:
+def blocked(session: Session, typed: Typed, words: Words) -> str:
     """Where propagation stopped, why, and what to do.
 
     In a large program what to do is tried only for one stop, given by its number.
@@ -229,8 +222,8 @@ def blocked(session: Session, typed: Typed, words: Words) -> Answer:
     """
     found = session.plan.blocked
     if words and not _is_all(words):
-        chosen = found[number(typed, words[0], "a stop", len(found)) - 1]
-        return Answer(session, "\n".join([chosen.title, f"  {chosen.cost}", f"  {_cured(chosen)}"]))
+        chosen = picked(typed, words[0], "a stop", found)
+        return "\n".join([chosen.title, f"  {chosen.cost}", f"  {_cured(chosen)}"])
     return _shown(session, Listing(found, replace(found.shape, number=by_index(found))), words)
 
 
@@ -243,13 +236,13 @@ def _cured(stop: Stop) -> str:
 
 
 @command("look", "silent [all]", "silent", "all", slow="adding up what is in excess")
-def silent(session: Session, typed: Typed, words: Words) -> Answer:
+def silent(session: Session, typed: Typed, words: Words) -> str:
     """What is stored or computed redundantly, most first."""
     return _shown(session, session.plan.silent(), words)
 
 
 @command("look", "diff [BRANCH | NUMBER] [full | all]", "diff 1", "before", "full", slow="comparing")
-def diff(session: Session, typed: Typed, words: Words) -> Answer:
+def diff(session: Session, typed: Typed, words: Words) -> str:
     """What has changed since a step, or from another branch.
 
     Without a number or a branch, since the step before. `full` adds memory and flops, for which a large program takes seconds;
@@ -259,7 +252,7 @@ def diff(session: Session, typed: Typed, words: Words) -> Answer:
     before, plan = _before(session, typed, asked), session.plan
     if len(asked) < len(words) or len(plan.source.program.nodes) < LARGE:
         return _shown(session, plan.diff(before), words)
-    return Answer(session, "\n".join([*changes(before, plan, most=20), "memory and flops: `diff full`"]))
+    return "\n".join([*changes(before, plan, most=20), "memory and flops: `diff full`"])
 
 
 def _before(session: Session, typed: Typed, words: Words) -> Plan:
@@ -272,7 +265,7 @@ def _before(session: Session, typed: Typed, words: Words) -> Plan:
 
 
 @command("look", "bytes", "bytes")
-def received(session: Session, typed: Typed, words: Words) -> Answer:
+def received(session: Session, typed: Typed, words: Words) -> str:
     """The bytes that a device receives in a call, by axes."""
     rows = [f"{of_bytes(count)} over {', '.join(axes)}" for axes, count in bytes_by_axes(session.plan).items()]
-    return Answer(session, "\n".join([f"{of_bytes(session.plan.bytes_per_device())} in a call", *rows]))
+    return "\n".join([f"{of_bytes(session.plan.bytes_per_device())} in a call", *rows])

@@ -1,22 +1,17 @@
 """Commands that go back, aside and on, and that change a plan otherwise than by a typed tactic."""
 
-from collections.abc import Sequence
-
 from ...dialects.english import counted
 from ...dialects.errors import Error
 from ..api.notation import load as load_file
 from ..api.plan_file import Replayed
 from ..api.tactics import Resolve
 from ..notation.statements import statement
-from ..plan.conflicts import conflict
 from ..plan.open_conflicts import open_keys
 from .answers import Answer, standing
 from .changes import changes
-from .commands import command, number
+from .commands import Words, command, number, picked, picked_conflict
 from .session import Session
-from .typed import Typed, Word
-
-Words = Sequence[Word]
+from .typed import Typed
 
 
 def _said(before: Session, after: Session, *first: str) -> Answer:
@@ -50,7 +45,7 @@ def redo(session: Session, typed: Typed, words: Words) -> Answer:
 
 
 @command("move", "branch [NAME]", "branch wide", "branch")
-def branch(session: Session, typed: Typed, words: Words) -> Answer:
+def branch(session: Session, typed: Typed, words: Words) -> Answer | str:
     """Goes to a branch, or begins one; alone, lists them.
 
     branch wide     -->     another plan from here on; `branch main` goes back, `diff main` compares the two
@@ -61,11 +56,11 @@ def branch(session: Session, typed: Typed, words: Words) -> Answer:
         moved = session.on(words[0].text)
         return _said(session, moved) if words[0].text in session.branches else Answer(moved, f"`{moved.here}` begins here")
     listed = {name: standing(each.plan) for name, each in session.branches.items()}
-    return Answer(session, "\n".join(f"{'*' if name == session.here else ' '} {name}: {said}" for name, said in listed.items()))
+    return "\n".join(f"{'*' if name == session.here else ' '} {name}: {said}" for name, said in listed.items())
 
 
 @command("change", "resolve NUMBER [WAY]", "resolve 1", "number", "number", slow="trying the ways out")
-def resolve(session: Session, typed: Typed, words: Words) -> Answer:
+def resolve(session: Session, typed: Typed, words: Words) -> Answer | str:
     """Takes the fastest way out of a conflict, or another.
 
     `resolve all` takes the fastest one of each conflict.
@@ -75,10 +70,9 @@ def resolve(session: Session, typed: Typed, words: Words) -> Answer:
     plan = session.plan
     if words[0].text == "all" and len(words) == 1:
         if not open_keys(plan):
-            return Answer(session, "no open conflicts")
+            return "no open conflicts"
         return _said(session, session.then(plan.apply(Resolve())))
-    keys = [*open_keys(plan)]
-    chosen = conflict(plan, keys[number(typed, words[0], "an open conflict", len(keys)) - 1])
+    chosen = picked_conflict(session, typed, words[0])
     ways = chosen.resolutions
     if not ways:
         raise Error("no tactic resolves this conflict alone", helps=["`undo`, and place one of the values before"])
@@ -92,15 +86,14 @@ def cure(session: Session, typed: Typed, words: Words) -> Answer:
 
     It may also put a tactic before an earlier one, or in its place. `undo` goes back to what was before.
     """
-    found = session.plan.blocked
-    chosen = found[number(typed, words[0], "a stop", len(found)) - 1]
+    chosen = picked(typed, words[0], "a stop", session.plan.blocked)
     if chosen.cure is None:
         raise Error("no tactic was found with which it does not stop here", helps=[chosen.advice] if chosen.advice else [])
     return _said(session, session.then(session.plan.apply(chosen.cure)))
 
 
 @command("change", "save FILE", "save plan.partita", "file")
-def save(session: Session, typed: Typed, words: Words) -> Answer:
+def save(session: Session, typed: Typed, words: Words) -> str:
     """Writes the plan as a file.
 
     It has the mesh, the tactics, what each of them does, and the layouts. `pt.replay(fn, "plan.partita", *args)` reads it.
@@ -108,7 +101,7 @@ def save(session: Session, typed: Typed, words: Words) -> Answer:
     plan, file = session.plan, words[0].text
     plan.save(file)
     count = counted(len(plan.actions), "tactic")
-    return Answer(session, f'{count} in {file}; in Python: pt.replay({plan.source.traced.name}, "{file}", *args)')
+    return f'{count} in {file}; in Python: pt.replay({plan.source.traced.name}, "{file}", *args)'
 
 
 @command("change", "load FILE", "load plan.partita", "file")

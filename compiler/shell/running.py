@@ -1,6 +1,6 @@
 """Commands that lower a plan and run it on random arrays."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.console import Group
 from rich.text import Text
@@ -11,13 +11,11 @@ from ..api.plan import Plan
 from ..inputs.files import write_text
 from ..plan.lowered import first_lines
 from ..run.trial import enough_devices, errors, inputs
-from ..views.view import Grid
-from .answers import Answer, wide
-from .commands import command
+from ..views.view import Grid, rendered
+from .commands import Words, command
+from .forms import FORMS
 from .session import Session
-from .typed import Typed, Word
-
-Words = Sequence[Word]
+from .typed import Typed
 
 TOLERANCE = 0.01
 """The largest |a-b|/(1e-3+|b|) that agrees."""
@@ -26,19 +24,9 @@ MOST_LINES = 40
 MOST_ROWS = 4
 """The most rows of the screen that a line of it takes: the first one has the types of all arguments and results."""
 
-FORMS: Mapping[str, Callable[[Plan], object]] = {
-    "spmd": lambda plan: plan.spmd(),
-    "ir": lambda plan: plan.ir(),
-    "unfused": lambda plan: plan.ir(fused=False),
-    "graph": lambda plan: plan.lower("collective").text(),
-    "json": lambda plan: plan.lower("collective").to_json(),
-    "dot": lambda plan: plan.lower("collective").to_dot(),
-}
-"""The lowered forms of a plan."""
-
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
-def lower(session: Session, typed: Typed, words: Words) -> Answer:
+def lower(session: Session, typed: Typed, words: Words) -> str:
     """The lowered plan, as the program of each device.
 
     Other forms than `spmd` are `ir`, `unfused`, `graph`, `json` and `dot`. A file takes all of it. Without a file, you see the
@@ -50,8 +38,8 @@ def lower(session: Session, typed: Typed, words: Words) -> Answer:
     if len(words) > 1:
         text = str(FORMS[form](session.plan))
         write_text(words[1].text, text.rstrip("\n") + "\n")
-        return Answer(session, f"{len(text.splitlines()):,} lines in {words[1].text}")
-    return Answer(session, "\n".join(_screen(session, form)))
+        return f"{len(text.splitlines()):,} lines in {words[1].text}"
+    return "\n".join(_screen(session, form))
 
 
 def _screen(session: Session, form: str) -> list[str]:
@@ -63,17 +51,14 @@ def _screen(session: Session, form: str) -> list[str]:
     lines, is_whole = first_lines(plan, MOST_LINES) if form == "spmd" else (str(FORMS[form](plan)).splitlines(), True)
     left, ops = len(lines) - MOST_LINES, len(plan.source.program.nodes)
     more = f"and {left:,} more lines" if is_whole else f"and so on, for {ops:,} ops of the program"
-    shown = [_cut(line, session.width * MOST_ROWS) for line in lines[:MOST_LINES]]
-    is_cut = left > 0 or not is_whole or shown != lines
-    return [
-        *shown,
-        *([f"{more if left > 0 or not is_whole else 'lines are cut'}: `lower {form} FILE` writes all"] if is_cut else []),
+    most = session.width * MOST_ROWS
+    shown = [
+        line if len(line) <= most else f"{line[:most]} ... and {len(line) - most:,} more characters"
+        for line in lines[:MOST_LINES]
     ]
-
-
-def _cut(line: str, most: int) -> str:
-    """A line, or, if it is longer, as much of it as that."""
-    return line if len(line) <= most else f"{line[:most]} ... and {len(line) - most:,} more characters"
+    if left > 0 or not is_whole or shown != lines:
+        shown.append(f"{more if left > 0 or not is_whole else 'lines are cut'}: `lower {form} FILE` writes all")
+    return shown
 
 
 def _compared(plan: Plan) -> Mapping[str, float]:
@@ -82,7 +67,7 @@ def _compared(plan: Plan) -> Mapping[str, float]:
 
 
 @command("try", "check", "check", slow="compiling and running both")
-def check(session: Session, typed: Typed, words: Words) -> Answer:
+def check(session: Session, typed: Typed, words: Words) -> str:
     """Compares with the unpartitioned run, on random arrays.
 
     It is an error if they differ.
@@ -93,11 +78,11 @@ def check(session: Session, typed: Typed, words: Words) -> Answer:
         helps = ["narrow floats and long sums round: compare in f32"]
         raise Error(f"`{worst}` differs from the unpartitioned run by {found[worst]:.1e}", helps=helps)
     agree = f"{counted(len(found), 'result')} {'agrees' if len(found) == 1 else 'agree'}"
-    return Answer(session, f"{agree} with the unpartitioned run, to {found.get(worst, 0.0):.0e}")
+    return f"{agree} with the unpartitioned run, to {found.get(worst, 0.0):.0e}"
 
 
 @command("try", "run", "run", slow="compiling and running both")
-def run(session: Session, typed: Typed, words: Words) -> Answer:
+def run(session: Session, typed: Typed, words: Words) -> str:
     """Runs the plan on random arrays.
 
     Each result is shown with its layout, and how far it is from the unpartitioned one.
@@ -105,4 +90,4 @@ def run(session: Session, typed: Typed, words: Words) -> Answer:
     found, layouts = _compared(session.plan), session.plan.layout("result")
     rows = [(name, layouts[name], f"{error:.0e}") for name, error in found.items()]
     grid = Grid(("result", "layout", "largest error"), rows)
-    return Answer(session, wide(Group(grid, Text(session.plan.counts().text())), session.width))
+    return rendered(Group(grid, Text(session.plan.counts().text())), session.width)

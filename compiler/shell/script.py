@@ -4,10 +4,18 @@ data=4 model=2 · no collectives > tile w1.1 @model
 layouts: w1: f32[256, 1024] --> f32[256, model*512]; ...
 """
 
+import re
 from collections.abc import Callable, Iterable
+from io import StringIO
 
+from rich.console import Console
+from rich.text import Text
+
+from ...dialects.errors import Error
 from .answers import prompt
+from .colours import coloured
 from .dialogue import do
+from .screen import folded, greeting
 from .session import Session
 from .typed import Typed
 
@@ -36,3 +44,32 @@ def run(
         if answer.ends:
             break
     return session
+
+
+def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tuple[str, Error | None]:
+    """The SVG of a session, and the error of the line at which it ends, if one fails: the picture shows it too."""
+    console = Console(record=True, width=session.width, file=StringIO(), force_terminal=True, color_system="truecolor")
+
+    def made(text: str) -> Text:
+        return coloured(folded(text, session.width), session.origin.mesh)
+
+    def write(text: str) -> None:
+        console.print(made(text))
+
+    def typed_in(prompt: str, text: str) -> None:
+        line = made(f"{prompt}{text}")
+        line.stylize("dim", 0, len(prompt))
+        line.stylize("bold", len(prompt))
+        console.print(Text(), line, sep="\n")
+
+    failed = None
+    write(greeting(session))
+    try:
+        run(session, lines, file, write, typed_in)
+    except Error as error:
+        failed = error
+        write(f"error: {error}")
+    svg = console.export_svg(title=title, unique_id="shell")
+    # The fonts of the system: a picture loads nothing.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE), failed

@@ -40,14 +40,11 @@ def summary(documented: object) -> str:
 _BEFORE = re.compile(r"(^\s*|;\s*)(pt\.|plan\.)(?=\w+\()")
 
 
-def _of_plan_file(text: str) -> str:
-    """Tactics as a plan file has them; of those that are pasted from Python, `pt.` and `plan.` are left out."""
-    return _BEFORE.sub(lambda found: found[1] + " " * len(found[2]), text)
-
-
 def apply(session: Session, typed: Typed) -> Answer:
     """The session after the tactics of a line. Raises Error for one that is refused, and then none of them is applied."""
-    text = Text(typed.file, "\n" * (typed.number - 1) + _of_plan_file(typed.alone))
+    # Of tactics that are pasted from Python, `pt.` and `plan.` are left out.
+    said = _BEFORE.sub(lambda found: found[1] + " " * len(found[2]), typed.alone)
+    text = Text(typed.file, "\n" * (typed.number - 1) + said)
     program = Program(text, session.origin.mesh, {}, {}, {})
     before = session.plan
     for node in phrases(tree(text, "line")):

@@ -19,14 +19,13 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.output import Output
 from rich.console import Console
 from rich.status import Status
-from rich.text import Text
 
 from ...dialects.errors import Error
 from ..notation.statements import statement
 from ..views.colours import pieces
 from . import completion
 from .answers import Answer, prompt
-from .colours import styles
+from .colours import coloured, styles
 from .commands import TABLE
 from .dialogue import do
 from .screen import folded, greeting
@@ -106,13 +105,7 @@ class Terminal(Completer, Lexer):
 
     def show(self, text: str) -> None:
         """Writes a text in its colours."""
-        self.console.print(self._text(folded(text, self.session.width)), soft_wrap=True)
-
-    def _text(self, text: str) -> Text:
-        made = Text()
-        for piece, style in pieces(text, styles(text, self.session.plan.mesh)):
-            made.append(piece, style)
-        return made
+        self.console.print(coloured(folded(text, self.session.width), self.session.plan.mesh), soft_wrap=True)
 
     def _followed(self, answer: Answer, typed: Typed, status: Status | None) -> str:
         """What an answer says in the end, or at Ctrl-C; until then it is shown beside the sign of work."""
@@ -120,7 +113,7 @@ class Terminal(Completer, Lexer):
         try:
             for later in answer.later or ():
                 if status is not None:
-                    status.update(self._text(later(width - SIGN)))
+                    status.update(coloured(later(width - SIGN), self.session.plan.mesh))
                 text = later(width)
         except KeyboardInterrupt:
             return f"{text}\nstopped: `{typed.text.strip()}` goes on from here"

@@ -85,12 +85,9 @@ class Typed:
         try:
             yield
         except Error as error:
-            location = error.location or self._whole().narrowed(error.title)
+            start, end = len(self.alone) - len(self.alone.lstrip()), len(self.alone.rstrip())
+            location = error.location or self.location(start, end).narrowed(error.title)
             if (location.file, location.line) == (self.file, self.number):
                 location = replace(location, text=self.text)
             # Its helps are made here, in the language of who types.
             raise Error(error.title, location=location, label=error.label, notes=error.notes, helps=error.helps) from error
-
-    def _whole(self) -> Location:
-        """All of these columns."""
-        return self.location(len(self.alone) - len(self.alone.lstrip()), len(self.alone.rstrip()))

@@ -95,17 +95,16 @@ def _collectives(made: Replayed, plan: Plan) -> list[str]:
     """The collectives that are new, each with its tactic."""
     if made.plan.trace != plan.trace:
         had = Counter(map(_key, made.plan.collectives()))
-        new = [each for each in plan.collectives() if not _taken(had, _key(each))]
+        # Of those that are alike, as many as there were before are not new.
+        seen = Counter[tuple[object, ...]]()
+        new = list[Collective]()
+        for each in plan.collectives():
+            seen[_key(each)] += 1
+            new += [each] if seen[_key(each)] > had[_key(each)] else []
     else:
         new = list(_more(made, plan.collectives()))
     shown = [f"new: {each}" for each in new[:MOST]]
     return [*shown, *([f"and {len(new) - MOST} more"] if len(new) > MOST else [])]
-
-
-def _taken(had: Counter[tuple[object, ...]], key: tuple[object, ...]) -> bool:
-    """Whether there is one more of these, which is then taken."""
-    had[key] -= 1
-    return had[key] >= 0
 
 
 def _key(each: Collective) -> tuple[object, ...]:
@@ -116,16 +115,13 @@ def _more(made: Replayed, collectives: Sequence[Collective]) -> Iterator[Collect
     """Of the tactics that cause more collectives of a kind than their records say, the last ones of this kind, each once."""
     said = set[int]()
     for line, (first, last) in zip(made.block.lines, made.spans, strict=True):
-        had = _recorded([line.record or ""])
-        caused = [each for each in collectives if line.record is not None and _is_by(each, first, last)]
+        if line.record is None:
+            continue
+        had = _recorded([line.record])
+        caused = [each for each in collectives if any(first < cause.number <= last for cause in each.causes)]
         for kind in KINDS:
             own = [each for each in caused if each.kind == kind]
             left = sum(each.times for each in own) - had[kind]
             new = [each for each in own[-left:] if id(each) not in said] if left > 0 else []
             said.update(map(id, new))
             yield from new
-
-
-def _is_by(each: Collective, first: int, last: int) -> bool:
-    """Whether one of these tactics causes it."""
-    return any(first < cause.number <= last for cause in each.causes)

@@ -77,24 +77,10 @@ def _numbers(numbers: Sequence[int]) -> str:
     return ", ".join(texts[:MOST_NUMBERS]) + (", ..." if len(texts) > MOST_NUMBERS else "")
 
 
-def _text(item: object) -> Sequence[Cell]:
-    return [str(item)]
-
-
-def _true(of: object) -> bool:
-    del of
-    return True
-
-
 def by_index(items: Iterable[T]) -> Callable[[T], int]:
     """The number by which a reader asks for each of these items: its index, as the reader counts."""
     indices = {id(item): index for index, item in enumerate(items)}
     return lambda item: numbered(indices[id(item)])
-
-
-def _nothing(of: object) -> Sequence[str]:
-    del of
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +90,12 @@ class Shape(Generic[T]):
     of: str
     """What the items are, in the plural."""
     columns: Sequence[str] = ()
-    row: Callable[[T], Sequence[Cell]] = _text
-    notes: Callable[[Sequence[T]], Sequence[str]] = _nothing
+    row: Callable[[T], Sequence[Cell]] = lambda item: [str(item)]
+    notes: Callable[[Sequence[T]], Sequence[str]] = lambda _: ()
     """Lines below the rows."""
-    below: Callable[[T], Sequence[str]] = _nothing
+    below: Callable[[T], Sequence[str]] = lambda _: ()
     """Lines below a text, which are asked for only if it is shown: of those that are alike, for the first one."""
-    has_row: Callable[[T], bool] = _true
+    has_row: Callable[[T], bool] = lambda _: True
     """Whether an item is shown on a screen of them."""
     merges: bool = True
     """Whether rows that differ only in numbers are one."""
@@ -173,12 +159,9 @@ class Table(View, dict[str, str]):
         return short if len(short) <= SHORT else super().__str__()
 
     def parts(self) -> Sequence[Part]:
-        return Shape(f"{self.columns[0]}s", self.columns, _pair).parts(list(self.items()), self.whole)
+        shape: Shape[tuple[str, str]] = Shape(f"{self.columns[0]}s", self.columns, list)
+        return shape.parts(list(self.items()), self.whole)
 
     def all(self) -> Table:
         """The same mapping, which shows all of its rows."""
         return Table(self, self.columns, whole=True).on(self.axes)
-
-
-def _pair(item: tuple[str, str]) -> Sequence[Cell]:
-    return item

@@ -5,7 +5,7 @@ view parts: lines of text, and grids of rows   -->   repr and str: text;  rich.p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -57,13 +57,12 @@ class Grid:
     def html(self, axes: tuple[str, ...] = ()) -> str:
         """As a table of a notebook, with each of these axes in its colour."""
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
-        body = "".join(f"<tr>{''.join(_td(cell, axes) for cell in row)}</tr>" for row in self.rows)
+
+        def td(cell: Cell) -> str:
+            return f'<td style="text-align: {"right" if isinstance(cell, int) else "left"}">{html(_text(cell), axes)}</td>'
+
+        body = "".join(f"<tr>{''.join(map(td, row))}</tr>" for row in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _td(cell: Cell, axes: tuple[str, ...]) -> str:
-    right = isinstance(cell, int)
-    return f'<td style="text-align: {"right" if right else "left"}">{html(_text(cell), axes)}</td>'
 
 
 Part: TypeAlias = str | Grid
@@ -100,18 +99,13 @@ class View:
         return _grouped(self.parts())
 
     def _repr_html_(self) -> str:
-        return "".join(_html(part, self.axes) for part in _joined(self.parts()))
-
-
-def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """The parts, with lines that follow each other as one text."""
-    for is_text, group in groupby(parts, lambda part: isinstance(part, str)):
-        some = list(group)
-        yield from ["\n".join(map(str, some))] if is_text else some
-
-
-def _html(part: Part, axes: tuple[str, ...]) -> str:
-    return part.html(axes) if isinstance(part, Grid) else paragraph(part, axes)
+        made = ""
+        # Lines that follow each other are one text.
+        for grids, group in groupby(self.parts(), lambda part: isinstance(part, Grid)):
+            some = list(group)
+            made += "".join(each.html(self.axes) for each in some if isinstance(each, Grid))
+            made += "" if grids else paragraph("\n".join(map(str, some)), self.axes)
+        return made
 
 
 def rendered(what: RenderableType, width: int = WIDTH) -> str:

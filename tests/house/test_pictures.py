@@ -5,7 +5,7 @@ from pathlib import Path
 
 from root import ROOT
 
-from partita.compiler.shell.recording import picture
+from partita.compiler.shell.script import picture
 from partita.compiler.shell.session import Session
 from partita.examples import llama
 

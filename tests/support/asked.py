@@ -36,7 +36,7 @@ from partita.compiler.run.partitioned import Partitioned
 from partita.compiler.shell.commands import TABLE
 from partita.compiler.shell.completion import completions
 from partita.compiler.shell.dialogue import do
-from partita.compiler.shell.running import FORMS
+from partita.compiler.shell.forms import FORMS
 from partita.compiler.shell.session import Session
 from partita.compiler.shell.typed import Typed
 from partita.compiler.trace.trace import Traced

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from partita.compiler.api.plan import Plan
-from partita.compiler.cli.main import LOWERED, main
+from partita.compiler.cli.main import main
 from partita.compiler.inputs import lines
+from partita.compiler.shell.forms import FORMS
 from partita.compiler.views.listing import Table
 from partita.compiler.views.view import rendered
 
@@ -65,7 +66,7 @@ def test_show_prints_a_plan_that_a_function_returns(run: Run):
     assert lines[-1][:3] == ["no", "collectives;", "0"]
 
 
-@pytest.mark.parametrize("form", LOWERED)
+@pytest.mark.parametrize("form", FORMS)
 def test_lower_prints_every_form(run: Run, form: str):
     result = run("lower", "mlp.py:chain", *SHAPES, *MESH, *TACTICS, "--to", form)
     assert result.exit_code == 0

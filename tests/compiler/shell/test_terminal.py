@@ -20,8 +20,8 @@ from partita.compiler.plan.state import State
 from partita.compiler.shell import script
 from partita.compiler.shell.colours import styles
 from partita.compiler.shell.completion import completions
-from partita.compiler.shell.recording import picture
 from partita.compiler.shell.screen import folded, greeting
+from partita.compiler.shell.script import picture
 from partita.compiler.shell.session import Session
 from partita.compiler.shell.terminal import Terminal
 from partita.compiler.shell.typed import Typed

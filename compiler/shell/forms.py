@@ -1,0 +1,18 @@
+"""The lowered forms of a plan, by name, for `partita lower` and for the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..api.plan import Plan
+
+FORMS: Mapping[str, Callable[[Plan], object]] = {
+    "spmd": lambda plan: plan.spmd(),
+    "ir": lambda plan: plan.ir(),
+    "unfused": lambda plan: plan.ir(fused=False),
+    "graph": lambda plan: plan.lower("collective").text(),
+    "json": lambda plan: plan.lower("collective").to_json(),
+    "dot": lambda plan: plan.lower("collective").to_dot(),
+}
