@@ -120,8 +120,19 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
     placements = plan.decisions.placements
     taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
-    arguments, results = ([*_outside(plan, values, kind)] for values, kind in _sides(plan))
-    arrays = [*arguments, *results, *(_temporary(plan, *each) for each in found.arrays)]
+    program, names = plan.source.program, plan.source.addresses.names
+    # Arguments and results are stored all the time.
+    arguments, results = (
+        [Stored(placements.bytes_outside(value), name, kind) for name, value in zip(given, values, strict=True)]
+        for given, values, kind in (
+            (program.argument_names, program.arguments, "argument"),
+            (program.result_names, program.returned, "result"),
+        )
+    )
+    temporaries = (
+        Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in found.arrays
+    )
+    arrays = [*arguments, *results, *temporaries]
     return Memory(
         sum(each.bytes for each in arguments),
         sum(each.bytes for each in results),
@@ -134,8 +145,8 @@ def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) ->
 
 def peak_bytes(plan: State) -> int:
     """The most bytes that one device stores at one time, as `memory` has it."""
-    placements = plan.decisions.placements
-    ends = (value for values, _ in _sides(plan) for value in values)
+    placements, program = plan.decisions.placements, plan.source.program
+    ends = (*program.arguments, *program.returned)
     taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan))
     return plan.once(_peak).bytes + sum(map(placements.bytes_outside, ends)) - taken
 
@@ -168,23 +179,6 @@ def _body(plan: State) -> Body:
     body = steps(plan.decisions)
     fuse(body, plan.source.program)
     return body
-
-
-def _sides(plan: State) -> tuple[tuple[Iterable[int], str], ...]:
-    program = plan.source.program
-    return (program.arguments, "argument"), (program.returned, "result")
-
-
-def _outside(plan: State, values: Iterable[int], kind: str) -> Iterator[Stored]:
-    """Arguments or results, which are stored all the time."""
-    placements, program = plan.decisions.placements, plan.source.program
-    names = program.argument_names if kind == "argument" else program.result_names
-    for name, value in zip(names, values, strict=True):
-        yield Stored(placements.bytes_outside(value), name, kind)
-
-
-def _temporary(plan: State, size: int, value: int, form: str) -> Stored:
-    return Stored(size, plan.source.addresses.names[value], "temporary", form, line_of(plan, value, None))
 
 
 def _where(plan: State, found: _Peak) -> str:
