@@ -86,9 +86,6 @@ class Sources:
     def read(self, step: Step) -> Reads:
         """The stored arrays that a step reads."""
         fuses = step.kind in COMPUTES_OPERANDS and not step.inside_fold
-        return self.all(step, fuses)
-
-    def all(self, step: Step, fuses: bool) -> Reads:
         in_place = step.traits.elementwise or step.kind in (Kind.UPDATE, Kind.REGIONS)
         found: Reads = {}
         for array in step.reads:
@@ -104,6 +101,5 @@ class Sources:
         found = self.known.get((array, fuses))
         if found is None:
             # Only what a step makes is computed again.
-            maker = self.makers[array]
-            found = self.known[array, fuses] = self.all(maker, not maker.inside_fold)
+            found = self.known[array, fuses] = self.read(self.makers[array])
         return found

@@ -9,6 +9,7 @@ from ..jax_private import mlir
 T = TypeVar("T")
 
 
+# Any: JAX's primitives have no types.
 def identity(name: str) -> Any:
     """A new primitive that returns its operand on every platform."""
     primitive: Any = Primitive(name)

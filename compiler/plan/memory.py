@@ -133,12 +133,15 @@ def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) ->
         Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in found.arrays
     )
     arrays = [*arguments, *results, *temporaries]
+    node = program.nodes[found.node] if found.node >= 0 else None
+    source = line_of(plan, found.value, node) if found.value >= 0 else None
+    where = (f"`{found.step}`" + (f" at {source}" if source is not None else "")) if found.step else "the call"
     return Memory(
         sum(each.bytes for each in arguments),
         sum(each.bytes for each in results),
         found.bytes,
         taken,
-        _where(plan, found),
+        where,
         tuple(sorted((each for each in arrays if each.bytes), key=lambda each: -each.bytes)),
     )
 
@@ -179,15 +182,6 @@ def _body(plan: State) -> Body:
     body = steps(plan.decisions)
     fuse(body, plan.source.program)
     return body
-
-
-def _where(plan: State, found: _Peak) -> str:
-    """The step that runs at the peak, with its source line."""
-    if not found.step:
-        return "the call"
-    node = plan.source.program.nodes[found.node] if found.node >= 0 else None
-    source = line_of(plan, found.value, node) if found.value >= 0 else None
-    return f"`{found.step}`" + (f" at {source}" if source is not None else "")
 
 
 def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:

@@ -48,7 +48,10 @@ def kernels_json(graph: Graph, pools: Pools) -> Json:
 
 
 def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[int, int]]:
-    """The nodes that are alike together, and for each node the number of its group."""
+    """The nodes that are alike together, and for each node the number of its group.
+
+    The detail of a kernel is what it computes, that of a redistribution what it sends.
+    """
     groups: dict[object, Alike] = {}
     of: dict[int, int] = {}
     details: dict[str, str] = {}
@@ -56,8 +59,10 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
         if node.kind == "barrier":
             continue
         if node.kind == "kernel" and node.name not in details:
-            details[node.name] = _ops(graph, node)
-        name, detail = _name(node), details[node.name] if node.kind == "kernel" else _exchanges(node)
+            ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
+            details[node.name] = ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+        sent = ", ".join(starred(str(each)) for each in node.collectives)
+        name, detail = _name(node), details[node.name] if node.kind == "kernel" else sent
         before = [of[makers[value.name]] for value in node.operands if node.kind == "redistribute"]
         key = node.kind, name, detail, tuple(before)
         group = groups.setdefault(key, Alike(len(groups), node.kind, name, detail))
@@ -80,17 +85,6 @@ def _name(node: Node) -> str:
     if node.kind in ("argument", "result"):
         return "/".join(parts(node.name)[: 2 if node.kind == "result" else 1])
     return node.name if node.kind == "kernel" else ""
-
-
-def _ops(graph: Graph, node: Node) -> str:
-    """What a kernel computes."""
-    ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
-    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
-
-
-def _exchanges(node: Node) -> str:
-    """What a redistribution sends."""
-    return ", ".join(starred(str(each)) for each in node.collectives)
 
 
 def _node(each: Alike, pools: Pools) -> Json:
