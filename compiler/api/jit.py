@@ -70,7 +70,10 @@ class Jitted(Generic[P, R]):
         functools.update_wrapper(self, fn, updated=())
         self.signature = function.signature
         self.donated = donated(function, _named(fn, options, "donate"))
-        self.reshard = _reshard(options.get("reshard", "warn"))
+        self.reshard: object = options.get("reshard", "warn")
+        if not isinstance(self.reshard, str) or self.reshard not in _RESHARD:
+            helps = ["`warn` says once for each kind of arguments what is moved, `error` refuses the call"]
+            raise Error(f'`reshard` is "warn", "error" or "allow", got {shown(self.reshard)}', helps=helps)
         self.made: dict[int, JitWrapped] = {}
         self.plans: dict[Hashable, Plan[R]] = {}
         self.calls = Calls()
@@ -158,8 +161,11 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         given = (*self.bound, *args)
         jitted = self.jitted
-        if self.reshard == "error":
-            self._refuse_moved(given, kwargs)
+        # It looks at each kind of arguments once.
+        if self.reshard == "error" and (key := self._kind(given, kwargs)) not in self.calls.fine:
+            if (problem := self._moved(given, kwargs)) is not None:
+                raise problem
+            self.calls.fine.add(key)
         try:
             result = cast(R, jitted(*given, **kwargs))
         except (ValueError, TypeError, SystemError, RecursionError) as error:
@@ -198,14 +204,6 @@ class Jitted(Generic[P, R]):
             raise problem
         self.calls.told = True
         warn(PlacementWarning(str(problem)))
-
-    def _refuse_moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-        """Raises Error if a call would move arguments. Looks at each kind of arguments once."""
-        key = self._kind(args, kwargs)
-        if key not in self.calls.fine:
-            if (problem := self._moved(args, kwargs)) is not None:
-                raise problem
-            self.calls.fine.add(key)
 
     def _compiled(self, plan: Plan[R]) -> Compiled[R]:
         """As `plan.compile` makes it, but the function warns only once of a conflict or an annotation that is open."""
@@ -332,14 +330,7 @@ def _checked(options: Options) -> Options:
 
 
 _RESHARD = ("warn", "error", "allow")
-
-
-def _reshard(given: object) -> str:
-    """What to do about arguments that a call moves. Raises Error for another word."""
-    if not isinstance(given, str) or given not in _RESHARD:
-        helps = ["`warn` says once for each kind of arguments what is moved, `error` refuses the call"]
-        raise Error(f'`reshard` is "warn", "error" or "allow", got {shown(given)}', helps=helps)
-    return given
+"""What to do about arguments that a call moves."""
 
 
 def _named(fn: Callable[..., object], options: Options, side: str) -> str | Sequence[str]:

@@ -97,7 +97,9 @@ class Notation:
     @checked
     def block(self, name: str | None = None, function: str = "") -> Block:
         """A `plan` block by its name; without one, the only block, or that of this function. Raises Error for another name."""
-        found = self.blocks.get(name) if name is not None else _only(self.blocks, function)
+        named = [each for each in self.blocks.values() if function in (each.function, each.name)]
+        only = named if len(named) == 1 else [*self.blocks.values()] if len(self.blocks) == 1 else [None]
+        found = only[0] if name is None else self.blocks.get(name)
         if found is None and name is None and self.blocks:
             helps = [f'choose one: pt.load("{self.file}").tactics("{next(iter(self.blocks))}")']
             raise Error(f"`{self.file}` has several plans: {', '.join(self.blocks)}", helps=helps)
@@ -116,12 +118,6 @@ class Notation:
             helps = did_you_mean(name, known, f"its functions: {', '.join(known)}")
             raise Error(f"`{self.file}` has no function `{name}`", helps=helps)
         return known[name or list(known)[-1]]
-
-
-def _only(blocks: Mapping[str, Block], function: str) -> Block | None:
-    """The block of a function, or the only one."""
-    named = [each for each in blocks.values() if function in (each.function, each.name)]
-    return named[0] if len(named) == 1 else next(iter(blocks.values())) if len(blocks) == 1 else None
 
 
 _NUMBERS = itertools.count(1)

@@ -7,6 +7,7 @@ plan zero3 { tile w1.0 @data }             -->   tile("w1", 0, "data")
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from ...dialects.errors import Error, Location, Span
 from ...dialects.grammar import Node, Word, phrases, words
@@ -72,16 +73,13 @@ def annotated(program: Program, function: Function, plan: Plan) -> Plan:
 
 def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Sequence[str], Span]]:
     """Address, dim, axes and location of every annotation."""
-    for array, places in zip(function.arguments, function.places, strict=True):
-        for dim, axes in enumerate(places):
-            yield array.name, dim, axes, array.span
-    for address in addresses(program, function):
-        for dim, axes in enumerate(address.places):
-            yield address.path, dim, axes, address.span
-    for number, (array, places) in enumerate(zip(function.results, function.result_places, strict=True)):
-        path = "result" if len(function.results) == 1 else f"result/{number}"
-        for dim, axes in enumerate(places):
-            yield path, dim, axes, array.span
+    results = ["result"] if len(function.results) == 1 else [f"result/{number}" for number in range(len(function.results))]
+    arrays = chain(
+        zip((each.name for each in function.arguments), function.places, function.arguments, strict=True),
+        ((each.path, each.places, each) for each in addresses(program, function)),
+        zip(results, function.result_places, function.results, strict=True),
+    )
+    return ((path, dim, axes, each.span) for path, places, each in arrays for dim, axes in enumerate(places))
 
 
 def _ordered(program: Program) -> list[str]:

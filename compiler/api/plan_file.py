@@ -148,16 +148,15 @@ class Replayed:
             title = f"`{file}` was saved from another program: {some if lines else 'it has other layouts now'}"
         notes = [
             *program,
-            *(f"{line.location}: `{line.said}`\n{_change(line.record or '', now)}" for line, now in lines[:MOST]),
+            *(
+                f"{line.location}: `{line.said}`\nwas {line.record or 'nothing'}\n is {now or 'nothing'}"
+                for line, now in lines[:MOST]
+            ),
         ]
         notes += [f"and {len(lines) - MOST} more tactics"] if len(lines) > MOST else []
         notes += _noted("layouts have changed", moved)
         at = lines[0][0].location if lines else None
         return Error(title, location=at, notes=notes, helps=[f'to keep what it does now: plan.save("{file}")'])
-
-
-def _change(was: str, now: str) -> str:
-    return f"was {was or 'nothing'}\n is {now or 'nothing'}"
 
 
 def _noted(title: str, changes: Sequence[str]) -> list[str]:

@@ -294,7 +294,7 @@ def _define_primitive(written: Written, module: str, primitive: Primitive, examp
         _OWNERS[name] = owner
     op = added(written, cast(Any, primitive).bind, primitive, check, name)
     OP_NAMES[own] = op.name
-    _try(op, functools.partial(op.try_on, example) if example is not None else None)
+    _try(op, op.try_on, example)
     return primitive
 
 
@@ -302,15 +302,15 @@ def _define_function(written: Written, module: str, function: Callable[..., R], 
     if not callable(function):
         raise refused("function", "a function", function, "`pt.define(text)` decorates a function")
     defined = Defined(function, written, module, check)
-    _try(defined.op, functools.partial(defined._try_example, example) if example is not None else None)  # pyright: ignore[reportPrivateUsage]
+    _try(defined.op, defined._try_example, example)  # pyright: ignore[reportPrivateUsage]
     return defined
 
 
-def _try(op: Op, check: Callable[[], None] | None) -> None:
+def _try(op: Op, check: Callable[[Sequence[object]], None], example: Example) -> None:
     """Try a definition on its example, if it has one; remove it if it is refused."""
     try:
-        if check is not None:
-            check()
+        if example is not None:
+            check(example)
     except Error:
         del definitions.added[op.name]
         raise

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, starmap
 from math import prod
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jax import Array
@@ -30,8 +30,6 @@ from ..jax_private import BlockMapping, GridMapping, ReadEffect, RefEffect, pall
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key
 from ..ops.python_lowerings import equations
-
-C = TypeVar("C")
 
 Move: TypeAlias = "tuple[int | None, frozenset[int], int | None]"
 """In one dim of an array: the grid axis that numbers its blocks, all axes that the number depends on, and the elements of a
@@ -65,7 +63,10 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
     avals = cast("Sequence[ShapedArray]", params["out_avals"])
     results = tuple(cast(Any, aval).update(shape=shape) for aval, (_, shape) in zip(avals, outs, strict=True))
     local = mapping.replace(grid=tuple(grid), block_mappings=tuple(blocks))
-    cost = params["cost_estimate"] and _cheaper(params["cost_estimate"], prod(grid), prod(mapping.grid))
+    cost, steps, of = cast(Any, params["cost_estimate"]), prod(grid), prod(mapping.grid)
+    if cost:
+        names = ("flops", "transcendentals", "bytes_accessed", "remote_bytes_transferred")
+        cost = type(cost)(**{name: getattr(cost, name) * steps // of for name in names if hasattr(cost, name)})
     changed = {**params, "grid_mapping": local, "out_avals": results, "cost_estimate": cost}
     return list(pallas().pallas_call_p.bind(*inputs, **changed))
 
@@ -73,12 +74,6 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
 def without_steps(eqn: JaxprEqn) -> bool:
     """Whether this is a Pallas call without steps: nothing writes its results."""
     return eqn.primitive.name == "pallas_call" and any(n == 0 for n in eqn.params["grid_mapping"].grid if isinstance(n, int))
-
-
-def _cheaper(cost: C, steps: int, of: int) -> C:
-    """The author's cost estimate of a call, scaled to `steps` of its steps."""
-    names = ("flops", "transcendentals", "bytes_accessed", "remote_bytes_transferred")
-    return type(cost)(**{name: getattr(cost, name) * steps // of for name in names if hasattr(cost, name)})
 
 
 @dataclass

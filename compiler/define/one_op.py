@@ -44,24 +44,20 @@ def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequenc
 
 def in_blocks(program: Program, index: int, count: int, function: Function, operands: Sequence[Array]) -> list[list[Array]]:
     """For each result, the arrays that `count` devices hold after combining it; equal arrays are listed once."""
-    main = _placed(program, index, Axis("blocks", count))
-    machine = _Devices(count, program.nodes[0].kind, function)
+    # The index is tiled over all devices; operands and results are replicated.
+    table = Table(program)
+    claims = table.touch(Axis("blocks", count))
+    (node,) = program.nodes
+    block = node.signature.instance.indices[index].extent // count
+    claims.nodes[node.number] = Claim(index, claims.whole.at(block), 0)
+    for value in (*program.arguments, *program.returned):
+        claims.values[value] = Claim(WHOLE, claims.whole, 0)
+    main = cast(func.FuncOp, materialise(decide(table), Local).body.block.first_op)
+    machine = _Devices(count, node.kind, function)
     # The type checker sees NumPy arrays; here the values are JAX arrays.
     given = cast("list[list[np.ndarray]]", [[operand] * count for operand in operands])
     held = cast("list[list[Array]]", machine.block(main.body.block, given))
     return [list({id(array): array for array in value}.values()) for value in held]
-
-
-def _placed(program: Program, index: int, axis: Axis) -> func.FuncOp:
-    """The device-local function: the op's index is tiled over all devices, its operands and results are replicated."""
-    table = Table(program)
-    claims = table.touch(axis)
-    (node,) = program.nodes
-    block = node.signature.instance.indices[index].extent // axis.size
-    claims.nodes[node.number] = Claim(index, claims.whole.at(block), 0)
-    for value in (*program.arguments, *program.returned):
-        claims.values[value] = Claim(WHOLE, claims.whole, 0)
-    return cast(func.FuncOp, materialise(decide(table), Local).body.block.first_op)
 
 
 class _Devices(Machine):

@@ -90,16 +90,16 @@ def _resized(classes: Classes, ins: Types, outs: Types, first: int, step: int) -
 def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
     """Random arrays; operand `at` of `below` holds positions below a number, other integers are small."""
     random = np.random.default_rng(0)
-    return [_array(random, jnp.dtype(dtype), shape, below.get(at, 4), positive) for at, (dtype, shape) in enumerate(types)]
 
+    def drawn(at: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        if dtype == np.bool_:
+            return random.random(shape) < 0.5
+        if dtype.kind in "iu":
+            return random.integers(0, below.get(at, 4), shape).astype(dtype)
+        found = random.uniform(0.5, 1.5, shape) if positive else random.standard_normal(shape)
+        return (found + 1j * random.standard_normal(shape) if dtype.kind == "c" else found).astype(dtype)
 
-def _array(random: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], below: int, positive: bool) -> np.ndarray:
-    if dtype == np.bool_:
-        return random.random(shape) < 0.5
-    if dtype.kind in "iu":
-        return random.integers(0, below, shape).astype(dtype)
-    found = random.uniform(0.5, 1.5, shape) if positive else random.standard_normal(shape)
-    return (found + 1j * random.standard_normal(shape) if dtype.kind == "c" else found).astype(dtype)
+    return [drawn(at, jnp.dtype(dtype), shape) for at, (dtype, shape) in enumerate(types)]
 
 
 def first_difference(one: AnArray, other: AnArray) -> tuple[int, ...] | None:

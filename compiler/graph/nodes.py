@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects import flow, spmd
 from ...dialects.signature import array_types
@@ -58,7 +58,13 @@ class Edge:
 def nodes(graph: GraphModule) -> tuple[Node, ...]:
     """The nodes of a graph in order of issue; arguments first, results last."""
     block = graph.op.body.block
-    values = _values(block)
+    # The values, numbered as in the text.
+    numbered: list[SSAValue] = [*block.args, *(result for op in block.ops for result in op.results)]
+    values = {
+        value: Value(f"%{number}", type.text, type.local.nbytes)
+        for number, (value, type) in enumerate(zip(numbered, array_types(numbered), strict=True))
+    }
+    # They name the loops and choices of all nodes before a node.
     marks = Marks()
     found = [
         Node(number, "argument", name, (), (values[arg],))
@@ -67,8 +73,14 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
     *ops, end = block.ops
     for op in ops:
         ins, outs = (tuple(values[each] for each in side) for side in (op.operands, op.results))
-        kind, name, collectives = _what(op, graph, marks)
-        found.append(Node(len(found), kind, name, ins, outs, collectives))
+        kind = name = op.name.removeprefix("flow.")
+        sent: Iterator[Exchange] = iter(())
+        if isinstance(op, flow.KernelOp):
+            name = op.name_of_kernel
+            sent = exchanges(graph.kernels[name], marks)
+        elif isinstance(op, flow.RedistributeOp):
+            sent = exchanges(change(op), marks)
+        found.append(Node(len(found), kind, name, ins, outs, tuple(sent)))
     for name, value in zip(graph.results, end.operands, strict=True):
         found.append(Node(len(found), "result", name, (values[value],), ()))
     return tuple(found)
@@ -78,28 +90,6 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     """The values that flow between the nodes."""
     makers = {value.name: node.number for node in nodes for value in node.results}
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
-
-
-def _what(op: Operation, graph: GraphModule, marks: Marks) -> tuple[str, str, tuple[Exchange, ...]]:
-    """The kind, the name and the collectives of a node; `marks` name the loops and choices of all nodes before it."""
-    match op:
-        case flow.KernelOp():
-            return "kernel", op.name_of_kernel, tuple(exchanges(graph.kernels[op.name_of_kernel], marks))
-        case flow.RedistributeOp():
-            return "redistribute", "redistribute", tuple(exchanges(change(op), marks))
-        case _:
-            kind = op.name.removeprefix("flow.")
-            return kind, kind, ()
-
-
-def _values(block: Block) -> dict[SSAValue, Value]:
-    """The values, numbered as in the text."""
-    all_of_them = [*block.args, *(result for op in block.ops for result in op.results)]
-    types = array_types(all_of_them)
-    return {
-        value: Value(f"%{number}", type.text, type.local.nbytes)
-        for number, (value, type) in enumerate(zip(all_of_them, types, strict=True))
-    }
 
 
 def exchanges(kernel: FuncOp, marks: Marks) -> Iterator[Exchange]:

@@ -27,7 +27,7 @@ from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.device import run_local
-from ..run.on_mesh import over_devices, spec
+from ..run.program_mesh import over_devices, spec
 from .module import GraphModule
 
 # XLA:CPU ends the process when more than 32 programs over several devices wait for each other.
@@ -109,15 +109,11 @@ class CompiledGraph:
         """The program of a node; equal nodes on the same types share it."""
         types = tuple(op.operand_types), tuple(op.result_types)
         name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
-        if (name, types) not in self.programs:
-            self.programs[name, types] = self.build(op, name)
-        return self.programs[name, types]
-
-    def build(self, op: Operation, name: str) -> Callable[..., Sequence[Array]]:
+        if (name, types) in self.programs:
+            return self.programs[name, types]
         graph = self.graph
-        ins, outs = ([cast(ArrayType, value.type) for value in values] for values in (op.operands, op.results))
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
-        takes, gives = ([Form.of(type, graph.mesh) for type in types] for types in (ins, outs))
+        takes, gives = ([Form.of(cast(ArrayType, type), graph.mesh) for type in side] for side in types)
 
         def local(*blocks: Array) -> tuple[Array, ...]:
             given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
@@ -127,7 +123,8 @@ class CompiledGraph:
         local.__name__ = name
         mapped = over_devices(local, self.mesh, [form.spec for form in takes], [form.spec for form in gives])
         lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
-        return lowered.compile()
+        self.programs[name, types] = lowered.compile()
+        return self.programs[name, types]
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:

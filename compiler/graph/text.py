@@ -16,23 +16,22 @@ def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) ->
         {
             "name": graph.name,
             "mesh": dict(graph.mesh.axes),
-            "nodes": [_node(node) for node in nodes],
+            "nodes": [
+                {
+                    "id": node.number,
+                    "kind": node.kind,
+                    "name": node.name,
+                    "operands": [value.name for value in node.operands],
+                    "results": [_value(value) for value in node.results],
+                    "bytes": node.bytes,
+                    "collectives": [_exchange(each) for each in node.collectives],
+                }
+                for node in nodes
+            ],
             "edges": [{"from": edge.source, "to": edge.target, **_value(edge.value)} for edge in edges],
         },
         indent=1,
     )
-
-
-def _node(node: Node) -> dict[str, object]:
-    return {
-        "id": node.number,
-        "kind": node.kind,
-        "name": node.name,
-        "operands": [value.name for value in node.operands],
-        "results": [_value(value) for value in node.results],
-        "bytes": node.bytes,
-        "collectives": [_exchange(each) for each in node.collectives],
-    }
 
 
 def _value(value: Value) -> dict[str, object]:
@@ -53,20 +52,15 @@ def to_dot(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> 
 def _lines(nodes: Sequence[Node], edges: Sequence[Edge]) -> Iterator[str]:
     yield '  node [fontname="monospace"]; edge [fontname="monospace"];'
     for node in nodes:
-        yield f"  n{node.number} [shape={_SHAPES[node.kind]}, label={_quoted(*_label(node))}];"
+        # A collective, the bytes of one run, how many runs, and where: `all_gather over data, 512 bytes x 8 trips`.
+        said = [
+            f"{each.kind} over {', '.join(each.axes)}, {each.sent}{f' in {each.where}' if each.where else ''}"
+            for each in node.collectives
+        ]
+        label = said if node.kind == "redistribute" and said else [node.name, *said]
+        yield f"  n{node.number} [shape={_SHAPES[node.kind]}, label={_quoted(*label)}];"
     for edge in edges:
         yield f"  n{edge.source} -> n{edge.target} [label={_quoted(edge.value.type)}];"
-
-
-def _label(node: Node) -> list[str]:
-    """The label of a node: that of a redistribution is its collectives."""
-    said = [_sent(each) for each in node.collectives]
-    return said if node.kind == "redistribute" and said else [node.name, *said]
-
-
-def _sent(each: Exchange) -> str:
-    """A collective, the bytes of one run, how many runs, and where: `all_gather over data, 512 bytes x 8 trips`."""
-    return f"{each.kind} over {', '.join(each.axes)}, {each.sent}{f' in {each.where}' if each.where else ''}"
 
 
 def _quoted(*lines: str) -> str:

@@ -2,11 +2,9 @@
 
     kinds         what becomes of an op's operands and results: fused, folded, updated in place, or separate arrays
     local_arrays  `LocalArray` and `Step`: the arrays of one device, and what reads and makes them
-    products      in which order of dims XLA multiplies, and which operands are copied for it
-    steps         decisions --> the steps of a program, loop body or branch, in the order of lowering
+    steps         decisions --> the steps of a program, loop body or branch, in the order of lowering; what products copy
     fusion        which of these arrays are never stored, because their uses compute them again
-    order         in which order XLA runs the steps
-    live_ranges   from when to when each array is stored, which share a buffer, and the most bytes at one time
+    live_ranges   in which order XLA runs the steps, from when to when each array is stored, and the most bytes at one time
 
 It models XLA on CPU, whose own figure can be compared without an accelerator. Imports `rewrites` and `dialects` only.
 """

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from ...rewrites.program.program import Program
@@ -17,7 +16,6 @@ from .local_arrays import Body, LocalArray, Step
 
 def fuse(body: Body, program: Program) -> None:
     """Decides for each array of a body whether it is stored, and whether its uses compute it again."""
-    sizes = Sizes(program, body.makers)
     for result in body.results:
         result.origin.is_result = True
     users: dict[LocalArray, list[Step]] = {}
@@ -29,10 +27,17 @@ def fuse(body: Body, program: Program) -> None:
         for inner in step.bodies:
             fuse(inner, program)
         for array in step.makes:
-            runs_in[array] = _settle(array, step, users.get(array, []), runs_in, sizes)
+            runs_in[array] = _settle(array, step, users.get(array, []), runs_in, program, body.makers)
 
 
-def _settle(array: LocalArray, step: Step, users: list[Step], runs_in: dict[LocalArray, set[Step]], sizes: Sizes) -> set[Step]:
+def _settle(
+    array: LocalArray,
+    step: Step,
+    users: list[Step],
+    runs_in: dict[LocalArray, set[Step]],
+    program: Program,
+    makers: Mapping[LocalArray, Step],
+) -> set[Step]:
     """Decides for one array, after its uses; the stored steps in which it could be computed again."""
     if step.kind is Kind.CONSTANT:
         array.recomputed = not array.is_result
@@ -51,29 +56,20 @@ def _settle(array: LocalArray, step: Step, users: list[Step], runs_in: dict[Loca
     outside = array.is_result or len(inside) < len(users)
     if step.kind is Kind.MAP:
         several = len(found) + outside > 1
-        array.recomputed = bool(found) and (not several or (not step.traits.costly and sizes.reads_one(step, array)))
+        array.recomputed = bool(found) and (
+            not several or (not step.traits.costly and _reads_one(step, array, makers, program))
+        )
         array.stored = outside or not array.recomputed
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How large the arrays are that steps read."""
-
-    program: Program
-    makers: Mapping[LocalArray, Step]
-
-    def reads_one(self, step: Step, array: LocalArray) -> bool:
-        """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
-        shape = self.program.shape
-        least = prod(shape(array.value)) if step.traits.elementwise else 2
-        large = (each for each in step.reads if prod(shape(each.value)) >= least and not self.is_spread(each))
-        return sum(1 for _ in large) <= 1
-
-    def is_spread(self, array: LocalArray) -> bool:
-        """Whether it is a constant, or repeats a smaller array."""
-        maker = self.makers.get(array.origin)
-        return maker is not None and (maker.kind is Kind.CONSTANT or maker.traits.broadcasts)
+def _reads_one(step: Step, array: LocalArray, makers: Mapping[LocalArray, Step], program: Program) -> bool:
+    """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
+    least = prod(program.shape(array.value)) if step.traits.elementwise else 2
+    large = [each for each in step.reads if prod(program.shape(each.value)) >= least]
+    found = (makers.get(each.origin) for each in large)
+    # Constants, and what repeats a smaller array, count for nothing.
+    return sum(not (made and (made.kind is Kind.CONSTANT or made.traits.broadcasts)) for made in found) <= 1
 
 
 Reads = dict[LocalArray, bool]
@@ -90,9 +86,6 @@ class Sources:
     def read(self, step: Step) -> Reads:
         """The stored arrays that a step reads."""
         fuses = step.kind in COMPUTES_OPERANDS and not step.inside_fold
-        return self.all(step, fuses)
-
-    def all(self, step: Step, fuses: bool) -> Reads:
         in_place = step.traits.elementwise or step.kind in (Kind.UPDATE, Kind.REGIONS)
         found: Reads = {}
         for array in step.reads:
@@ -108,6 +101,5 @@ class Sources:
         found = self.known.get((array, fuses))
         if found is None:
             # Only what a step makes is computed again.
-            maker = self.makers[array]
-            found = self.known[array, fuses] = self.all(maker, not maker.inside_fold)
+            found = self.known[array, fuses] = self.read(self.makers[array])
         return found

@@ -16,7 +16,6 @@ from ...dialects.definitions.tree import (
     Otherwise,
     Read,
     Reading,
-    Term,
     Whole,
     names,
     nodes,
@@ -94,7 +93,11 @@ def _kind(definition: Definition) -> Kind:
         return Kind.CONSTANT
     if any(isinstance(each, Whole) or (isinstance(each, Fold) and each.upto) for each in terms):
         return Kind.CALL
-    if any(_keeps(each, target) for each in terms) or not all(map(definition.looks_up, definition.guards)):
+    # Elements of an operand that nothing else defines stay where they are.
+    keeps = (each.default for each in terms if isinstance(each, Otherwise))
+    if any(isinstance(each, Read) and each.dims == target.dims for each in keeps) or not all(
+        map(definition.looks_up, definition.guards)
+    ):
         return Kind.UPDATE
     if definition.maps:
         return Kind.MAP
@@ -103,8 +106,3 @@ def _kind(definition: Definition) -> Kind:
         isinstance(dim, Group) for each in definition.reads() for dim in each.dims
     )
     return Kind.FOLD if plain and folds[0].monoid != MERGE else Kind.CALL
-
-
-def _keeps(term: Term, target: Reading) -> bool:
-    """Whether elements of an operand that nothing else defines stay where they are."""
-    return isinstance(term, Otherwise) and isinstance(term.default, Read) and term.default.dims == target.dims

@@ -1,5 +1,10 @@
 """From when to when each array is stored, which arrays share a buffer, and the most bytes that are stored at one time.
 
+XLA:CPU runs each step as soon as what it reads is stored, first come, first served. So weights are transposed early, and the
+gradient of a weight can wait for that of an activation.
+
+    a = f(x); b = g(a); c = h(x); d = k(b, c)   -->   a, c, b, d
+
 a = dot; b = tanh a; c = dot b       a and b share a buffer, because b takes the place of a
 a = dot; b = dot a; ...; r = dot     a is in the buffer of the result `r` of the program, which is free until then
 """
@@ -7,13 +12,12 @@ a = dot; b = dot a; ...; r = dot     a is in the buffer of the result `r` of the
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 
 from .fusion import Reads, Sources
 from .local_arrays import Body, LocalArray, Step
-from .order import in_order
 
 
 @dataclass(slots=True, eq=False)
@@ -63,32 +67,35 @@ class Profile:
         return [each - self.counted for each in over_steps(self.buffers, len(self.steps))]
 
 
-@dataclass(slots=True)
 class _Timeline:
-    """The buffers of a body. `is_main`: it is the program, whose results have buffers of their own."""
+    """The buffers of a body. `is_main`: it is the program, whose results have buffers of their own.
 
-    body: Body
-    is_main: bool
-    steps: list[Step] = field(init=False)
-    last: dict[LocalArray, int] = field(init=False)
-    buffers: list[Buffer] = field(init=False)
-    of: dict[LocalArray, Buffer] = field(init=False)
-    inner: dict[int, Peak] = field(init=False)
+    `inside` has the timelines of the regions of a loop or a `cond`, by the number of its step, and `inner` the highest peak of
+    them. `peak` is the most bytes at one time, with those, and without what the step around a region counts: `counted`, a
+    loop's carries, or what a branch returns.
+    """
 
-    def __post_init__(self) -> None:
-        sources = Sources(self.body.makers)
-        self.steps, reads = in_order(self.body, sources)
-        self.buffers, self.of = [], {}
+    def __init__(self, body: Body, is_main: bool) -> None:
+        self.body, self.is_main = body, is_main
+        sources = Sources(body.makers)
+        self.steps, reads = in_order(body, sources)
+        self.buffers, self.of = list[Buffer](), dict[LocalArray, Buffer]()
         self.last = {array: time for time, read in enumerate(reads) for array in read}
-        self.last.update((array, len(self.steps)) for result in self.body.results for array in sources.of(result, False))
-        within = ((time, _inside(step)) for time, step in enumerate(self.steps) if step.bodies)
-        self.inner = {time: inner for time, inner in within if inner.bytes > 0}
-        for carry in self.body.carries:
+        self.last.update((array, len(self.steps)) for result in body.results for array in sources.of(result, False))
+        self.inside = {
+            time: [_Timeline(each, False) for each in step.bodies] for time, step in enumerate(self.steps) if step.bodies
+        }
+        highest = {time: max((each.peak for each in lines), key=_bytes) for time, lines in self.inside.items()}
+        self.inner = {time: inner for time, inner in highest.items() if inner.bytes > 0}
+        for carry in body.carries:
             self.add(carry, -1)
         for time, (step, read) in enumerate(zip(self.steps, reads, strict=True)):
             self.step(step, read, time)
-        if self.is_main:
+        if is_main:
             self.host()
+        results = dict.fromkeys(each.origin for each in body.results)
+        self.counted = [] if is_main else body.carries if body.is_loop else [each for each in results if not each.given]
+        self.peak = self.highest()
 
     def add(self, array: LocalArray, first: int) -> None:
         buffer = Buffer(self.size(array), first, self.last.get(array, first), [array])
@@ -132,20 +139,36 @@ class _Timeline:
                     buffer.hosted = True
                     break
 
-    def peak(self) -> Peak:
-        """The most bytes at one time, with those inside of loops and branches."""
+    def highest(self) -> Peak:
         best, at = -1, -1
         for time, stored in enumerate(over_steps(self.own(), len(self.steps)), start=-1):
             if (now := stored + (self.inner[time].bytes if time in self.inner else 0)) > best:
                 best, at = now, time
         inner = self.inner.get(at, Peak(0))
-        alive = [buffer for buffer in self.own() if buffer.first <= at <= buffer.last and buffer.bytes]
-        arrays = [_at(buffer, at, self) for buffer in alive]
+        alive = (buffer.arrays for buffer in self.own() if buffer.first <= at <= buffer.last and buffer.bytes)
+        # Of a buffer, the last array that is made by then.
+        arrays = (next((each for each in some if self.last.get(each, at) >= at), some[-1]) for some in alive)
         step = inner.step or (self.steps[at] if at >= 0 else None)
-        return Peak(best, step, (*arrays, *inner.arrays))
+        counted = sum(map(_bytes, self.counted))
+        return Peak(best - counted, step, tuple(each for each in (*arrays, *inner.arrays) if each not in self.counted))
+
+    def profile(self) -> Profile:
+        # Of regions that store the same, the later one, which is a loop's body.
+        largest = {time: max(reversed(lines), key=lambda each: each.peak.bytes) for time, lines in self.inside.items()}
+        return Profile(
+            tuple(self.steps),
+            tuple(buffer for buffer in self.own() if buffer.bytes),
+            {time: line.profile() for time, line in largest.items()},
+            self.body.region,
+            sum(map(_bytes, self.counted)),
+        )
 
     def own(self) -> Iterator[Buffer]:
         return (buffer for buffer in self.buffers if not buffer.hosted)
+
+
+def _bytes(each: LocalArray | Peak) -> int:
+    return each.bytes
 
 
 STACK = "stacked"
@@ -154,28 +177,15 @@ MOST_ROOMS = 64
 """The most results in whose buffers room for an array is looked for."""
 
 
-def peak(body: Body, is_main: bool = True) -> Peak:
-    """The most bytes that the steps of a body store at one time."""
-    return _Timeline(body, is_main).peak()
+def peak(body: Body) -> Peak:
+    """The most bytes that the steps of the program store at one time."""
+    return _Timeline(body, True).peak
 
 
 def profile(body: Body) -> tuple[Peak, Profile]:
     """The most bytes that the program stores at one time, and what it stores while each of its steps runs."""
     line = _Timeline(body, True)
-    return line.peak(), _profile(line)
-
-
-def _profile(line: _Timeline) -> Profile:
-    body = line.body
-    buffers = tuple(buffer for buffer in line.own() if buffer.bytes)
-    inside = {time: _largest(step.bodies) for time, step in enumerate(line.steps) if step.bodies}
-    counted = 0 if line.is_main else sum(each.bytes for each in _counted(body))
-    return Profile(tuple(line.steps), buffers, inside, body.region, counted)
-
-
-def _largest(bodies: Sequence[Body]) -> Profile:
-    """Of the regions of a loop or a `cond` the one that stores the most; the later one of equals, which is a loop's body."""
-    return _profile(_Timeline(max(reversed(bodies), key=lambda each: _beyond(each).bytes), False))
+    return line.peak, line.profile()
 
 
 def over_steps(buffers: Iterable[Buffer], steps: int) -> list[int]:
@@ -187,24 +197,30 @@ def over_steps(buffers: Iterable[Buffer], steps: int) -> list[int]:
     return list(accumulate(change[: steps + 1]))
 
 
-def _inside(step: Step) -> Peak:
-    """What a loop or a `cond` stores while it runs, beyond its carries and its results."""
-    found = [_beyond(body) for body in step.bodies]
-    return max(found, key=lambda each: each.bytes, default=Peak(0))
+def in_order(body: Body, sources: Sources) -> tuple[list[Step], list[Reads]]:
+    """The stored steps in the order in which they run, and the stored arrays that each reads."""
+    steps = [step for step in body.steps if step.is_stored]
+    reads = {step: sources.read(step) for step in steps}
+    makers = {array: step for step in steps for array in step.makes}
+    waits: dict[Step, int] = {}
+    users: dict[Step, list[Step]] = {}
+    for step in steps:
+        needs = {makers[array] for array in reads[step] if array in makers}
+        waits[step] = len(needs)
+        for each in needs:
+            users.setdefault(each, []).append(step)
+    for each in users.values():
+        # XLA adds the transposed copies of operands later, so they come after the other uses.
+        each.sort(key=lambda step: step.name == TRANSPOSED)
+    ready = [step for step in steps if not waits[step]]
+    for step in ready:
+        for user in users.get(step, ()):
+            waits[user] -= 1
+            if not waits[user]:
+                ready.append(user)
+    assert len(ready) == len(steps), "a step reads only what an earlier one makes"
+    return ready, [reads[step] for step in ready]
 
 
-def _beyond(body: Body) -> Peak:
-    """The peak of a region without what the step around it counts."""
-    inside, counted = peak(body, is_main=False), _counted(body)
-    arrays = tuple(each for each in inside.arrays if each not in counted)
-    return Peak(inside.bytes - sum(each.bytes for each in counted), inside.step, arrays)
-
-
-def _counted(body: Body) -> list[LocalArray]:
-    """What the step around a region counts: a loop's carries, and what a branch returns."""
-    return body.carries if body.is_loop else [each for each in dict.fromkeys(a.origin for a in body.results) if not each.given]
-
-
-def _at(buffer: Buffer, time: int, line: _Timeline) -> LocalArray:
-    """The array that a buffer has at a time: the last one that is made by then."""
-    return next((each for each in buffer.arrays if line.last.get(each, time) >= time), buffer.arrays[-1])
+TRANSPOSED = "transposed"
+"""The name of steps that copy an operand into the order of dims that a product needs."""

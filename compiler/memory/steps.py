@@ -1,26 +1,29 @@
 """Decisions as steps on the arrays of one device, in the order in which lowering writes them.
 
 Redistributions come before their first use, and each of their steps makes an array. A product copies an operand whose dims are
-in another order than XLA:CPU multiplies.
+in another order than XLA:CPU multiplies: of a product it takes `lhs[batch.., m.., k..]` and `rhs[batch.., k.., n..]`; of a
+convolution images `[n, p.., c]`, kernels `[q.., c, o]`, and it makes `[n, p.., o]`. A matrix that is transposed as a whole is
+not copied.
 
     %h = dot %x %w, %h {+model}; %y = tanh %h
         -->   CALL dot: x, w -> h;  CALL all_reduce: h -> h';  MAP tanh: h' -> y
+    dot lhs[b, t, d] rhs[b, t, f] over b, t   -->   lhs is copied to [d, b, t]; rhs is [b, t, f] as it is
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 from ...dialects.layouts import Layout
+from ...dialects.params import ParamsAttr, Record
 from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.op_layouts import boundary
+from ...rewrites.decide.op_layouts import Placed, boundary
 from ...rewrites.lower.swapped import product_of
-from ...rewrites.program.program import Control, Node, Signature
+from ...rewrites.program.program import Control, Digits, Node, Signature
 from .kinds import Kind, Traits, traits
-from .live_ranges import STACK
+from .live_ranges import STACK, TRANSPOSED
 from .local_arrays import Body, LocalArray, Step
-from .order import TRANSPOSED
-from .products import copied
 
 CALL, MAP, UPDATE, REGIONS = (Traits(kind) for kind in (Kind.CALL, Kind.MAP, Kind.UPDATE, Kind.REGIONS))
 COPY = Traits(Kind.MAP, elementwise=False)
@@ -131,14 +134,15 @@ class _Walk:
         if found.kind is Kind.CALL:
             reads = [self.sliced(each, layout) for each, layout in zip(reads, placed.wanted, strict=True)]
         orders = copied(node, placed, self.is_swapped(node)) if found.kind is Kind.CALL else None
-        if orders is None:
-            self.add(found, node.kind, reads, makes, node.number)
-        else:
-            self.product(
-                node, found, [self.copy(*each) for each in zip(reads, orders.operands, strict=True)], makes, orders.result
-            )
-        for value, made in zip(node.results, makes, strict=True):
-            self.define(value, made)
+        made = makes
+        if orders is not None:
+            reads = [self.copy(*each) for each in zip(reads, orders.operands, strict=True)]
+            made = [LocalArray(each.bytes, each.value, TRANSPOSED) for each in makes] if orders.result else makes
+        self.add(found, node.kind, reads, made, node.number)
+        if made is not makes:
+            self.add(COPY, TRANSPOSED, made, makes)
+        for value, array in zip(node.results, makes, strict=True):
+            self.define(value, array)
 
     def is_absorbed(self, node: Node) -> bool:
         """Whether a transpose is lowered as the product that it reads, with the operands of that exchanged."""
@@ -164,17 +168,12 @@ class _Walk:
         self.add(COPY, "slice", [array], [made])
         return made
 
-    def product(self, node: Node, found: Traits, reads: list[LocalArray], makes: list[LocalArray], copies: bool) -> None:
-        """A product, and the copy of its result if its dims are in another order."""
-        raw = [LocalArray(each.bytes, each.value, TRANSPOSED) for each in makes] if copies else makes
-        self.add(found, node.kind, reads, raw, node.number)
-        if copies:
-            self.add(COPY, TRANSPOSED, raw, makes)
-
     def copy(self, array: LocalArray, order: tuple[int, ...]) -> LocalArray:
         """The array with its dims in an order, as it is for none; products that need the same copy share it."""
         if not order:
-            return self.untransposed(array)
+            # A product reads the matrix of which a matrix is the transpose as well.
+            maker, is_matrix = self.makers.get(array.origin), len(self.program.shape(array.value)) == 2
+            return maker.reads[0] if is_matrix and maker is not None and maker.name == "transpose" else array
         key = array.origin, order
         found = self.copies.get(key)
         if found is None:
@@ -182,27 +181,20 @@ class _Walk:
             self.add(COPY, TRANSPOSED, [array], [found])
         return found
 
-    def untransposed(self, array: LocalArray) -> LocalArray:
-        """The matrix of which a matrix is the transpose, since a product reads it as well; another array itself."""
-        maker, is_matrix = self.makers.get(array.origin), len(self.program.shape(array.value)) == 2
-        return maker.reads[0] if is_matrix and maker is not None and maker.name == "transpose" else array
-
     # --- loops and branches ----------------------------------------------------------------------------------------
 
     def control(self, control: Control) -> None:
         reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
         entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
         bodies = [self.body(control, position, entered) for position in range(len(control.regions))]
-        makes = [self.leaving(made) for made, _ in control.leaves]
+        makes = [
+            self.array(made.results[0], self.placements.nodes[made.number].produced[0], STACK if made.kind == "collect" else "")
+            for made, _ in control.leaves
+        ]
         self.add(REGIONS, control.op.name, reads, makes).bodies = bodies
         for (_, node), array in zip(control.leaves, makes, strict=True):
             move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
             self.define(node.results[0], array if move is None else self.move(move, array))
-
-    def leaving(self, node: Node) -> LocalArray:
-        """A result of a loop or a `cond`."""
-        layout = self.placements.nodes[node.number].produced[0]
-        return self.array(node.results[0], layout, STACK if node.kind == "collect" else "")
 
     def body(self, control: Control, position: int, entered: dict[int, tuple[Node, LocalArray]]) -> Body:
         """One region: what enters it, its steps, and what it yields."""
@@ -216,7 +208,12 @@ class _Walk:
         self.region(control.regions[position])
         for node, at in control.yields[position]:
             read = self.read(node.operands[at], node.number, at)
-            body.results.append(self.stacked(read) if node.kind == "collect" else read)
+            if node.kind == "collect":
+                # The results of all trips, to which a trip adds, are stored outside of the loop.
+                made = LocalArray(0, read.value)
+                self.add(UPDATE, "collect", [read], [made])
+                read = made
+            body.results.append(read)
         self.steps, self.copies = outer, copies
         return body
 
@@ -233,8 +230,55 @@ class _Walk:
             self.add(COPY, node.kind, [whole], [array])
         self.define(value, array)
 
-    def stacked(self, array: LocalArray) -> LocalArray:
-        """What a trip adds to the results of all trips, which are stored outside of the loop."""
-        made = LocalArray(0, array.value)
-        self.add(UPDATE, "collect", [array], [made])
-        return made
+
+Order = tuple[int, ...]
+"""Dims in the order of the copy; empty without one."""
+
+
+class Copies(NamedTuple):
+    """The copies of a product's operands, and whether its result is copied."""
+
+    operands: tuple[Order, ...]
+    result: bool
+
+
+def copied(node: Node, placed: Placed, swapped: bool) -> Copies | None:
+    """The copies that an op needs; None if it is not a product. `swapped` if it is lowered with its operands exchanged."""
+    params = cast(ParamsAttr, node.op.properties["params"]) if "params" in node.op.properties else None
+    if node.kind == "conv_general_dilated" and params is not None:
+        numbers = cast(Record, params["dimension_numbers"])
+        (n, c, *p), (o, i, *q), (m, f, *r) = (
+            cast("tuple[int, ...]", numbers[name]) for name in ("lhs_spec", "rhs_spec", "out_spec")
+        )
+        kept = zip([(n, *p, c), (*q, i, o), (m, *r, f)], (*placed.wanted, placed.produced[0]), strict=True)
+        image, kernel, result = (_sorted(*each) for each in kept)
+        return Copies((image, kernel), bool(result))
+    if node.kind != "dot_general":
+        return None
+    lhs, rhs = (_indices(*each) for each in zip(node.signature.operand_dims, placed.wanted, strict=True))
+    out = _indices(node.signature.result_dims[0], placed.produced[0])
+    batch = [index for index in out if index in lhs and index in rhs]
+    folded = [index for index in lhs if index not in out]
+    left, right = (rhs, lhs) if swapped else (lhs, rhs)
+    rows = [index for index in out if index in left and index not in right]
+    columns = [index for index in out if index in right and index not in left]
+    orders = _order(left, [*batch, *rows, *folded], batch), _order(right, [*batch, *folded, *columns], batch)
+    return Copies(orders[::-1] if swapped else orders, False)
+
+
+def _indices(dims: Digits, layout: Layout) -> list[int]:
+    """The major index of each dim of more than one element, on one device."""
+    return [digits[0].at for digits, extent in zip(dims, layout.local_shape, strict=True) if digits and extent != 1]
+
+
+def _order(has: list[int], wanted: list[int], batch: list[int]) -> Order:
+    if has == wanted or (len(has) == 2 and not batch):
+        return ()
+    return tuple(has.index(index) for index in wanted if index in has)
+
+
+def _sorted(order: Order, layout: Layout) -> Order:
+    """The order; empty if no dim of more than one element changes its place."""
+    shape = layout.local_shape
+    moved = [dim for dim in order if shape[dim] != 1]
+    return () if moved == sorted(moved) else order

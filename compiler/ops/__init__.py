@@ -6,6 +6,7 @@
     monoids             JAX's names for the monoids
     tag, constrain      `pt.tag`, `pt.constrain`
     grouped             ragged products, by the group of each row
+    identity            primitives that return their operand, as those of `tag`, `constrain` and `stored`
     stored              a value that XLA:CPU does not compute again in each reader
     update_slice        an update at positions that are constants
     python_lowerings    primitives that JAX writes with others

@@ -35,8 +35,7 @@ def _batch(values: Sequence[Array], dims: Sequence[int | None]) -> tuple[list[Ar
     return barrier_p.bind(*values), dims
 
 
-def _lower(ctx: object, *values: T) -> list[T]:
-    del ctx
+def _lower(_: object, *values: T) -> list[T]:
     return list(values)
 
 

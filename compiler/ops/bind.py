@@ -62,20 +62,7 @@ def bind_local(
         return run_mapped(params, inputs, foreign, run_block, run_op)
     if name == "whole":
         return _whole(params, inputs, foreign)
-    return _defined(name, params, inputs, out_types, foreign, alone)
-
-
-def _defined(
-    name: str,
-    params: ParamsAttr,
-    inputs: Sequence[Array],
-    out_types: Sequence[ArrayLike],
-    foreign: Sequence[object],
-    alone: bool,
-) -> list[Array]:
-    """An op with a definition, which drops the parameters that follow from the types."""
-    shapes = tuple(np.shape(each) for each in inputs)
-    decoded = decode(name, params, shapes, tuple(out_types), foreign)
+    decoded = decode(name, params, tuple(map(np.shape, inputs)), tuple(out_types), foreign)
     if run_call := CALLS.get(name):
         return run_call(decoded, inputs, out_types)
     definition = definitions[name].with_arity(len(inputs), len(out_types))
@@ -161,17 +148,12 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
     Regions are traced before the ops that have them, innermost first, so deep nests do not use Python's stack.
     """
     bodies: dict[Block, Body] = {}
-    for inner in _inner(block):
+    blocks = [block]
+    for each in blocks:
+        blocks += [region.block for op in each.ops for region in op.regions]
+    for inner in blocks[:0:-1]:
         bodies[inner] = _traced(partial(_run_ops, inner, foreign=foreign, run=run or run_op, bodies=dict(bodies)), inner)
     return _run_ops(block, inputs, foreign, run or run_op, bodies)
-
-
-def _inner(block: Block) -> list[Block]:
-    """The blocks of all regions inside a block, each after the blocks inside it."""
-    found = [block]
-    for each in found:
-        found += [region.block for op in each.ops for region in op.regions]
-    return found[:0:-1]
 
 
 def _traced(run: Callable[[Sequence[Array]], list[Array]], block: Block) -> Body:

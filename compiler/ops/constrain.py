@@ -8,23 +8,21 @@ survives tracing, batching and differentiation. A cotangent has the layout of it
 
 import re
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from jax import Array
-from jax.extend.core import Primitive
 
 from ...dialects.english import counted
 from ...dialects.errors import Error, Location
 from ..inputs.arguments import abstract
 from ..inputs.checks import refused
-from ..jax_private import ad, batching, mlir
-
-T = TypeVar("T")
+from ..jax_private import ad, batching
+from .identity import identity
 
 Dims = tuple[tuple[str, ...] | None, ...]
 """For each dim the axes that tile it, major to minor; none if it is whole, and None if nothing is said about it."""
 
-constrain_p: Any = Primitive("constrain")
+constrain_p: Any = identity("constrain")
 
 _AXIS = re.compile(r"@?([A-Za-z_]\w*(?:\.\d+:\d+)?)\s*$")
 
@@ -76,19 +74,8 @@ def _axes(text: str, part: str, start: int) -> Sequence[str]:
     return found
 
 
-def _identity(x: T, **params: object) -> T:
-    del params
-    return x
-
-
-def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> tuple[Array, Array]:
-    (x,), (t,) = primals, tangents
-    return constrain_p.bind(x, **params), t if type(t) is ad.Zero else constrain_p.bind(t, **params)
-
-
-def _transpose(ct: Array, x: Array, **params: object) -> list[Array]:
-    del x
-    return [ct if type(ct) is ad.Zero else constrain_p.bind(ct, **params)]
+def _transpose(ct: Array, _: Array, **params: object) -> list[Array]:
+    return [constrain_p.bind(ct, **params)]
 
 
 def _batch(args: Sequence[Array], dims: Sequence[int], *, layout: Dims) -> tuple[Array, int]:
@@ -97,14 +84,5 @@ def _batch(args: Sequence[Array], dims: Sequence[int], *, layout: Dims) -> tuple
     return constrain_p.bind(args[0], layout=(*layout[:at], None, *layout[at:])), at
 
 
-def _lower(ctx: object, x: T, **params: object) -> list[T]:
-    del ctx, params
-    return [x]
-
-
-constrain_p.def_impl(_identity)
-constrain_p.def_abstract_eval(_identity)
-ad.primitive_jvps[constrain_p] = _jvp
-ad.primitive_transposes[constrain_p] = _transpose
+ad.deflinear2(constrain_p, _transpose)
 batching.primitive_batchers[constrain_p] = _batch
-mlir.register_lowering(constrain_p, _lower)

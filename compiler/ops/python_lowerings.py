@@ -41,12 +41,10 @@ def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
     # An evaluation rule that wants concrete arrays, another platform or a mesh fails in its own way.
     except Exception:
         return None
-    return None if found.effects or any(_same(eqn, each) for each in equations(found.jaxpr)) else found
-
-
-def _same(eqn: JaxprEqn, other: JaxprEqn) -> bool:
-    """Whether `other` is the equation itself. A rule that only compiles a primitive does not expand it."""
-    return other.primitive is eqn.primitive and [a.aval for a in other.invars] == [a.aval for a in eqn.invars]
+    # A rule that only compiles a primitive does not expand it: the program has the equation itself.
+    alike = (each for each in equations(found.jaxpr) if each.primitive is eqn.primitive)
+    avals = [atom.aval for atom in eqn.invars]
+    return None if found.effects or any([atom.aval for atom in each.invars] == avals for each in alike) else found
 
 
 def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

@@ -94,7 +94,15 @@ def run_mapped(
     if params.get("placed"):
         return body.run(run_block, *inputs)
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
-    run = partial(run_block, run=partial(_run_mapped_op, run_op, tuple(axes)))
+
+    def run_one(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+        how = dict(cast(ParamsAttr, op.properties["params"]).items())
+        primitive = str(how.get("primitive"))
+        if op.name != "lax.whole" or has_rule(primitive, how):
+            return run_op(op, operands, foreign)
+        return [exchanged(primitive, how, each, tuple(axes)) for each in operands]
+
+    run = partial(run_block, run=run_one)
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
     function: Function = partial(body.run, run)
@@ -102,17 +110,6 @@ def run_mapped(
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
     return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
-
-
-def _run_mapped_op(
-    run_op: RunOp, order: Sequence[str], op: Operation, operands: Sequence[Array], foreign: Sequence[object]
-) -> list[Array]:
-    """An op of a body that `jax.vmap` runs."""
-    params = dict(cast(ParamsAttr, op.properties["params"]).items())
-    primitive = str(params.get("primitive"))
-    if op.name != "lax.whole" or has_rule(primitive, params):
-        return run_op(op, operands, foreign)
-    return [exchanged(primitive, params, each, order) for each in operands]
 
 
 def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:

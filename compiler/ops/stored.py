@@ -8,16 +8,14 @@ Device-local code is never differentiated, so this primitive has no derivative.
     %p = stored %p    -->    on CPU: call @stored(%p), never inlined;    on TPU and GPU: nothing
 """
 
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from jax import Array
-from jax.extend.core import Primitive
 
 from ..jax_private import batching, jax, mlir, set_xla_metadata
+from .identity import identity
 
-T = TypeVar("T")
-
-stored_p: Any = Primitive("stored")
+stored_p: Any = identity("stored")
 
 
 def stored(x: Array) -> Array:
@@ -30,17 +28,9 @@ def _called(x: Array) -> Array:
         return cast(Array, jax.jit(_identity)(x))
 
 
-def _identity(x: T) -> T:
+def _identity(x: Array) -> Array:
     return x
 
 
-def _lower(ctx: object, x: T) -> list[T]:
-    del ctx
-    return [x]
-
-
-stored_p.def_impl(_identity)
-stored_p.def_abstract_eval(_identity)
 batching.defvectorized(stored_p)
-mlir.register_lowering(stored_p, _lower)
 mlir.register_lowering(stored_p, mlir.lower_fun(_called, multiple_results=False), platform="cpu")

@@ -11,16 +11,16 @@ from numbers import Number
 from typing import Any, TypeVar, cast
 
 from jax import Array
-from jax.extend.core import Primitive
 
 from ...dialects.errors import Error
 from ..inputs.checks import refused
 from ..inputs.names import escape_parts, path
-from ..jax_private import ad, batching, mlir, tree
+from ..jax_private import ad, batching, tree
+from .identity import identity
 
 T = TypeVar("T")
 
-tag_p: Any = Primitive("tag")
+tag_p: Any = identity("tag")
 
 
 def tag(x: T, name: str) -> T:
@@ -49,11 +49,6 @@ def cotangent_name(name: str) -> str:
     return f"grad({name.removeprefix('tangent(').removesuffix(')')})" if name.startswith("tangent(") else f"grad({name})"
 
 
-def _identity(x: T, *, name: str) -> T:
-    del name
-    return x
-
-
 def _jvp(primals: Sequence[Array], tangents: Sequence[Array], *, name: str) -> tuple[Array, Array]:
     (x,), (t,) = primals, tangents
     named = t if type(t) is ad.Zero else tag_p.bind(t, name=f"tangent({name})")
@@ -65,18 +60,6 @@ def _transpose(ct: Array, x: Array, *, name: str) -> list[Array]:
     return [ct if type(ct) is ad.Zero else tag_p.bind(ct, name=cotangent_name(name))]
 
 
-def _batch(args: Sequence[Array], dims: Sequence[int | None], *, name: str) -> tuple[Array, int | None]:
-    return tag_p.bind(args[0], name=name), dims[0]
-
-
-def _lower(ctx: object, x: T, *, name: str) -> list[T]:
-    del ctx, name
-    return [x]
-
-
-tag_p.def_impl(_identity)
-tag_p.def_abstract_eval(_identity)
 ad.primitive_jvps[tag_p] = _jvp
 ad.primitive_transposes[tag_p] = _transpose
-batching.primitive_batchers[tag_p] = _batch
-mlir.register_lowering(tag_p, _lower)
+batching.defvectorized(tag_p)

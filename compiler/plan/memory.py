@@ -120,22 +120,36 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
     placements = plan.decisions.placements
     taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
-    arguments, results = ([*_outside(plan, values, kind)] for values, kind in _sides(plan))
-    arrays = [*arguments, *results, *(_temporary(plan, *each) for each in found.arrays)]
+    program, names = plan.source.program, plan.source.addresses.names
+    # Arguments and results are stored all the time.
+    arguments, results = (
+        [Stored(placements.bytes_outside(value), name, kind) for name, value in zip(given, values, strict=True)]
+        for given, values, kind in (
+            (program.argument_names, program.arguments, "argument"),
+            (program.result_names, program.returned, "result"),
+        )
+    )
+    temporaries = (
+        Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in found.arrays
+    )
+    arrays = [*arguments, *results, *temporaries]
+    node = program.nodes[found.node] if found.node >= 0 else None
+    source = line_of(plan, found.value, node) if found.value >= 0 else None
+    where = (f"`{found.step}`" + (f" at {source}" if source is not None else "")) if found.step else "the call"
     return Memory(
         sum(each.bytes for each in arguments),
         sum(each.bytes for each in results),
         found.bytes,
         taken,
-        _where(plan, found),
+        where,
         tuple(sorted((each for each in arrays if each.bytes), key=lambda each: -each.bytes)),
     )
 
 
 def peak_bytes(plan: State) -> int:
     """The most bytes that one device stores at one time, as `memory` has it."""
-    placements = plan.decisions.placements
-    ends = (value for values, _ in _sides(plan) for value in values)
+    placements, program = plan.decisions.placements, plan.source.program
+    ends = (*program.arguments, *program.returned)
     taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan))
     return plan.once(_peak).bytes + sum(map(placements.bytes_outside, ends)) - taken
 
@@ -168,32 +182,6 @@ def _body(plan: State) -> Body:
     body = steps(plan.decisions)
     fuse(body, plan.source.program)
     return body
-
-
-def _sides(plan: State) -> tuple[tuple[Iterable[int], str], ...]:
-    program = plan.source.program
-    return (program.arguments, "argument"), (program.returned, "result")
-
-
-def _outside(plan: State, values: Iterable[int], kind: str) -> Iterator[Stored]:
-    """Arguments or results, which are stored all the time."""
-    placements, program = plan.decisions.placements, plan.source.program
-    names = program.argument_names if kind == "argument" else program.result_names
-    for name, value in zip(names, values, strict=True):
-        yield Stored(placements.bytes_outside(value), name, kind)
-
-
-def _temporary(plan: State, size: int, value: int, form: str) -> Stored:
-    return Stored(size, plan.source.addresses.names[value], "temporary", form, line_of(plan, value, None))
-
-
-def _where(plan: State, found: _Peak) -> str:
-    """The step that runs at the peak, with its source line."""
-    if not found.step:
-        return "the call"
-    node = plan.source.program.nodes[found.node] if found.node >= 0 else None
-    source = line_of(plan, found.value, node) if found.value >= 0 else None
-    return f"`{found.step}`" + (f" at {source}" if source is not None else "")
 
 
 def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:

@@ -4,15 +4,14 @@ Data flows one way: a plan becomes data, the data is put into the page, the page
 built from the sources in `page/` of the repository; the licences of what it is made of are in `LICENSES.txt`.
 
     page        `write`: the data put into the page, and the file written
-    data        all data of a plan: its program once, and a step for each of its tactics
+    data        all data of a plan: its program once, and a step, with its totals and all below, for each of its tactics
       program   the ops by scope, and what they read
         scopes  where an op is in the user's program: direction, loop, scope, function, line
-      step      a plan after some of its tactics: totals, and all below
-        sent        collectives, those of layers that are alike together, with their reasons
-        placed      the layouts of all values, and how to draw each
-        open_ends   conflicts, stops, what runs unpartitioned, what is in excess
-        stored      memory over time
-        kernels     the dataflow graph, its nodes that are alike together
+      sent        collectives, those of layers that are alike together, with their reasons
+      placed      the layouts of all values, and how to draw each
+      open_ends   conflicts, stops, what runs unpartitioned, what is in excess
+      stored      memory over time
+      kernels     the dataflow graph, its nodes that are alike together
     pool        texts, lines and layouts that are written once and referred to by number
 
 Imports `graph`, `plan`, `memory`, `views` and `inputs`.

@@ -1,16 +1,26 @@
 """All data of a page: the program once, unless a law rewrites it, and a step for each of the plan's tactics.
 
+A step is the plan after some of its tactics: its totals, and every view of it that a page draws.
+
 Texts, source lines and layouts are written once. A step has the layouts that differ from those of the step before.
 """
 
 from collections.abc import Sequence
 
+from ..graph.graph import lower
+from ..plan.collectives import bytes_by_axes, bytes_per_device, counts
 from ..plan.prefixes import prefixes
+from ..plan.silent import silent
 from ..plan.state import State
+from ..plan.summary import TRIED
+from ..plan.work import flops_per_device
+from .kernels import kernels_json
+from .open_ends import open_json
 from .placed import Kept, changes, layout_numbers, layouts_pool
 from .pool import Json, Pool, Pools
 from .program import program_json
-from .step import step_json
+from .sent import sent_json
+from .stored import memory_json
 
 
 def data(plan: State) -> Json:
@@ -18,7 +28,7 @@ def data(plan: State) -> Json:
     pools, layouts, steps = Pools(), layouts_pool(), prefixes(plan)
     programs, numbers = _programs(steps, pools)
     own = len(steps[0].actions)
-    found = [step_json(step, own, step is plan, pools) for step in steps]
+    found = [_step(step, own, step is plan, pools) for step in steps]
     placed = _layouts(steps, numbers, layouts)
     return {
         "name": plan.source.traced.name,
@@ -57,3 +67,25 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
         found.append(changes(before if same else [-1] * len(after), after))
         before = after
     return found
+
+
+def _step(plan: State, own: int, last: bool, pools: Pools) -> Json:
+    """One step. The first `own` actions are the program's own; the graph of a large program is that of the last step only."""
+    number, excess, flops = len(plan.actions) - own, silent(plan), flops_per_device(plan)
+    sent = counts(plan)
+    graph = lower(plan, "collective") if last or len(plan.source.program.nodes) <= TRIED else None
+    return {
+        "tactic": plan.actions[-1].text if number else "",
+        "number": len(plan.actions),
+        "mesh": [list(pair) for pair in plan.mesh.axes.items()],
+        "counts": {"always": dict(sent), "in_branches": sent.in_branches, "own": dict(sent.own), "text": sent.text()},
+        "bytes": bytes_per_device(plan),
+        "by_axes": [[list(axes), size] for axes, size in bytes_by_axes(plan).items() if size],
+        "flops": flops.known,
+        "unknown": list(flops.unknown),
+        "excess": excess.flops,
+        "memory": memory_json(plan, pools),
+        "sent": sent_json(plan, pools),
+        "open": open_json(plan, excess, pools),
+        "graph": None if graph is None else kernels_json(graph, pools),
+    }

@@ -6,7 +6,7 @@ Barriers, which only order nodes, are passed through. So a graph of 96 layers ha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..graph.graph import Graph
@@ -29,13 +29,16 @@ class Alike:
 
 def kernels_json(graph: Graph, pools: Pools) -> Json:
     """The nodes that are alike, the values between them, and all nodes in order of issue."""
-    found, of = _alike(graph)
+    makers = _makers(graph.nodes)
+    found, of = _alike(graph, makers)
     edges: dict[tuple[int, int], list[int]] = {}
-    for source, target, size in _edges(graph, of):
-        if source != target:
-            flow = edges.setdefault((source, target), [0, 0])
-            flow[0] += 1
-            flow[1] += size
+    for node in graph.nodes:
+        for value in dict.fromkeys(node.operands) if node.kind != "barrier" else ():
+            source, target = of[makers[value.name]], of[node.number]
+            if source != target:
+                flow = edges.setdefault((source, target), [0, 0])
+                flow[0] += 1
+                flow[1] += value.bytes
     return {
         "nodes": [_node(each, pools) for each in found],
         "edges": [[source, target, *flow] for (source, target), flow in edges.items()],
@@ -44,18 +47,22 @@ def kernels_json(graph: Graph, pools: Pools) -> Json:
     }
 
 
-def _alike(graph: Graph) -> tuple[list[Alike], dict[int, int]]:
-    """The nodes that are alike together, and for each node the number of its group."""
+def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[int, int]]:
+    """The nodes that are alike together, and for each node the number of its group.
+
+    The detail of a kernel is what it computes, that of a redistribution what it sends.
+    """
     groups: dict[object, Alike] = {}
     of: dict[int, int] = {}
-    makers = _makers(graph.nodes)
     details: dict[str, str] = {}
     for node in graph.nodes:
         if node.kind == "barrier":
             continue
         if node.kind == "kernel" and node.name not in details:
-            details[node.name] = _ops(graph, node)
-        name, detail = _name(node), details[node.name] if node.kind == "kernel" else _sent(node)
+            ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
+            details[node.name] = ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+        sent = ", ".join(starred(str(each)) for each in node.collectives)
+        name, detail = _name(node), details[node.name] if node.kind == "kernel" else sent
         before = [of[makers[value.name]] for value in node.operands if node.kind == "redistribute"]
         key = node.kind, name, detail, tuple(before)
         group = groups.setdefault(key, Alike(len(groups), node.kind, name, detail))
@@ -73,30 +80,11 @@ def _makers(nodes: Iterable[Node]) -> dict[str, int]:
     return found
 
 
-def _edges(graph: Graph, of: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """From group to group, the bytes of each value that is read."""
-    makers = _makers(graph.nodes)
-    for node in graph.nodes:
-        if node.kind != "barrier":
-            yield from ((of[makers[v.name]], of[node.number], v.bytes) for v in dict.fromkeys(node.operands))
-
-
 def _name(node: Node) -> str:
     """What a node is called; of arguments and results only the start of the path, which many have in common."""
     if node.kind in ("argument", "result"):
         return "/".join(parts(node.name)[: 2 if node.kind == "result" else 1])
     return node.name if node.kind == "kernel" else ""
-
-
-def _ops(graph: Graph, node: Node) -> str:
-    """What a kernel computes."""
-    ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
-    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
-
-
-def _sent(node: Node) -> str:
-    """What a redistribution sends."""
-    return ", ".join(starred(str(each)) for each in node.collectives)
 
 
 def _node(each: Alike, pools: Pools) -> Json:

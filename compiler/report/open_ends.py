@@ -1,25 +1,19 @@
 """What a plan leaves open, or does in full on several devices: conflicts, stops, unpartitioned ops, what is in excess."""
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
-
 from ..plan.annotations import unapplied
 from ..plan.conflicts import conflict
 from ..plan.open_conflicts import open_keys
 from ..plan.silent import InExcess, Silent
 from ..plan.state import State
 from ..plan.stops import TRIED, Stop, not_tried, stops, wholes
-from ..plan.ways_out import Resolution
 from ..views.listing import starred
-from .pool import Json, Pools
+from .pool import Json, Pools, alike
 from .program import Numbers
 
 MOST_TRIED = 8
 """The most conflicts, and the most rows of stops, of a step whose ways out are tried."""
 MOST_ROWS = 200
 """The most rows of one kind, after those that are alike are one."""
-
-T = TypeVar("T")
 
 
 def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
@@ -28,14 +22,16 @@ def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
         "stops": [
             _stop(some, pools, is_tried=number < MOST_TRIED)
             for number, some in enumerate(
-                _alike(stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)))
+                alike(stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)))[
+                    :MOST_ROWS
+                ]
             )
         ],
         "excess": [
             _silent(some, pools)
-            for some in _alike(
+            for some in alike(
                 excess, lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source))
-            )
+            )[:MOST_ROWS]
         ],
         "wholes": [
             {"op": pools.text(each.primitive), "text": pools.text(repr(each)), "line": pools.line(each.source)}
@@ -61,60 +57,49 @@ def _conflicts(plan: State, pools: Pools) -> list[Json]:
                     [pools.text(text), claim.tactic + 1]
                     for text, (claim, _) in zip(each.claims, plan.table.conflicts[key].claims, strict=True)
                 ],
-                "ways": [_way(way, pools) for way in each.resolutions] if number < tried else None,
+                "ways": [
+                    {
+                        "tactic": pools.text(way.tactic),
+                        "first": way.first,
+                        "bytes": way.bytes,
+                        "flops": way.flops,
+                        "memory": way.memory,
+                    }
+                    for way in each.resolutions
+                ]
+                if number < tried
+                else None,
             }
         )
     return found
 
 
-def _way(way: Resolution, pools: Pools) -> Json:
-    return {
-        "tactic": pools.text(way.tactic),
-        "first": way.first,
-        "bytes": way.bytes,
-        "flops": way.flops,
-        "memory": way.memory,
-    }
-
-
-def _alike(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
-    """Those that are alike together, which are one row; the first ones of all."""
-    alike: dict[object, list[T]] = {}
-    for each in items:
-        alike.setdefault(key(each), []).append(each)
-    return list(alike.values())[:MOST_ROWS]
-
-
-def _stop(alike: list[Stop], pools: Pools, is_tried: bool) -> Json:
+def _stop(some: list[Stop], pools: Pools, is_tried: bool) -> Json:
     """A row of stops, with what to do if that is tried."""
-    first = alike[0]
-    value = starred(first.value) if len(alike) > 1 else first.value
+    first = some[0]
+    value = starred(first.value) if len(some) > 1 else first.value
     return {
         "op": pools.text(first.op),
         "axis": first.axis,
         "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
         "reason": pools.text(first.reason),
-        "cure": pools.text(_help(first) if is_tried else first.advice or not_tried()),
+        "cure": pools.text("\n".join(first.helps) or "no single tactic cures it" if is_tried else first.advice or not_tried()),
         "line": pools.line(first.source),
-        "bytes": sum(each.bytes for each in alike),
-        "flops": sum(each.flops.known for each in alike),
-        "count": len(alike),
+        "bytes": sum(each.bytes for each in some),
+        "flops": sum(each.flops.known for each in some),
+        "count": len(some),
     }
 
 
-def _help(stop: Stop) -> str:
-    return "\n".join(stop.helps) or "no single tactic cures it"
-
-
-def _silent(alike: list[Silent], pools: Pools) -> Json:
-    first = alike[0]
+def _silent(some: list[Silent], pools: Pools) -> Json:
+    first = some[0]
     return {
         "what": first.what,
-        "value": pools.text(starred(first.value) if len(alike) > 1 else first.value),
+        "value": pools.text(starred(first.value) if len(some) > 1 else first.value),
         "op": pools.text(first.op),
         "axes": list(first.axes),
         "line": pools.line(first.source),
-        "bytes": sum(each.bytes for each in alike),
-        "flops": sum(each.flops for each in alike),
-        "count": len(alike),
+        "bytes": sum(each.bytes for each in some),
+        "flops": sum(each.flops for each in some),
+        "count": len(some),
     }

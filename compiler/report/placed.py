@@ -3,12 +3,12 @@
 f32[data*128, 256]{+model}   -->   dims [512 in blocks of 128 over data, 256 whole], sum pending over model
 """
 
+from math import prod
 from typing import NamedTuple
 
 from ...dialects.dtypes import itemsize
 from ...dialects.errors import Error
 from ...dialects.layouts import Layout
-from ...dialects.ranges.factor import Factor
 from ..plan.state import State
 from .pool import Json, Pool
 
@@ -42,13 +42,10 @@ def changes(before: list[int], after: list[int]) -> Json:
 def _layout(kept: Kept) -> Json:
     layout, dtype = kept
     local = layout.local_shape
-    bytes_of_a_device = itemsize(dtype)
-    for extent in local:
-        bytes_of_a_device *= extent
     return {
         "text": layout.text(dtype),
         "local": list(local),
-        "bytes": bytes_of_a_device,
+        "bytes": itemsize(dtype) * prod(local),
         "dims": [_dim(layout, dim, extent) for dim, extent in enumerate(layout.global_shape)],
         "pending": [{"text": str(each), "axis": str(each.axis)} for each in layout.pending],
     }
@@ -67,11 +64,7 @@ def _dim(layout: Layout, dim: int, extent: int) -> Json:
     if (padded := layout.padded_shape[dim]) != extent:
         found["padded"] = padded
     if window is not None and window.size <= MOST_WINDOWS:
-        found["windows"] = _windows(window, extent)
+        # What each device along the dim holds: from which element to which.
+        held = (window.window(iteration, extent) for iteration in range(window.size))
+        found["windows"] = [[each.start, each.stop] for each in held]
     return found
-
-
-def _windows(window: Factor, extent: int) -> list[list[int]]:
-    """What each device along the dim holds: from which element to which."""
-    held = (window.window(iteration, extent) for iteration in range(window.size))
-    return [[each.start, each.stop] for each in held]

@@ -1,6 +1,6 @@
 """What a page writes once and refers to by number: texts, source lines, layouts."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from ..inputs.lines import Source
@@ -9,6 +9,7 @@ Json = dict[str, object]
 """An object of the page's data."""
 
 Key = TypeVar("Key", bound=Hashable)
+T = TypeVar("T")
 
 
 class Pool(Generic[Key]):
@@ -44,13 +45,19 @@ class Pools:
         # Thousands of ops come from a few hundred lines, whose text takes longer to find than their number.
         key = source.file, source.line, source.function
         if (found := self._known.get(key)) is None:
-            found = self._known[key] = self.lines.number((source.place, function_of(source), code_of(source)))
+            found = self._known[key] = self.lines.number(
+                # Without what Python puts between nested functions: `adam.update`.
+                (source.place, source.function.replace("<locals>.", ""), code_of(source))
+            )
         return found
 
 
-def function_of(source: Source) -> str:
-    """The function of a line, without what Python puts between nested ones: `adam.update`."""
-    return source.function.replace("<locals>.", "")
+def alike(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+    """The items with equal keys together, which are one row of the page; those of the first item first."""
+    found: dict[object, list[T]] = {}
+    for each in items:
+        found.setdefault(key(each), []).append(each)
+    return list(found.values())
 
 
 def code_of(source: Source) -> str:

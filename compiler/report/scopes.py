@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from xdsl.ir import Operation
-
 from ...rewrites.program.program import Control, Program
 from ..inputs.lines import Source
 from ..plan.state import State
@@ -110,16 +108,14 @@ class Scopes:
         found = [*around.parts, *_scopes(named_scopes(source.scope), around), *_lines(source, self.pools)]
         return [Part("direction", source.direction), *found] if source.direction else found
 
-    def _names(self, op: Operation) -> list[str]:
-        return named_scopes(self.sources.scope(op)) if op in self.sources else []
-
     def _regions(self, program: Program) -> list[Around]:
         """For each region what is around it: the scopes of its loop, and `scan#0 × 8`, or `cond#1:0`."""
         found = [Around([], []) for _ in program.regions]
         counts: Counter[str] = Counter()
         for outer, controls in enumerate(program.controls):
             for control in controls:
-                kind, names, around = control.op.name.removeprefix("lax."), self._names(control.op), found[outer]
+                kind, around = control.op.name.removeprefix("lax."), found[outer]
+                names = named_scopes(self.sources.scope(control.op)) if control.op in self.sources else []
                 outside = [*around.parts, *_scopes(names, around)]
                 for position, region in enumerate(control.regions):
                     part = _region(program, control, position, f"{kind}#{counts[kind]}")

@@ -3,7 +3,6 @@
 all_gather of params/blocks/0/w1, ..., of params/blocks/31/w1   -->   all_gather of params/blocks/*/w1, 32 members
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...rewrites.decide.decide import SELECTED, Move
@@ -12,7 +11,7 @@ from ..plan.collectives import Collective, of_move
 from ..plan.explain import explain
 from ..plan.state import State
 from ..views.listing import starred
-from .pool import Json, Pools
+from .pool import Json, Pools, alike
 from .program import Numbers
 
 
@@ -25,19 +24,14 @@ class Sent(NamedTuple):
 
 def sent_json(plan: State, pools: Pools) -> list[Json]:
     """The rows, in the order in which their first members run."""
-    numbers, rows = Numbers(plan), dict[object, list[Sent]]()
-    for each in _all(plan):
-        rows.setdefault(_alike(each.collective), []).append(each)
-    return [_row(plan, members, numbers, pools) for members in rows.values()]
+    numbers = Numbers(plan)
+    sent = (Sent(each, move) for at, move in enumerate(plan.decisions.moves) for each in of_move(plan, at))
+    return [_row(plan, members, numbers, pools) for members in alike(sent, _common)]
 
 
-def _all(plan: State) -> Iterator[Sent]:
-    for number, move in enumerate(plan.decisions.moves):
-        yield from (Sent(each, move) for each in of_move(plan, number))
-
-
-def _alike(each: Collective) -> object:
+def _common(sent: Sent) -> object:
     """What collectives of one row have in common: all but the number of a layer, and the bytes."""
+    each = sent.collective
     name, line, tactics = starred(each.value), (each.is_of_maker, place_of(each.source)), each.tactics
     return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tactics, each.why
 
@@ -57,13 +51,9 @@ def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Js
         "tactics": list(first.tactics),
         "why": pools.text(first.why),
         "bytes": round(sum(each.times * each.received for each, _ in members)),
-        "reasons": [_reason(reason.text, reason.depth, reason.tactics, pools) for reason in explain(plan, first).steps[1:]],
+        "reasons": [[pools.text(why.text), why.depth, list(why.tactics)] for why in explain(plan, first).steps[1:]],
         "members": [_member(each, numbers, pools) for each in members],
     }
-
-
-def _reason(text: str, depth: int, tactics: tuple[int, ...], pools: Pools) -> list[object]:
-    return [pools.text(text), depth, list(tactics)]
 
 
 def _member(each: Sent, numbers: Numbers, pools: Pools) -> list[object]:

@@ -23,7 +23,7 @@ from ..plan.counts import KINDS
 from ..plan.memory import Stored, over_time
 from ..plan.state import State
 from ..views.listing import starred
-from .pool import Json, Pools
+from .pool import Json, Pools, alike
 from .scopes import Scopes
 
 KINDS_OF_BUFFERS = ("received", "backward", "other")
@@ -36,6 +36,9 @@ MOST_ROWS = 60
 def memory_json(plan: State, pools: Pools) -> Json:
     """The memory of a step: its parts, its course, the arrays that are large at the peak."""
     stored, profile = over_time(plan)
+    # Arrays of layers that are alike are one row, the most first.
+    rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
+    rows.sort(key=lambda some: -sum(each.bytes for each in some))
     line = _Course(plan, profile, pools)
     return {
         "bytes": stored.bytes,
@@ -44,18 +47,9 @@ def memory_json(plan: State, pools: Pools) -> Json:
         "results": stored.results - stored.donated,
         "temporaries": stored.temporaries,
         "at": pools.text(stored.at),
-        "rows": _rows(stored.arrays, pools),
+        "rows": [_stored(some, pools) for some in rows[:MOST_ROWS]],
         **line.json(pools),
     }
-
-
-def _rows(arrays: Sequence[Stored], pools: Pools) -> list[Json]:
-    """What is stored at the peak, arrays of layers that are alike together, the most first."""
-    alike: dict[object, list[Stored]] = {}
-    for each in arrays:
-        alike.setdefault((each.kind, starred(each.value), each.form, place_of(each.source)), []).append(each)
-    rows = sorted(alike.values(), key=lambda some: -sum(each.bytes for each in some))
-    return [_stored(some, pools) for some in rows[:MOST_ROWS]]
 
 
 def _stored(some: Sequence[Stored], pools: Pools) -> Json:
@@ -73,13 +67,13 @@ def _stored(some: Sequence[Stored], pools: Pools) -> Json:
 class _Moment(NamedTuple):
     """One point in time: what runs, the number of the program's own step, and what is stored inside of that.
 
-    `within` are the numbers of the regions around it, from the outside in.
+    `within` is the number of the innermost region around it; 0 is the program.
     """
 
     step: Step | None
     time: int
     inside: int = 0
-    within: tuple[int, ...] = ()
+    within: int = 0
 
 
 class _Lasting(NamedTuple):
@@ -101,13 +95,13 @@ def _moments(profile: Profile) -> Iterator[_Moment]:
         yield from (each._replace(inside=max(0, each.inside)) for each in inside)
 
 
-def _trip(profile: Profile, time: int, outside: tuple[int, ...] = ()) -> Iterator[_Moment]:
+def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
     """The points in time of one trip, in the step of the program with this number."""
-    path, stored = (*outside, profile.region), profile.stored()
-    yield _Moment(None, time, stored[0], path)
+    region, stored = profile.region, profile.stored()
+    yield _Moment(None, time, stored[0], region)
     for number, (step, own) in enumerate(zip(profile.steps, stored[1:], strict=True)):
         within = profile.inside.get(number)
-        inside = [_Moment(step, time, 0, path)] if within is None else _trip(within, time, path)
+        inside = [_Moment(step, time, 0, region)] if within is None else _trip(within, time)
         yield from (each._replace(inside=max(0, each.inside) + own) for each in inside)
 
 
@@ -139,15 +133,20 @@ class _Course:
     def json(self, pools: Pools) -> Json:
         series = self.series()
         totals = [sum(each) for each in zip(*series.values(), strict=True)]
-        times = list(_highest(totals))
-        peak = max(range(len(totals)), key=totals.__getitem__)
+        # Of stretches of the same length the first time with the most bytes.
+        length = -(-len(totals) // POINTS)
+        stretches = (range(start, min(start + length, len(totals))) for start in range(0, len(totals), length))
+        times = [max(each, key=totals.__getitem__) for each in stretches]
+        peak = max(times, key=totals.__getitem__)
+        # Of the largest arrays, those that are alive at the peak come before the others.
+        ranked = sorted(self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.bytes))
         return {
             "steps": len(totals),
             "peak": peak,
             "times": times,
             "series": {kind: [each[time] for time in times] for kind, each in series.items()},
             "running": [pools.text(self.name(self.moments[time])) for time in times],
-            "bars": [self.bar(each, pools) for each in self.largest(peak)],
+            "bars": [self.bar(each, pools) for each in sorted(ranked[:MOST_BARS], key=lambda each: each.first)],
             "loops": [[pools.text(self.names[each.region]), first, end - 1] for each, first, end in _regions(self.profile, 0)],
         }
 
@@ -162,7 +161,7 @@ class _Course:
 
     def name(self, moment: _Moment) -> str:
         """What runs at a moment, with its direction, and the loop or the branch that it is in."""
-        within = self.names[moment.within[-1]] if moment.within else ""
+        within = self.names[moment.within]
         if moment.step is None:
             return "the start" + (f" of {within}" if within else "")
         said = self.direction(moment.step)
@@ -176,11 +175,6 @@ class _Course:
             for buffer, first, last in _ends(region, start, end):
                 if not buffer.arrays[0].given:
                     yield _Lasting(buffer.arrays[-1], "inside", buffer.bytes, first, last)
-
-    def largest(self, peak: int) -> list[_Lasting]:
-        """The largest of them, those that are alive at the peak before the others, in the order of their beginning."""
-        ranked = sorted(self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.bytes))
-        return sorted(ranked[:MOST_BARS], key=lambda each: each.first)
 
     def bar(self, lasting: _Lasting, pools: Pools) -> list[object]:
         """What is in it, its kind, its bytes, its first and its last moment, and the line that makes it."""
@@ -214,10 +208,3 @@ def _ends(profile: Profile, start: int, end: int) -> Iterator[tuple[Buffer, int,
     starts = [start, *_starts(profile, start), end]
     for buffer in profile.buffers:
         yield buffer, starts[buffer.first + 1], starts[buffer.last + 2] - 1
-
-
-def _highest(totals: Sequence[int]) -> Iterator[int]:
-    """The times to draw: of stretches of the same length the first time with the most bytes."""
-    length = -(-len(totals) // POINTS)
-    for start in range(0, len(totals), length):
-        yield max(range(start, min(start + length, len(totals))), key=totals.__getitem__)

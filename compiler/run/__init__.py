@@ -3,8 +3,7 @@
     compiled       a plan as a callable with the original's signature
     partitioned    a plan as one JAX primitive, so that a derivative or `vmap` of it is a separate plan
       jaxprs       the jaxprs of these programs
-    on_mesh        a device-local function over a mesh of devices, by `jax.shard_map`
-      program_mesh how values cross from the mesh of the program that calls a plan to the plan's, and back
+    program_mesh   a device-local function over a mesh of devices, by `jax.shard_map`, under the mesh of the program that calls
     device         a device-local function: its ops by JAX primitives
     collectives    its collectives by `jax.lax`
     resharded      arguments that a call has to move

@@ -92,18 +92,14 @@ def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
     left, right = a.astype(wide), b.astype(wide)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     if (apart := ~(same | (np.isfinite(left) & np.isfinite(right)))).any():
-        raise _not_finite(name, apart, left, right)
+        # NaN or infinite in one run, and not the same in the other.
+        first = tuple(map(int, np.argwhere(apart)[0]))
+        where = f"`{name}[{', '.join(map(str, first))}]`" if first else f"`{name}`"
+        count = "" if apart.size == 1 else f" in {int(apart.sum()):,} of {counted(apart.size, 'element')}"
+        raise Error(
+            f"`{name}` has NaNs or infinities that the two runs do not share{count}",
+            notes=[f"{where} is {left[first]} in the plan's run, and {right[first]} in the original's"],
+        )
     with np.errstate(invalid="ignore"):
         gap = np.where(same, 0.0, np.abs(left - right) / (1e-3 + np.abs(right)))
     return float(gap.max(initial=0.0))
-
-
-def _not_finite(name: str, apart: np.ndarray, left: np.ndarray, right: np.ndarray) -> Error:
-    """The error for elements that are NaN or infinite in one run, and not the same in the other."""
-    first = tuple(int(each) for each in np.argwhere(apart)[0])
-    where = f"`{name}[{', '.join(map(str, first))}]`" if first else f"`{name}`"
-    count = "" if apart.size == 1 else f" in {int(apart.sum()):,} of {counted(apart.size, 'element')}"
-    return Error(
-        f"`{name}` has NaNs or infinities that the two runs do not share{count}",
-        notes=[f"{where} is {left[first]} in the plan's run, and {right[first]} in the original's"],
-    )

@@ -165,7 +165,9 @@ def cannot_run(name: str, mesh: DeviceMesh) -> Error | None:
 
 def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     """The mesh on real devices, in order: of `jax.set_mesh`, if its mesh has as many. Raises Error if there are too few."""
-    found = _distinct(_default(mesh) if devices is None else devices)
+    program = get_concrete_mesh()
+    default = list(program.devices.flat) if devices is None and program.size == mesh.size else devices
+    found = _distinct(jax.devices() if default is None else default)
     if len(found) < mesh.size and devices is None:
         raise Error(
             f"the mesh {mesh} needs {mesh.size} devices, but {there_are(len(found))}",
@@ -184,11 +186,6 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
 
 _SEVERAL = (list, tuple, set, frozenset, np.ndarray, np.flatiter)
 """What holds devices: not a generator, which may never end."""
-
-
-def _default(mesh: Mesh) -> Sequence[Device]:
-    program = get_concrete_mesh()
-    return list(program.devices.flat) if program.size == mesh.size else jax.devices()
 
 
 def _distinct(devices: object) -> list[Device]:

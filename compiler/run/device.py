@@ -14,6 +14,7 @@ from ...rewrites.program.shard_maps import axes_of
 from ..jax_private import jnp, lax
 from ..ops.bind import run_block, run_op
 from .collectives import run_collective
+from .program_mesh import text
 
 
 def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:
@@ -38,7 +39,7 @@ def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object])
         return run_op(op, operands, foreign)
     except (NotImplementedError, ValueError, TypeError) as error:
         axes, mesh = axes_of(cast(ParamsAttr, op.properties["params"])), mesh_of(op)
-        own = ", ".join(f"{axis}={size}" for axis, size in axes.items())
+        own = text(axes)
         raise Error(
             f"a `shard_map` of the program is on the mesh {own}, the plan is for the mesh {mesh}, and JAX cannot run it there",
             notes=[

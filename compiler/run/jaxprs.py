@@ -6,7 +6,7 @@ y, r0, r1, r1 = forward x   -->   y, r1 = forward x, and r0, a constant, in the 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
-from jax import Array, ShapeDtypeStruct
+from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 from jax.sharding import PartitionSpec
@@ -98,11 +98,6 @@ def making(tangent: ClosedJaxpr, made: Flags, constants: ClosedJaxpr) -> ClosedJ
 
 def which(flags: Flags, wanted: bool = True) -> list[int]:
     return [number for number, flag in enumerate(flags) if flag is wanted]
-
-
-def with_batch(struct: ShapeDtypeStruct, dim: int | None, size: int) -> ShapeDtypeStruct:
-    shape = struct.shape if dim is None else (*struct.shape[:dim], size, *struct.shape[dim:])
-    return ShapeDtypeStruct(shape, struct.dtype)
 
 
 def batch_type(aval: ShapedArray, size: int) -> ShapedArray:

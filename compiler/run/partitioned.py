@@ -54,10 +54,8 @@ from .jaxprs import (
     making,
     on_arrays,
     which,
-    with_batch,
 )
-from .on_mesh import over_devices, spec
-from .program_mesh import Gathered, given, on_no_mesh, returned, typed, varying
+from .program_mesh import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
 
 M = TypeVar("M")
 Types: TypeAlias = tuple[ShapedArray, ...]
@@ -267,7 +265,11 @@ class Partitioned:
         """The program mapped over a batch; all its results have the batch as their first dim."""
         run = jax.vmap(function(self.jaxpr), in_axes=dims, out_axes=0, axis_size=size)
         ins, outs = avals(self.jaxpr)
-        more = [with_batch(physical(aval), dim, size) for aval, dim in zip(ins, dims, strict=True)]
+        structs = zip(map(physical, ins), dims, strict=True)
+        shapes = (
+            (each.shape if dim is None else (*each.shape[:dim], size, *each.shape[dim:]), each.dtype) for each, dim in structs
+        )
+        more = [jax.ShapeDtypeStruct(*each) for each in shapes]
         where = (*dims, *[0] * len(outs))
         likes = [end.batched(dim) for end, dim in zip(self.ends, where, strict=True)]
         return self.derived(jax.make_jaxpr(run)(*more), likes, is_call=True)

@@ -1,4 +1,8 @@
-"""The mesh of the program that calls a plan, and how values cross from it to the plan's mesh and back.
+"""A device-local function over a mesh: `jax.shard_map`, extended to cases that JAX's does not handle.
+
+    over_devices(f, mesh, [P("data")], [P()])(x)    -->    f(x[0:64]) on the first of four devices, f(x[64:128]) on the next
+
+The program that calls a plan may have another mesh. Values cross from it to the plan's mesh and back.
 
 JAX has one mesh at a time: that of `jax.set_mesh`, or that of the `shard_map` around. If it has `Explicit` axes, the type of
 each value says how the value lies on them, and JAX refuses values of another mesh.
@@ -6,7 +10,8 @@ each value says how the value lies on them, and JAX refuses values of another me
     f32[512@z, 8]   -- entered -->   f32[512, 8] on the plan's mesh   -- the plan, returned -->   f32[512@z, 8]
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import takewhile
 from math import prod
@@ -14,13 +19,68 @@ from typing import NamedTuple, TypeAlias
 
 from jax import Array
 from jax.core import ShapedArray
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
 from ...dialects.errors import Error, Location
-from ..jax_private import jax, lax, varying_axes
+from ...dialects.layouts import Layout
+from ..jax_private import jax, jnp, lax, varying_axes
+from ..ops.shard_map import dims_of
 
 Axes: TypeAlias = tuple[str, ...]
 """Axes of one dim, major to minor."""
+
+
+def over_devices(
+    local: Callable[..., Sequence[Array]],
+    mesh: DeviceMesh | AbstractMesh,
+    in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
+    location: Location | None = None,
+) -> Callable[..., Sequence[Array]]:
+    """The function of global arrays that runs `local` on each device's blocks.
+
+    It uses the given mesh, even if `jax.set_mesh` sets another one for the rest of the program. Inside a user's `shard_map` it
+    uses the axes that are left there. Raises Error, at the location, if the program's mesh has no place for it.
+    """
+    shardings, axes = [NamedSharding(mesh, each) for each in in_specs], mesh.axis_names
+
+    def full(mesh: DeviceMesh | AbstractMesh, leaves: Sequence[Array]) -> Sequence[Array]:
+        """The `shard_map` over these axes of the mesh, on these leaves.
+
+        Empty arrays are created on the devices, because XLA drops a kernel that takes only empty arrays.
+        """
+        present = [place for place, leaf in enumerate(leaves) if leaf.size]
+        void = {
+            place: jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(leaf.shape), leaf.dtype)
+            for place, (leaf, spec) in enumerate(zip(leaves, in_specs, strict=True))
+            if not leaf.size
+        }
+
+        @functools.wraps(local)
+        def on_blocks(*blocks: Array) -> Sequence[Array]:
+            made = {place: jnp.zeros(each.shape, each.dtype) for place, each in void.items()}
+            given = dict(zip(present, map(unvarying, blocks), strict=True)) | made
+            return local(*(given[place] for place in range(len(given))))
+
+        specs = {"in_specs": tuple(in_specs[place] for place in present), "out_specs": tuple(out_specs)}
+        mapped = jax.shard_map(on_blocks, mesh=mesh, axis_names=set(axes), **specs, check_vma=False) if axes else on_blocks
+        return mapped(*(leaves[place] for place in present))
+
+    @functools.wraps(local)
+    def run(*leaves: Array) -> Sequence[Array]:
+        if is_inside():
+            return full(around(mesh.abstract_mesh, location), leaves)
+        check_size(mesh.abstract_mesh, location)
+        with on_no_mesh(), jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
+            return full(mesh, tuple(map(entered, leaves, shardings)))
+
+    return run
+
+
+def spec(layout: Layout, rank: int | None = None) -> PartitionSpec:
+    """The layout as a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
+    dims = range(layout.rank if rank is None else rank)
+    return PartitionSpec(*(tuple(str(factor.place) for factor in layout.at(dim)) or None for dim in dims))
 
 
 def on_no_mesh() -> AbstractContextManager[object]:
@@ -74,7 +134,7 @@ def returned(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | Non
     if AxisType.Explicit not in mesh.axis_types or is_inside():
         return array, None
     kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
-    blocks = _same_blocks(_dims(layout.spec, array.ndim), layout.mesh.abstract_mesh, mesh)
+    blocks = _same_blocks(dims_of(layout.spec, array.ndim)[: array.ndim], layout.mesh.abstract_mesh, mesh)
     said = [tuple(takewhile(lambda axis: kinds[axis] is AxisType.Explicit, axes)) for axes, _ in blocks]
     # XLA keeps what Auto axes tile, but no type can say it.
     is_kept = all(
@@ -154,12 +214,6 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
 def text(axes: Mapping[str, int]) -> str:
     """The axes of a mesh with their sizes: `data=4, model=2`."""
     return ", ".join(f"{axis}={size}" for axis, size in axes.items())
-
-
-def _dims(spec: PartitionSpec, rank: int) -> list[Axes]:
-    """The axes of each dim, major to minor."""
-    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in spec]
-    return [*each, *((),) * (rank - len(each))][:rank]
 
 
 def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh) -> Sequence[tuple[Axes, bool]]:

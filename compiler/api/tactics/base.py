@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, Self, cast
 
 from ....dialects.errors import Error
 from ....dialects.given import check_of, checked, taken
 from ...inputs.calls import no_argument
-from ...inputs.checks import Axes, axes_of, block_of, flag_of, patterns_of
+from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import Seed, having, wanted
 from ...plan.state import State
@@ -106,6 +106,22 @@ class Strategy(Tactic, is_abstract=True):
     values: Patterns = ()
     padded: bool = False
 
+    by_axis: ClassVar[bool] = False
+    """Whether several axes are applied as separate tactics."""
+
+    def __call__(self, plan: Plan) -> Plan:
+        axis = cast(Axes, getattr(self, "axis", ""))
+        if self.by_axis and not isinstance(axis, str):
+            return plan.apply(*(replace(self, axis=each) for each in axes_of(axis)))
+        placed = super().__call__(plan)
+        if problem := self.problem(plan, placed):
+            raise problem
+        return placed
+
+    def problem(self, plan: Plan, placed: Plan) -> Error | None:
+        """The error for a plan on which its claims are of no use: what it made of the plan before."""
+        del plan, placed
+
     def claims(self, plan: Plan) -> Iterator[Seed]:
         """The claims on this plan, to which the options are still to be applied."""
         return super().seeds(plan)
@@ -124,6 +140,33 @@ class Strategy(Tactic, is_abstract=True):
         """Whether a claim may pad its dim."""
         del plan, seed
         return self.padded
+
+
+@dataclass(frozen=True, repr=False)
+class Structural(Strategy, is_abstract=True):
+    """A strategy on one axis for parameters that its patterns name, or else that it finds from the structure of the program."""
+
+    axis: str
+    named: ClassVar[Mapping[str, int]] = {}
+    """The fields with patterns, and the dim that each tiles unless a mapping says another."""
+
+    def claims(self, plan: Plan) -> Iterator[Seed]:
+        plan.mesh.parts(axis_of(self.axis))
+        given = [(patterns, dim) for name, dim in self.named.items() if (patterns := cast(Dims, getattr(self, name)))]
+        for patterns, dim in given:
+            yield from tiles(plan, patterns, dim, self.axis)
+        if not given:
+            yield from at_dims(plan, self.found(plan), self.axis)
+
+    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+        """The parameters that it finds, each with the dim to tile. Raises Error if there are none."""
+        raise NotImplementedError
+
+
+def at_dims(plan: Plan, found: Iterable[tuple[int, int | None]], axis: str) -> Iterator[Seed]:
+    """Seeds for values on these dims; None replicates."""
+    names = plan.source.addresses.names
+    return (Seed(value, dim, axis, names[value]) for value, dim in found)
 
 
 def tiles(plan: Plan, dims: Dims, default: int, axis: Axes, padded: bool = False, block: int | None = None) -> Iterator[Seed]:

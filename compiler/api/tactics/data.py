@@ -34,11 +34,8 @@ class DataParallel(Strategy):
     inputs: Patterns = ()
     dim: int = 0
 
-    def __call__(self, plan: Plan) -> Plan:
-        placed = super().__call__(plan)
-        if problem := in_parts(placed, self.dim, axes_of(self.axis), "DataParallel"):
-            raise problem
-        return placed
+    def problem(self, plan: Plan, placed: Plan) -> Error | None:
+        return in_parts(placed, self.dim, axes_of(self.axis), "DataParallel")
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         shape, axes = plan.source.shape, axes_of(self.axis)

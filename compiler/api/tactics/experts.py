@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialects.errors import Error
-from ...inputs.checks import axis_of
-from ...plan.claims import Seed
 from ...plan.products import Passes
 from ..plan import Plan
-from .base import Dims, Strategy, tiles
+from .base import Dims, Structural
 
 
 @dataclass(frozen=True, repr=False)
-class ExpertParallel(Strategy):
+class ExpertParallel(Structural):
     """Tile the experts over an axis that also tiles the tokens: tokens travel to their experts, and back (arXiv 2006.16668).
 
     `experts` are the parameters whose leading dim is the experts; a mapping from pattern to dim overrides this. Without it they
@@ -30,35 +28,31 @@ class ExpertParallel(Strategy):
             sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all before and one after them
     """
 
-    axis: str
     experts: Dims = ()
     holds: ClassVar[bool] = True
+    named: ClassVar[Mapping[str, int]] = {"experts": 0}
 
-    def claims(self, plan: Plan) -> Iterator[Seed]:
-        plan.mesh.parts(axis_of(self.axis))
-        if self.experts:
-            yield from tiles(plan, self.experts, 0, self.axis)
-            return
-        spots, names = Passes(plan).shared(), plan.source.addresses.names
+    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+        spots = Passes(plan).shared()
         if not spots:
             notes = ["their products share a range with the tokens that they multiply, and keep it: `ecm,emf->ecf`"]
             helps = ['say which parameters lead with them: experts="**/experts"']
             raise Error("`ExpertParallel` finds no experts", notes=notes, helps=helps)
-        for value, dim in spots:
-            yield Seed(value, dim, self.axis, names[value])
+        return spots
 
-    def __call__(self, plan: Plan) -> Plan:
-        placed = super().__call__(plan)
-        if placed.mesh[self.axis] > 1:
-            self.used(plan, placed, list(self.seeds(plan)))
-        return placed
-
-    def used(self, plan: Plan, placed: Plan, seeds: Sequence[Seed]) -> None:
-        """Raises Error if no op takes the experts, because an earlier tactic has already placed all of them."""
-        program, nodes = plan.source.program, placed.table.axes[placed.mesh.named(self.axis)[0]].nodes
+    def problem(self, plan: Plan, placed: Plan) -> Error | None:
+        """No op takes the experts, because an earlier tactic has already placed all of them."""
+        if placed.mesh[self.axis] == 1:
+            return None
+        seeds, program, nodes = (
+            list(self.seeds(plan)),
+            plan.source.program,
+            placed.table.axes[placed.mesh.named(self.axis)[0]].nodes,
+        )
         claims = [nodes[number] for seed in seeds for number, _ in program.uses[seed.value]]
         before = {claim.tactic: None for claim in claims if claim is not None and not claim.held}
         if before and not any(claim is not None and claim.held for claim in claims):
             by = plan.actions[next(iter(before))].said
             title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
-            raise Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
+            return Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
+        return None

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ....dialects.errors import Error
 from ...inputs.checks import axis_of, flag_of, patterns_of
-from ...plan.claims import Seed
 from ...plan.pairs import Pair, pairs, with_stops
 from ...plan.undone import unpaired
 from ...views.listing import Listing
 from ..plan import Plan
-from .base import Dims, Strategy, tiles
+from .base import Dims, Structural
 
 
 @dataclass(frozen=True, repr=False)
-class Megatron(Strategy):
+class Megatron(Structural):
     """Tensor parallelism: column and row tiling of weights, found from structure or by patterns (arXiv 1909.08053).
 
     Without patterns, it finds every pair of products: parameters that make a range, parameters that sum over it, and between
@@ -37,17 +37,17 @@ class Megatron(Strategy):
         Megatron("model", column={"**/wq": -2, "**/wk": -2, "**/wv": -2}, row={"**/wo": 0}):   only attention, by its heads
     """
 
-    axis: str
     column: Dims = ()
     row: Dims = ()
+    named: ClassVar[Mapping[str, int]] = {"column": -1, "row": -2}
 
     def __call__(self, plan: Plan) -> Plan:
-        plan = self.split(plan)
         placed = super().__call__(plan)
-        columns, rows = (self.weights(self.restricted(plan), given) for given in (self.column, self.row))
-        if problem := unpaired(placed, columns, rows, self.axis):
-            raise problem
-        return placed if self.column or self.row else with_stops(placed, self.pairs(self.restricted(plan)))
+        return placed if self.column or self.row else with_stops(placed, self.pairs(self.restricted(self.split(plan))))
+
+    def problem(self, plan: Plan, placed: Plan) -> Error | None:
+        columns, rows = (self.weights(self.restricted(self.split(plan)), given) for given in (self.column, self.row))
+        return unpaired(placed, columns, rows, self.axis)
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
         """The pairs that the plan's program has on this axis, and the candidates that are none, with the reason."""
@@ -58,16 +58,9 @@ class Megatron(Strategy):
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
         return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}
 
-    def claims(self, plan: Plan) -> Iterator[Seed]:
-        if not self.column and not self.row:
-            yield from self.found(plan)
-        for given, dim in ((self.column, -1), (self.row, -2)):
-            if given:
-                yield from tiles(plan, given, dim, self.axis)
-
-    def found(self, plan: Plan) -> Iterator[Seed]:
+    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
         """The parameters of all pairs. Raises Error if there is none."""
-        listing, names = self.pairs(plan), plan.source.addresses.names
+        listing = self.pairs(plan)
         weights = dict.fromkeys(weight for pair in listing for weight in pair.weights)
         if not weights and plan.mesh[self.axis] > 1:
             # Those first that an op refuses.
@@ -78,5 +71,4 @@ class Megatron(Strategy):
                 helps.append(f"no dim that a product makes divides over {plan.mesh[self.axis]} devices: padded=True")
             helps.append('name the weights: column="**/w1", row="**/w2"')
             raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)
-        for value, dim in weights:
-            yield Seed(value, dim, self.axis, names[value])
+        return weights

@@ -17,7 +17,7 @@ from ...plan.products import Passes
 from ...plan.range_names import LENGTH
 from ...plan.stream import kind, stream
 from ..plan import Plan
-from .base import Strategy
+from .base import Strategy, at_dims
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,18 +102,13 @@ class ContextParallel(Strategy):
     dim: int | str = LENGTH
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        axis, names = axis_of(self.axis), plan.source.addresses.names
+        axis = axis_of(self.axis)
         plan.mesh.parts(axis)
-        named = self.named(plan)
-        for name, value in named.items():
-            at = plan.dim_of(value, self.dim, name)
-            for each, dim in [(value, at)] if self.padded else divisible(plan, value, at, axis):
-                yield Seed(each, dim, axis, names[each])
-        roots = dict.fromkeys(
-            plan.source.classes.of(value, plan.dim_of(value, self.dim, name)) for name, value in named.items()
-        )
-        for value in (value for root in roots for value in keys(plan, root)):
-            yield Seed(value, None, axis, names[value])
+        spots = {value: plan.dim_of(value, self.dim, name) for name, value in self.named(plan).items()}
+        for value, at in spots.items():
+            yield from at_dims(plan, [(value, at)] if self.padded else divisible(plan, value, at, axis), axis)
+        roots = dict.fromkeys(plan.source.classes.of(value, at) for value, at in spots.items())
+        yield from at_dims(plan, ((value, None) for root in roots for value in keys(plan, root)), axis)
 
     def named(self, plan: Plan) -> dict[str, int]:
         """The inputs that have positions, by name."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ....dialects.errors import Error
-from ...inputs.checks import axis_of
 from ...plan.claims import Seed
 from ...plan.vocabulary import vocabulary
 from ..plan import Plan
-from .base import Dims, Strategy, tiles
+from .base import Dims, Structural
 
 
 @dataclass(frozen=True, repr=False)
-class VocabularyParallel(Strategy):
+class VocabularyParallel(Structural):
     """Tile the vocabulary of embedding, logits and loss on an axis (arXiv 1909.08053, section 3).
 
     A device looks up the rows that it holds, and one all_reduce of `[batch, length, width]` adds the results. It makes the
@@ -31,27 +31,19 @@ class VocabularyParallel(Strategy):
         VocabularyParallel("model"):   embed: f32[model*12568 pad 50257, 512], logits: f32[8, 1024, model*12568 pad 50257]
     """
 
-    axis: str
     embedding: Dims = ()
     head: Dims = ()
     padded: bool = field(default=True, kw_only=True)
 
-    def claims(self, plan: Plan) -> Iterator[Seed]:
-        plan.mesh.parts(axis_of(self.axis))
-        for given, dim in ((self.embedding, 0), (self.head, -1)):
-            if given:
-                yield from tiles(plan, given, dim, self.axis)
-        if not self.embedding and not self.head:
-            yield from self.found(plan)
+    named: ClassVar[Mapping[str, int]] = {"embedding": 0, "head": -1}
 
-    def found(self, plan: Plan) -> Iterator[Seed]:
-        spots, names = vocabulary(plan), plan.source.addresses.names
+    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+        spots = vocabulary(plan)
         if not spots:
             notes = ["a table is a parameter of which an input looks up rows"]
             helps = ['name the parameters: embedding="params/embed", head={"params/head": 1}']
             raise Error("`VocabularyParallel` finds no table of a vocabulary", notes=notes, helps=helps)
-        for value, dim in spots:
-            yield Seed(value, dim, self.axis, names[value])
+        return spots
 
     def pads(self, plan: Plan, seed: Seed) -> bool:
         """Only a vocabulary that does not divide: what follows from the others is not padded either."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
+from typing import ClassVar, cast
 
 from ....dialects.english import counted
 from ....dialects.errors import Error
 from ....rewrites.decide.table import WHOLE
-from ...inputs.checks import Axes, axes_of, axis_of, shown
+from ...inputs.checks import Axes, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts, trees
 from ...inputs.reader import step
 from ...plan.claims import Seed
@@ -37,11 +37,10 @@ class ZeRO(Strategy):
     params: Patterns = ()
     optimizer: Patterns = ()
     results: Patterns = ()
+    by_axis: ClassVar[bool] = True
 
     def __call__(self, plan: Plan) -> Plan:
         self.check_stage()
-        if not isinstance(self.axis, str):
-            return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
         return super().__call__(plan)
 
     def check_stage(self) -> None:
@@ -121,34 +120,36 @@ class FSDP(Strategy):
 
     axis: Axes
     smallest: int | None = None
+    by_axis: ClassVar[bool] = True
 
-    def __call__(self, plan: Plan) -> Plan:
-        if not isinstance(self.axis, str):
-            return plan.apply(*(replace(self, axis=axis) for axis in axes_of(self.axis)))
-        placed = super().__call__(plan)
-        if problem := without_a_batch(plan, placed, self.axis):
-            raise problem
-        return placed
+    def problem(self, plan: Plan, placed: Plan) -> Error | None:
+        """Conflicts on an axis that no op used before: nothing says yet that the axis is for the batch."""
+        axis = axis_of(self.axis)
+        parts = placed.mesh.parts(axis)
+        if any(any(table.nodes) for part, table in plan.table.axes.items() if str(part) in (axis, *parts)):
+            return None
+        found = [key for key in open_keys(placed) if str(key[2]) in parts]
+        if not found:
+            return None
+        title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
+        notes = ["what is stored in parts is gathered for its uses if these use the axis already, for the batch"]
+        helps = ["apply DataParallel first: " + step(f'DataParallel("{axis}")', f'FSDP("{axis}")')]
+        return Error(title, notes=notes, helps=helps)
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         axis = axis_of(self.axis)
-        found = {name: value for name, value in self.stored(plan).items() if self.is_large(plan, value)}
-        yield from shards(plan, found, axis, self.padded, "FSDP")
-
-    def least(self) -> int | None:
-        """The fewest elements of what is sharded. Raises Error for what is not a number of elements."""
-        given: object = self.smallest
-        is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 0  # pyright: ignore[reportUnnecessaryIsInstance]
+        stored, given = self.stored(plan), cast(object, self.smallest)
+        is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 0
         if given is not None and not is_count:
             raise Error(f"`smallest` is a number of elements, got {shown(given)}", helps=["write smallest=4096"])
-        return self.smallest
+        found = {name: value for name, value in stored.items() if self.is_large(plan, value)}
+        yield from shards(plan, found, axis, self.padded, "FSDP")
 
     def is_large(self, plan: Plan, value: int) -> bool:
         """Whether a value is worth a collective; of a stack that a loop iterates over, a layer."""
         iterated = plan.source.classes.is_iterated
         extents = [extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim)]
-        least = self.least()
-        return len(extents) > 1 if least is None else math.prod(extents) >= least
+        return len(extents) > 1 if self.smallest is None else math.prod(extents) >= self.smallest
 
     def stored(self, plan: Plan) -> dict[str, int]:
         """What is stored from call to call, by name. Raises Error if nothing is."""
@@ -162,20 +163,6 @@ class FSDP(Strategy):
             return found
         notes = ["a result succeeds the argument of the same name, or the only one with the same tree, shapes and dtypes"]
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
-
-
-def without_a_batch(before: Plan, after: Plan, axis: str) -> Error | None:
-    """The error for conflicts on an axis that no op used before: nothing says yet that the axis is for the batch."""
-    parts = after.mesh.parts(axis)
-    if any(any(table.nodes) for part, table in before.table.axes.items() if str(part) in (axis, *parts)):
-        return None
-    found = [key for key in open_keys(after) if str(key[2]) in parts]
-    if not found:
-        return None
-    title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
-    notes = ["what is stored in parts is gathered for its uses if these use the axis already, for the batch"]
-    helps = ["apply DataParallel first: " + step(f'DataParallel("{axis}")', f'FSDP("{axis}")')]
-    return Error(title, notes=notes, helps=helps)
 
 
 def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
