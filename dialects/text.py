@@ -5,7 +5,7 @@ take the raw text at the parser's position instead of its tokens. Only this file
 """
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Self, TypeVar
 
@@ -52,14 +52,7 @@ class _Reader(Parser):
     def __init__(self, context: Context, text: str, name: str) -> None:
         super().__init__(context, "", name)
         self._parser_state = ParserState(_Lexer(Input(text, name)))
-        self.meshes = tuple(self._mesh(found) for found in _MESH.finditer(text) if found[1] is not None)
-
-    def _mesh(self, declared: re.Match[str]) -> Mesh:
-        """A mesh that the text declares; in generic syntax, behind the types that name its axes."""
-        try:
-            return Mesh.parse(declared[1])
-        except Error as error:
-            self.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error}', *declared.span(1))
+        self.meshes = tuple(_mesh(self, declared) for declared in _declarations(text))
 
     def resolve_operand(self, operand: UnresolvedOperand, type: AttributeInvT) -> SSAValue[AttributeInvT]:
         if operand.operand_name not in self.ssa_values:
@@ -97,8 +90,23 @@ def _marked(error: VerifyException) -> list[str]:
 
 
 def meshes(parser: AttrParser) -> tuple[Mesh, ...]:
-    """The meshes that the text declares whose axes its types may name."""
-    return parser.meshes if isinstance(parser, _Reader) else ()
+    """The meshes that the text declares whose axes its types may name, also for the parser of `xdsl-opt`."""
+    if isinstance(parser, _Reader):
+        return parser.meshes
+    return tuple(_mesh(parser, declared) for declared in _declarations(parser.lexer.input.content))
+
+
+@lru_cache(maxsize=4)
+def _declarations(text: str) -> tuple[re.Match[str], ...]:
+    """Where a text declares meshes: in generic syntax, behind the types that name their axes."""
+    return tuple(found for found in _MESH.finditer(text) if found[1] is not None)
+
+
+def _mesh(parser: AttrParser, declared: re.Match[str]) -> Mesh:
+    try:
+        return Mesh.parse(declared[1])
+    except Error as error:
+        parser.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error}', *declared.span(1))
 
 
 def take(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:
