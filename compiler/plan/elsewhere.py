@@ -46,5 +46,5 @@ def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
 def parameter(plan: State, value: int) -> int:
     """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
     program = plan.source.program
-    source = program.source(value, ("trip", "optimization_barrier"))
+    source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))
     return source if program.producer[source] < 0 else value

@@ -293,14 +293,13 @@ def _weights(plan: State) -> dict[tuple[int, str], Stop]:
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:
     """What it costs to compute a value in windows that overlap, rim and all, together with what it is computed from."""
-    program, found, ahead = plan.source.program, dict[int, Node](), [value]
-    while ahead:
-        number = program.producer[ahead.pop()]
-        placed = plan.decisions.placements.nodes[number].placement if number >= 0 else ()
-        if number not in found and any(factor.has_halo for _, factor in placed):
-            found[number] = program.nodes[number]
-            ahead += found[number].operands
-    windows, blocks = work(plan, found.values()), work(plan, found.values(), in_blocks)
+    placed = plan.decisions.placements.nodes
+
+    def in_windows(node: Node) -> bool:
+        return any(factor.has_halo for _, factor in placed[node.number].placement)
+
+    found = [*plan.source.program.upstream([value], in_windows)]
+    windows, blocks = work(plan, found), work(plan, found, in_blocks)
     if windows != blocks:
         yield Reason(
             f"computed in windows that overlap, with what it is computed from: {windows} on a device instead of {blocks}", 1

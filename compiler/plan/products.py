@@ -10,6 +10,7 @@ from functools import cached_property
 from math import prod
 
 from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
 from .addresses import argument
 from .state import State
 
@@ -110,16 +111,16 @@ class Passes:
 
     def first_fold(self, value: int, dim: int) -> Node | None:
         """The first op of the forward pass that folds a dim of a value, or what becomes of it."""
-        program, ahead, found = self.plan.source.program, [(value, dim)], list[Node]()
-        for each, at in ahead:
-            for number, position in program.uses[each]:
-                node, digits = program.nodes[number], program.nodes[number].signature.operand_dims[position][at]
-                if len(digits) != 1 or not self.is_forward(node):
-                    continue
-                index = digits[0].at
-                if node.signature.instance.indices[index].folds is not None:
-                    found.append(node)
-                made = zip(node.results, node.signature.result_at, strict=True)
-                spots = [(result, its[index].dim) for result, its in made if index in its]
-                ahead += [spot for spot in spots if spot not in ahead]
-        return min(found, key=lambda node: node.number, default=None)
+        spots = reached([(value, dim)], lambda spot: [made for _, _, spots in self.read(spot) for made in spots])
+        folds = (node for spot in spots for node, folds, _ in self.read(spot) if folds)
+        return min(folds, key=lambda node: node.number, default=None)
+
+    def read(self, spot: Spot) -> Iterator[tuple[Node, bool, list[Spot]]]:
+        """The forward ops that read a dim of a value, whether they fold it, and where it is in what they make."""
+        program = self.plan.source.program
+        for number, position in program.uses[spot[0]]:
+            node, digits = program.nodes[number], program.nodes[number].signature.operand_dims[position][spot[1]]
+            if len(digits) == 1 and self.is_forward(node):
+                index, made = digits[0].at, zip(node.results, node.signature.result_at, strict=True)
+                folds = node.signature.instance.indices[index].folds is not None
+                yield node, folds, [(result, its[index].dim) for result, its in made if index in its]

@@ -73,13 +73,11 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
 
 def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
     """The forward products that read a value, also through casts, moves and the borders of loops, where they are placed."""
-    program, claims, ahead = plan.source.program, plan.table.axes[axis].nodes, [value]
-    for each in ahead:
+    program, claims = plan.source.program, plan.table.axes[axis].nodes
+    for each in program.downstream([value], is_seen_through):
         for number, operand in program.uses[each]:
-            node = program.nodes[number]
-            if is_seen_through(node):
-                ahead += node.results
-            claim, source = claims[number], plan.source.traced.sources.get(node.op)
+            node, claim = program.nodes[number], claims[number]
+            source = plan.source.traced.sources.get(node.op)
             if is_product(node) and claim is not None and (source is None or source.direction != "backward"):
                 yield Product(node, operand, claim)
 

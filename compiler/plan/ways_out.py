@@ -10,7 +10,7 @@ two halves, down to single ones.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import combinations, zip_longest
+from itertools import combinations, islice, zip_longest
 from math import prod
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
 from ..inputs.reader import cited
 from .claims import Some, replicate, tile
 from .costs import Cost, cost, seconds
@@ -328,19 +329,15 @@ def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
 
 def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
     """The values with a claim on the axis from which one is computed."""
-    program, ahead = plan.source.program, [value]
-    for each in ahead:
-        for operand in program.nodes[program.producer[each]].operands if program.producer[each] >= 0 else ():
-            if operand not in ahead and len(ahead) < FARTHEST and _is_tiled(plan, operand, axis):
-                ahead.append(operand)
-                yield operand
+    made_of = plan.source.program.made_of
+    return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
 
 
 def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
     """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
     program, ahead, seen = plan.source.program, [value], set[int]()
     for each in ahead:
-        for node in (program.nodes[number] for number, _ in program.uses[each]):
+        for node in program.readers(each):
             if node.number not in seen and len(seen) < FARTHEST:
                 seen.add(node.number)
                 ahead += node.results
