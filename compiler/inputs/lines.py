@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.ir import Operation
 
@@ -59,10 +59,8 @@ class Source:
 
     @property
     def direction(self) -> str:
-        """`forward`, `recomputed` or `backward`, as JAX's transformations leave it in the scope; empty without them."""
-        if "rematted_computation" in self.scope:
-            return "recomputed"
-        return "backward" if "transpose(" in self.scope else "forward" if "jvp(" in self.scope else ""
+        """`forward`, `recomputed` or `backward`; empty outside of what JAX differentiates."""
+        return direction_of(self.scope).name
 
     @property
     def place(self) -> str:
@@ -80,6 +78,23 @@ class Source:
         where = f"{self.place} in {self.function}" if self.line else "unknown line"
         where += f", through {self.inner}" if self.inner is not None else ""
         return f"{where} ({self.scope})" if self.scope else where
+
+
+class Direction(NamedTuple):
+    """What JAX's transformations have made an operation for: they leave their names in its scope."""
+
+    name: str = ""
+    """`forward`, `recomputed` or `backward`; empty outside of what JAX differentiates."""
+    differentiated: bool = False
+    transposed: bool = False
+
+
+@lru_cache(maxsize=1 << 12)
+def direction_of(scope: str) -> Direction:
+    """The direction that a path of scopes says."""
+    differentiated, transposed = "jvp(" in scope, "transpose(" in scope
+    name = "backward" if transposed else "forward" if differentiated else ""
+    return Direction("recomputed" if "rematted_computation" in scope else name, differentiated, transposed)
 
 
 def cell_or_file(file: str) -> str:
@@ -193,3 +208,7 @@ class Sources(Mapping[Operation, Source]):
     def scope(self, op: Operation) -> str:
         """Only the scopes around an operation. This reads no traceback."""
         return escape_parts(str(self.origins[op].scope))
+
+    def direction(self, op: Operation) -> Direction:
+        """Whether an operation runs forward, backward or again."""
+        return direction_of(self.scope(op)) if op in self.origins else Direction()

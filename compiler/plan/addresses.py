@@ -58,7 +58,7 @@ class _Gradients:
 
         def before(value: int) -> Iterator[int]:
             node, shape = program.nodes[program.producer[value]], program.shape(value)
-            is_gradient = self.is_in(node, "transpose(")
+            is_gradient = self.is_backward(node)
             for each in self.terms(node) if is_gradient else node.operands:
                 is_alike = program.shape(each) in (shape, shape[node.is_border :]) or is_seen_through(node)
                 if (is_gradient or is_alike) and program.maker(each) is not None:
@@ -67,18 +67,17 @@ class _Gradients:
         if program.maker(successor) is None or not self.is_differentiated(argument):
             return []
         near = islice(reached([successor], before), FARTHEST)
-        return [value for value in near if self.is_in(program.nodes[program.producer[value]], "transpose(")][::-1]
+        return [value for value in near if self.is_backward(program.nodes[program.producer[value]])][::-1]
 
     def is_differentiated(self, argument: int) -> bool:
-        """Whether an op of a forward pass reads the argument."""
+        """Whether an op that is differentiated reads the argument."""
         moved = self.program.downstream([argument], is_seen_through)
-        return any(self.is_in(node, "jvp(") for value in moved for node in self.program.readers(value))
+        read = (self.traced.sources.direction(node.op) for value in moved for node in self.program.readers(value))
+        return any(each.differentiated and each.name != "recomputed" for each in read)
 
-    def is_in(self, node: Node, transformation: str) -> bool:
-        """Whether an op is part of what a transformation of JAX makes, and not computed again for it."""
-        sources = self.traced.sources
-        scope = sources.scope(node.op) if node.op in sources else ""
-        return transformation in scope and "rematted_computation" not in scope
+    def is_backward(self, node: Node) -> bool:
+        """Whether an op is part of the backward pass, and not computed again for it."""
+        return self.traced.sources.direction(node.op).name == "backward"
 
     def terms(self, node: Node) -> Sequence[int]:
         """What an op of the backward pass only moves or adds up."""

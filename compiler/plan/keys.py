@@ -95,15 +95,7 @@ def _smallest(plan: State, value: int, root: int) -> int:
     program, best = plan.source.program, value
     while (number := program.producer[value]) >= 0 and len(program.nodes[number].operands) == 1:
         (value,) = program.nodes[number].operands
-        if program.nodes[number].is_border or root not in {plan.source.classes.of(value, d) for d in range(_rank(plan, value))}:
+        if program.nodes[number].is_border or root not in plan.source.classes.dims(value):
             break
-        best = value if _bytes(plan, value) < _bytes(plan, best) else best
+        best = min(best, value, key=lambda each: program.types[each].nbytes)
     return best
-
-
-def _rank(plan: State, value: int) -> int:
-    return len(plan.source.program.shape(value))
-
-
-def _bytes(plan: State, value: int) -> int:
-    return plan.source.program.types[value].nbytes

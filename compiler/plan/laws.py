@@ -145,7 +145,7 @@ def _part(plan: State, name: str, value: int, dim: int) -> Part:
 def recompute(plan: State, at: Patterns) -> Recompute:
     """The law that computes values again in the backward pass: those of the scopes that match, or the values that match."""
     program, sources = plan.source.program, plan.source.traced.sources
-    backward = frozenset(n.number for n in program.nodes if n.op in sources and "transpose(" in sources.scope(n.op))
+    backward = frozenset(node.number for node in program.nodes if sources.direction(node.op).transposed)
     if not backward:
         helps = ["plan a function that differentiates, such as a training step"]
         raise Error("`recompute` needs a backward pass, and this program has none", helps=helps)

@@ -46,15 +46,11 @@ class Passes:
     def is_differentiated(self) -> bool:
         """Whether the program contains a backward pass, so that the forward pass is only what JAX's scopes say."""
         sources = self.plan.source.traced.sources
-        return any("transpose(" in sources.scope(op) for op in sources)
+        return any(sources.direction(op).transposed for op in sources)
 
     def is_forward(self, node: Node) -> bool:
         """Whether the op belongs to the forward pass."""
-        sources = self.plan.source.traced.sources
-        if not self.is_differentiated or node.op not in sources:
-            return not self.is_differentiated
-        scope = sources.scope(node.op)
-        return "jvp(" in scope and "transpose(" not in scope and "rematted_computation" not in scope
+        return not self.is_differentiated or self.plan.source.traced.sources.direction(node.op).name == "forward"
 
     def products(self) -> Iterator[Node]:
         """The products of the forward pass, in program order."""
@@ -67,18 +63,16 @@ class Passes:
     @cached_property
     def inputs(self) -> frozenset[int]:
         """The arguments with a batch."""
-        classes, rank, roots = self.plan.source.classes, self.plan.source.program.shape, self.plan.source.batches
-        arguments = self.plan.source.program.arguments
-        return frozenset(v for v in arguments if roots & {classes.of(v, dim) for dim in range(len(rank(v)))})
+        source = self.plan.source
+        return frozenset(v for v in source.program.arguments if not source.batches.isdisjoint(source.classes.dims(v)))
 
     def on_parameter(self, value: int, dim: int) -> Spot | None:
         """The parameter that a value is, and which of its dims a dim is; None if its range is not on one dim of it alone."""
-        argument, of = self.parameter(value), self.plan.source.classes.of
+        argument, classes = self.parameter(value), self.plan.source.classes
         if argument is None:
             return None
-        dims = range(len(self.plan.source.program.shape(argument)))
-        same = [at for at in dims if of(argument, at) == of(value, dim)]
-        return (argument, same[0]) if len(same) == 1 else None
+        dims, own = classes.dims(argument), classes.of(value, dim)
+        return (argument, dims.index(own)) if dims.count(own) == 1 else None
 
     def shared(self) -> list[Spot]:
         """The parameters with a range that products share with what they multiply, and keep, as experts and their tokens.

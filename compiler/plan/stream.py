@@ -74,4 +74,4 @@ def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
 
 def kind(plan: State, value: int) -> frozenset[int]:
     """The classes of the dims of a value."""
-    return frozenset(plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value))))
+    return frozenset(plan.source.classes.dims(value))

@@ -18,10 +18,5 @@ def mistaken(plan: State, argument: str, result: str) -> str | None:
 
 def argument_of(plan: State, result: int, argument: int) -> bool:
     """Whether a value is computed from another by ops that keep all of its dims."""
-    made_of, kind = plan.source.program.made_of, _kind(plan, argument)
-    return argument in reached([result], lambda value: made_of(value) if _kind(plan, value) == kind else ())
-
-
-def _kind(plan: State, value: int) -> list[int]:
-    """The classes of the dims of a value, in order."""
-    return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
+    made_of, dims = plan.source.program.made_of, plan.source.classes.dims
+    return argument in reached([result], lambda value: made_of(value) if dims(value) == dims(argument) else ())

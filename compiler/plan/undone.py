@@ -77,8 +77,8 @@ def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
     for each in program.downstream([value], is_seen_through):
         for number, operand in program.uses[each]:
             node, claim = program.nodes[number], claims[number]
-            source = plan.source.traced.sources.get(node.op)
-            if is_product(node) and claim is not None and (source is None or source.direction != "backward"):
+            direction = plan.source.traced.sources.direction(node.op).name
+            if is_product(node) and claim is not None and direction != "backward":
                 yield Product(node, operand, claim)
 
 
