@@ -111,6 +111,11 @@ def _name(file: str) -> str:
     return Path(cell_or_file(file)).name
 
 
+def at_line(source: Source | None) -> str:
+    """Where something is, behind its name in a sentence: ` at mlp.py:12 in block`; empty without a source."""
+    return "" if source is None else f" at {source}"
+
+
 def place_of(source: Source | None) -> str:
     """The file and the line of a source, for a table; empty without one."""
     return "" if source is None else source.place

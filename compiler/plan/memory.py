@@ -14,7 +14,7 @@ from ...dialects.layouts import Layout
 from ...rewrites.decide.op_layouts import boundary
 from ..gc_pause import without_collector
 from ..inputs.donated import donated
-from ..inputs.lines import Source
+from ..inputs.lines import Source, at_line
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of
 from ..memory.fusion import fuse
@@ -45,8 +45,7 @@ class Stored:
 
     def __str__(self) -> str:
         form = f" ({self.form})" if self.form else ""
-        where = f" at {self.source}" if self.source is not None else ""
-        return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{where}"
+        return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{at_line(self.source)}"
 
     __repr__ = __str__
 
@@ -193,7 +192,7 @@ def _where(plan: State, found: _Peak) -> str:
         return "the call"
     node = plan.source.program.nodes[found.node] if found.node >= 0 else None
     source = line_of(plan, found.value, node) if found.value >= 0 else None
-    return f"`{found.step}`" + (f" at {source}" if source is not None else "")
+    return f"`{found.step}`{at_line(source)}"
 
 
 def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:

@@ -263,8 +263,8 @@ class Search:
                     self.read_in_place(value, have, part)
 
     def read_in_place(self, value: int, have: Claim, part: MeshAxis) -> None:
-        for number, position in self.program.uses[value]:
-            use, claim = self.program.nodes[number], self.table.axes[part].nodes[number]
+        for use, position in self.program.reads(value):
+            claim = self.table.axes[part].nodes[use.number]
             if not self.passes.is_forward(use):
                 continue
             if claim is None:

@@ -111,9 +111,8 @@ class Passes:
 
     def read(self, spot: Spot) -> Iterator[tuple[Node, bool, list[Spot]]]:
         """The forward ops that read a dim of a value, whether they fold it, and where it is in what they make."""
-        program = self.plan.source.program
-        for number, position in program.uses[spot[0]]:
-            node, digits = program.nodes[number], program.nodes[number].signature.operand_dims[position][spot[1]]
+        for node, position in self.plan.source.program.reads(spot[0]):
+            digits = node.signature.operand_dims[position][spot[1]]
             if len(digits) == 1 and self.is_forward(node):
                 index, made = digits[0].at, zip(node.results, node.signature.result_at, strict=True)
                 folds = node.signature.instance.indices[index].folds is not None

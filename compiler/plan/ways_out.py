@@ -24,6 +24,7 @@ from ...rewrites.program.reached import reached
 from ..inputs.reader import cited
 from .claims import Some, replicate, tile
 from .costs import Cost, cost, seconds
+from .grouped import grouped
 from .memory import peak_bytes
 from .open_conflicts import is_open, open_keys
 from .prefixes import redone
@@ -240,9 +241,7 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         return
     found = regions(plan, made, [way.ends for way in ways])
     at = {end: number for number, region in enumerate(found) for end in region.ends}
-    inside: dict[int, list[_Way]] = {}
-    for way in ways:
-        inside.setdefault(at[next(iter(way.ends))], []).append(way)
+    inside = grouped(ways, lambda way: at[next(iter(way.ends))])
     costs = [region.costs(plan, made) for region in found]
     if any(before != after for number, (before, after) in enumerate(costs) if number not in inside):
         return

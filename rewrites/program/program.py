@@ -339,9 +339,13 @@ class Program:
         node = self.maker(value)
         return () if node is None else node.operands
 
+    def reads(self, value: int) -> Iterator[tuple[Node, int]]:
+        """The uses of a value by ops: each op, and which of its operands the value is."""
+        return ((self.nodes[number], position) for number, position in self.uses[value])
+
     def readers(self, value: int) -> Iterator[Node]:
         """The ops that read a value, once for each operand that it is."""
-        return (self.nodes[number] for number, _ in self.uses[value])
+        return (node for node, _ in self.reads(value))
 
     def upstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[Node]:
         """The ops to go `through` by which the values are computed, each once, the nearest first."""
