@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
-from ..inputs.lines import Source, place_of
+from ..inputs.lines import Source, at_line, place_of
 from ..ops.shard_map import own_collectives
 from ..views.colours import paragraph
 from ..views.listing import Listing, Shape, by_index
@@ -48,7 +48,7 @@ class Collective(Exchange):
         return paragraph(str(self), self.mesh)
 
     def __str__(self) -> str:
-        made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", f" at {self.used}" if self.used else "")
+        made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", at_line(self.used))
         when = f" ({self.when})" if self.when else ""
         why = f" ({self.why})" if self.why else ""
         use = f"for {self.use}" if self.use in (RESULT, ARGUMENT) else f"needed by `{self.use}`"
