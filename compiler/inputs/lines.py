@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.ir import Operation
 
@@ -59,10 +59,8 @@ class Source:
 
     @property
     def direction(self) -> str:
-        """`forward`, `recomputed` or `backward`, as JAX's transformations leave it in the scope; empty without them."""
-        if "rematted_computation" in self.scope:
-            return "recomputed"
-        return "backward" if "transpose(" in self.scope else "forward" if "jvp(" in self.scope else ""
+        """`forward`, `recomputed` or `backward`; empty outside of what JAX differentiates."""
+        return direction_of(self.scope).name
 
     @property
     def place(self) -> str:
@@ -82,6 +80,23 @@ class Source:
         return f"{where} ({self.scope})" if self.scope else where
 
 
+class Direction(NamedTuple):
+    """What JAX's transformations have made an operation for: they leave their names in its scope."""
+
+    name: str = ""
+    """`forward`, `recomputed` or `backward`; empty outside of what JAX differentiates."""
+    differentiated: bool = False
+    transposed: bool = False
+
+
+@lru_cache(maxsize=1 << 12)
+def direction_of(scope: str) -> Direction:
+    """The direction that a path of scopes says."""
+    differentiated, transposed = "jvp(" in scope, "transpose(" in scope
+    name = "backward" if transposed else "forward" if differentiated else ""
+    return Direction("recomputed" if "rematted_computation" in scope else name, differentiated, transposed)
+
+
 def cell_or_file(file: str) -> str:
     """The file as it is, but a cell of a notebook by the name that IPython shows, `In[3]`, because its file has an odd one."""
     # Any: IPython is an optional package, without types here.
@@ -94,6 +109,11 @@ def cell_or_file(file: str) -> str:
 def _name(file: str) -> str:
     """The name of a file without its folder; a table has thousands of lines of few files."""
     return Path(cell_or_file(file)).name
+
+
+def at_line(source: Source | None) -> str:
+    """Where something is, behind its name in a sentence: ` at mlp.py:12 in block`; empty without a source."""
+    return "" if source is None else f" at {source}"
 
 
 def place_of(source: Source | None) -> str:
@@ -193,3 +213,7 @@ class Sources(Mapping[Operation, Source]):
     def scope(self, op: Operation) -> str:
         """Only the scopes around an operation. This reads no traceback."""
         return escape_parts(str(self.origins[op].scope))
+
+    def direction(self, op: Operation) -> Direction:
+        """Whether an operation runs forward, backward or again."""
+        return direction_of(self.scope(op)) if op in self.origins else Direction()

@@ -41,6 +41,7 @@
       rewrites     where which law applies, and what it saves
         candidates the places that are tried
       in_parts     whether a large value fills the memory
+    grouped        what has something in common, together
     conflicts      claims that cannot all hold
       open_conflicts    which of these are open
       ways_out     the ways out of them, tried for many at one time

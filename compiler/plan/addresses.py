@@ -8,12 +8,14 @@ argument has the name of the argument too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from math import prod
 
 from ...rewrites.program.program import Node, Program
+from ...rewrites.program.reached import reached
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, match, unknown
 from ..ops.tag import cotangent_name
@@ -32,12 +34,8 @@ def is_seen_through(node: Node) -> bool:
 
 def argument(program: Program, value: int) -> int | None:
     """The argument that a value is, seen through such ops; None if it is computed."""
-    while (number := program.producer[value]) >= 0:
-        node = program.nodes[number]
-        if not is_seen_through(node):
-            return None
-        (value,) = node.operands
-    return value
+    source = program.source(value, is_seen_through)
+    return source if program.maker(source) is None else None
 
 
 FARTHEST = 200
@@ -56,38 +54,30 @@ class _Gradients:
 
     def of(self, argument: int, successor: int) -> list[int]:
         """The gradient of an argument that is differentiated: what makes it, and what is moved or added up of it."""
-        program, found = self.program, list[int]()
-        if program.producer[successor] < 0 or not self.is_differentiated(argument):
-            return found
-        ahead, seen = [successor], {successor}
-        for value in ahead:
-            node = program.nodes[program.producer[value]]
-            is_gradient = self.is_in(node, "transpose(")
-            found += [value] if is_gradient else []
-            before = self.terms(node) if is_gradient else node.operands
-            shapes = program.shape(value), program.shape(value)[1:]
-            for each in before:
-                is_alike = is_gradient or program.shape(each) in shapes[: 1 + node.is_border] or is_seen_through(node)
-                if is_alike and each not in seen and program.producer[each] >= 0 and len(ahead) < FARTHEST:
-                    seen.add(each)
-                    ahead.append(each)
-        return found[::-1]
+        program = self.program
+
+        def before(value: int) -> Iterator[int]:
+            node, shape = program.nodes[program.producer[value]], program.shape(value)
+            is_gradient = self.is_backward(node)
+            for each in self.terms(node) if is_gradient else node.operands:
+                is_alike = program.shape(each) in (shape, shape[node.is_border :]) or is_seen_through(node)
+                if (is_gradient or is_alike) and program.maker(each) is not None:
+                    yield each
+
+        if program.maker(successor) is None or not self.is_differentiated(argument):
+            return []
+        near = islice(reached([successor], before), FARTHEST)
+        return [value for value in near if self.is_backward(program.nodes[program.producer[value]])][::-1]
 
     def is_differentiated(self, argument: int) -> bool:
-        """Whether an op of a forward pass reads the argument."""
-        ahead = [argument]
-        for value in ahead:
-            for node in (self.program.nodes[number] for number, _ in self.program.uses[value]):
-                if self.is_in(node, "jvp("):
-                    return True
-                ahead += node.results if is_seen_through(node) else ()
-        return False
+        """Whether an op that is differentiated reads the argument."""
+        moved = self.program.downstream([argument], is_seen_through)
+        read = (self.traced.sources.direction(node.op) for value in moved for node in self.program.readers(value))
+        return any(each.differentiated and each.name != "recomputed" for each in read)
 
-    def is_in(self, node: Node, transformation: str) -> bool:
-        """Whether an op is part of what a transformation of JAX makes, and not computed again for it."""
-        sources = self.traced.sources
-        scope = sources.scope(node.op) if node.op in sources else ""
-        return transformation in scope and "rematted_computation" not in scope
+    def is_backward(self, node: Node) -> bool:
+        """Whether an op is part of the backward pass, and not computed again for it."""
+        return self.traced.sources.direction(node.op).name == "backward"
 
     def terms(self, node: Node) -> Sequence[int]:
         """What an op of the backward pass only moves or adds up."""

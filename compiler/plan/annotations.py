@@ -11,7 +11,7 @@ from ...dialects.english import counted
 from ...dialects.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor
-from ..inputs.lines import Source
+from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, question, step
 from ..trace.annotations import Said
 from .collectives import line_of
@@ -38,8 +38,7 @@ class Annotation:
         return self.state == "applied"
 
     def __str__(self) -> str:
-        where = f" at {self.source}" if self.source is not None else ""
-        return f"{self.value} ({self.layout}), by {self.by}{where}: {self.state}"
+        return f"{self.value} ({self.layout}), by {self.by}{at_line(self.source)}: {self.state}"
 
     __repr__ = __str__
 
@@ -138,8 +137,8 @@ def unkept(plan: State) -> str | None:
     if not found:
         return None
     (value, reasons), *others = found
-    source, name = line_of(plan, value, None), plan.source.addresses.names[value]
-    where = f" at {source}" if source is not None else ""
+    name = plan.source.addresses.names[value]
+    where = at_line(line_of(plan, value, None))
     more = f"; and {counted(len(others), 'other')}, see {question(Question.ANNOTATIONS)}" if others else ""
     return f"an annotation of the program is not kept: `{name}`{where}: {', and '.join(reasons.values())}{more}"
 

@@ -15,6 +15,7 @@ from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
 from ..inputs.names import Patterns
 from .collectives import line_of
+from .grouped import grouped
 from .in_parts import TRIPS, dims_in_parts, large
 from .laws import OF_PLANS, made_by, named, scope_of
 from .state import State
@@ -63,12 +64,13 @@ def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given:
 
 def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
     """The places of a law, those that differ only in the numbers of layers together, with the flops and elements saved."""
-    alike: dict[object, list[Site]] = {}
     program = plan.source.program
-    for site in law.sites(program):
-        ends = (value for each in (site.value, *site.inside) for value in (*made_by(plan, each).operands, each))
-        alike.setdefault((unnumbered(named(plan, site.value)), *(program.types[value] for value in ends)), []).append(site)
-    for sites in alike.values():
+
+    def kind(site: Site) -> tuple[object, ...]:
+        ends = (value for each in (site.value, *site.inside) for value in (*program.made_of(each), each))
+        return unnumbered(named(plan, site.value)), *(program.types[value] for value in ends)
+
+    for sites in grouped(law.sites(program), kind).values():
         at = tuple(named(plan, site.value) for site in sites)
         yield (law.name, at), sum(site.flops for site in sites), sum(site.elements for site in sites)
 
@@ -89,10 +91,7 @@ def _in_parts(plan: State) -> Iterator[Candidate]:
 
 def _again(plan: State) -> Iterator[Candidate]:
     """The outermost scopes of the program, those of layers that are alike together."""
-    alike: dict[str, list[str]] = {}
-    for scope in dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)):
-        alike.setdefault(unnumbered(scope), []).append(scope)
-    for some in alike.values():
+    for some in grouped(dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)), unnumbered).values():
         yield _candidate(plan, "recompute", tuple(some), len(some))
 
 

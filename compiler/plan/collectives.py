@@ -1,19 +1,20 @@
 """The collectives of a plan, each with its provenance: the value sent, how often, and the tactics that cause it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
-from ..inputs.lines import Source, place_of
+from ..inputs.lines import Source, at_line, place_of
 from ..ops.shard_map import own_collectives
 from ..views.colours import paragraph
 from ..views.listing import Listing, Shape, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, listed
-from .counts import Counts, Exchange, counted, received, tally
+from .counts import Counts, Exchange, counted, received
 from .elsewhere import because, parameter
+from .grouped import grouped
 from .state import State
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -47,7 +48,7 @@ class Collective(Exchange):
         return paragraph(str(self), self.mesh)
 
     def __str__(self) -> str:
-        made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", f" at {self.used}" if self.used else "")
+        made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", at_line(self.used))
         when = f" ({self.when})" if self.when else ""
         why = f" ({self.why})" if self.why else ""
         use = f"for {self.use}" if self.use in (RESULT, ARGUMENT) else f"needed by `{self.use}`"
@@ -111,8 +112,15 @@ def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
 
 
 def _exchanges(plan: State) -> Iterator[Exchange]:
+    return exchanges(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+
+
+def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[Exchange]:
+    """The collectives of steps of moves. (A dead value is never moved to its home.)"""
     where = plan.source.program.where
-    return (Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step, part in _parts(plan))
+    return (
+        Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
+    )
 
 
 def by_cause(plan: State) -> dict[int, Counts]:
@@ -120,20 +128,10 @@ def by_cause(plan: State) -> dict[int, Counts]:
 
     What several tactics cause is counted for each of them.
     """
-    where = plan.source.program.where
-    rows: dict[int, list[tuple[str, int, str]]] = {}
-    for move, step, _ in _parts(plan):
-        for number in [each.number for each in causes(plan, move, step)] or [0]:
-            rows.setdefault(number, []).append((step.kind, move.trips, where(move.region)))
-    return {number: tally(found) for number, found in rows.items()}
-
-
-def _parts(plan: State) -> Iterator[tuple[Move, Step, Bytes]]:
-    """Every collective, of the step of a move, with its bytes. (A dead value is never moved to its home.)"""
-    for move in plan.decisions.moves:
-        for step in move.path.steps:
-            for part in step.parts:
-                yield move, step, part
+    steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
+    caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
+    rows = grouped(caused, lambda pair: pair[0])
+    return {number: counted(exchanges(plan, (each for _, each in found)), ()) for number, found in rows.items()}
 
 
 def collectives(plan: State) -> Listing[Collective]:

@@ -11,7 +11,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import Key
 from ..inputs.checks import refused, shown
-from ..inputs.lines import Source
+from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, explained, question
 from ..views.listing import Listing, Shape
 from .claims import Some
@@ -41,8 +41,7 @@ class Conflict:
         return ways_out(self.plan, self.key)
 
     def __repr__(self) -> str:
-        where = f" at {self.source}" if self.source is not None else ""
-        return f"conflict on `{self.axis}` in {self.op}{where}: " + "; ".join(self.claims)
+        return f"conflict on `{self.axis}` in {self.op}{at_line(self.source)}: " + "; ".join(self.claims)
 
 
 def resolve(plan: Some, conflict: Conflict, choice: int | str | Resolution = 0) -> Some:
@@ -99,10 +98,9 @@ def warning(plan: State) -> str | None:
     if not found:
         return None
     op, source = _where(plan, plan.table.conflicts[found[0]])
-    where = f" at {source}" if source is not None else ""
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
-        f"a plan with open conflicts: {op}{where}{more}. Each device of `{found[0][2]}` runs it in full. "
+        f"a plan with open conflicts: {op}{at_line(source)}{more}. Each device of `{found[0][2]}` runs it in full. "
         f"Apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
     )
 

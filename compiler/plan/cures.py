@@ -28,6 +28,7 @@ from ..inputs.reader import cited, step
 from ..trace.why_whole import REASONS
 from .claims import Some, propagate, replicate, tile
 from .collectives import bytes_per_device
+from .grouped import grouped
 from .open_stops import WANTED_WHOLE, is_open, open_stops
 from .refusals import kept_whole
 from .state import State
@@ -113,10 +114,7 @@ def _known(plan: State) -> dict[object, Cure | None]:
 
 def _groups(plan: State) -> dict[object, list[Blocked]]:
     """The open stops, those that are alike together."""
-    found: dict[object, list[Blocked]] = {}
-    for each in open_stops(plan):
-        found.setdefault(_alike(plan, each), []).append(each)
-    return found
+    return grouped(open_stops(plan), partial(_alike, plan))
 
 
 def _alike(plan: State, stop: Blocked) -> object:

@@ -35,10 +35,8 @@ def follows(plan: State, move: Move, step: Step) -> str:
 
 def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
     """The ops that run along a value's dims, because that receives less than to gather it."""
-    program, placements = plan.source.program, plan.decisions.placements
-    for number, position in program.uses[value]:
-        node = program.nodes[number]
-        for axis, instead in placements.elsewhere.get(number, {}).items():
+    for node, position in plan.source.program.reads(value):
+        for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():
             if instead.claim is not None and instead.claim.at in node.signature.operand_at[position]:
                 yield f"`{node.kind}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
 
@@ -46,5 +44,5 @@ def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
 def parameter(plan: State, value: int) -> int:
     """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
     program = plan.source.program
-    source = program.source(value, ("trip", "optimization_barrier"))
+    source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))
     return source if program.producer[source] < 0 else value

@@ -17,7 +17,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import Node
-from ..inputs.lines import Source
+from ..inputs.lines import Source, at_line
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of, step
 from ..views.listing import starred
@@ -26,6 +26,7 @@ from .claims import each_trip
 from .collectives import Collective, bytes_per_device, end_of, line_of, line_of_op, of_move, use_of
 from .conflicts import Conflict, claims_of, its_own, met_at
 from .elsewhere import along, because, parameter
+from .grouped import grouped
 from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
 from .open_stops import open_stops
@@ -66,10 +67,8 @@ class Explanation(View):
     def parts(self) -> Sequence[Part]:
         if self.whole:
             return ["\n".join(map(str, self.steps))]
-        alike: dict[str, list[str]] = {}
-        for paragraph in self._paragraphs():
-            alike.setdefault(starred(paragraph), []).append(paragraph)
-        shown = [some[0] if len(some) == 1 else f"{starred(some[0])}\n  ({len(some)} alike)" for some in alike.values()]
+        alike = grouped(self._paragraphs(), starred).items()
+        shown = [some[0] if len(some) == 1 else f"{name}\n  ({len(some)} alike)" for name, some in alike]
         text = "\n\n".join(shown).splitlines()
         more = [f"and {len(text) - MOST_LINES:,} lines more: see {all_of('`.steps`')}"] if len(text) > MOST_LINES else []
         return ["\n".join([*text[:MOST_LINES], *more])]
@@ -99,9 +98,7 @@ def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Expla
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:
     """A paragraph for each value that the patterns match."""
     found = plan.source.addresses.find(values)
-    moves: dict[int, list[Move]] = {}
-    for move in plan.decisions.moves:
-        moves.setdefault(move.value, []).append(move)
+    moves = grouped(plan.decisions.moves, lambda move: move.value)
     carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
     for name, value in found.items():
         yield from _placed(plan, name, value, carried)
@@ -131,7 +128,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     if node is None:
         yield Reason(f"{each.use} has it as {target}", 1)
     elif node.is_border:
-        yield Reason(f"the loop that reads it{f' at {where}' if where else ''} has it as {target}", 1, where)
+        yield Reason(f"the loop that reads it{at_line(where)} has it as {target}", 1, where)
     elif node not in terms:
         yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, axes, "computes")
@@ -146,15 +143,13 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
     for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
         where = line_of_op(plan, node)
         for said in filter(None, (met_at(plan, node.number, -1, axis) for axis in axes if node is not use_of(plan, move))):
-            yield Reason(f"`{node.kind}`{f' at {where}' if where else ''} reads it too, because of {said}", 1, where)
+            yield Reason(f"`{node.kind}`{at_line(where)} reads it too, because of {said}", 1, where)
 
 
 def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
     """The ops that make the terms of a sum; those of layers, which are alike, once."""
-    alike: dict[tuple[str, ...], list[tuple[Reason, ...]]] = {}
-    for node in terms:
-        reasons = tuple(_op(plan, node, axes, "sums"))
-        alike.setdefault(tuple(starred(each.text) for each in reasons), []).append(reasons)
+    reasons = (tuple(_op(plan, node, axes, "sums")) for node in terms)
+    alike = grouped(reasons, lambda some: tuple(starred(each.text) for each in some))
     for (first, *rest), *others in alike.values():
         yield replace(first, text=f"{first.text} ({len(others) + 1} alike)") if others else first
         yield from rest
@@ -174,10 +169,10 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
     """What an op is by its definition, and the index that each axis is on."""
     where, definition = line_of_op(plan, node), node.signature.instance.definition
     if node.kind == "whole":
-        yield Reason(f"`{op_name(node)}`{f' at {where}' if where else ''} runs unpartitioned, or on one device", 1, where)
+        yield Reason(f"`{op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
         return
     text = "   ".join(printer.definition(definition).split("   ")[:2])
-    yield Reason(f"`{node.kind}`{f' at {where}' if where else ''} {does} {text}", 1, where)
+    yield Reason(f"`{node.kind}`{at_line(where)} {does} {text}", 1, where)
     for axis in axes:
         claim = plan.decisions.placements.claim(node.number, axis)
         if claim is None:
@@ -206,7 +201,7 @@ def _dims(plan: State, node: Node, claim: Claim) -> str:
 def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
     """The claims that contradict each other, and the ways out."""
     its_own(plan, each)
-    yield Reason(f"conflict on `{each.axis}` in {each.op}" + (f" at {each.source}" if each.source else ""), 0, each.source)
+    yield Reason(f"conflict on `{each.axis}` in {each.op}{at_line(each.source)}", 0, each.source)
     for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
         yield Reason(text, 1, each.source, (claim.tactic + 1,))
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
@@ -250,7 +245,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int
     yield from _rim(plan, value)
     for text, node in (*along(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
-        yield Reason(text.format(f" at {place}" if place else ""), 1, place)
+        yield Reason(text.format(at_line(place)), 1, place)
 
 
 def _reconciled(plan: State, number: int, axis: MeshAxis) -> Iterator[Reason]:
@@ -293,14 +288,13 @@ def _weights(plan: State) -> dict[tuple[int, str], Stop]:
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:
     """What it costs to compute a value in windows that overlap, rim and all, together with what it is computed from."""
-    program, found, ahead = plan.source.program, dict[int, Node](), [value]
-    while ahead:
-        number = program.producer[ahead.pop()]
-        placed = plan.decisions.placements.nodes[number].placement if number >= 0 else ()
-        if number not in found and any(factor.has_halo for _, factor in placed):
-            found[number] = program.nodes[number]
-            ahead += found[number].operands
-    windows, blocks = work(plan, found.values()), work(plan, found.values(), in_blocks)
+    placed = plan.decisions.placements.nodes
+
+    def in_windows(node: Node) -> bool:
+        return any(factor.has_halo for _, factor in placed[node.number].placement)
+
+    found = [*plan.source.program.upstream([value], in_windows)]
+    windows, blocks = work(plan, found), work(plan, found, in_blocks)
     if windows != blocks:
         yield Reason(
             f"computed in windows that overlap, with what it is computed from: {windows} on a device instead of {blocks}", 1
@@ -315,7 +309,7 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
     place = line_of(plan, move.value, node)
     reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
     said = f" ({'; '.join(reasons)})" if reasons else ""
-    yield Reason(f"for {use}{f' at {place}' if place else ''}: {target} by {move.path}{said}", 1, place)
+    yield Reason(f"for {use}{at_line(place)}: {target} by {move.path}{said}", 1, place)
     for axis in plan.table.axes:
         if said := _lost(plan, move, axis):
             yield Reason(said, 2, place)

@@ -67,9 +67,8 @@ class _Attention:
 
     def after(self, spot: Spot) -> Iterator[tuple[Node, tuple[int, int | None, int | None]]]:
         """The ops that read a value, with what they make and where its two dims are there."""
-        program = self.passes.plan.source.program
-        for number, position in program.uses[spot[0]]:
-            node, digits = program.nodes[number], program.nodes[number].signature.operand_dims[position]
+        for node, position in self.passes.plan.source.program.reads(spot[0]):
+            digits = node.signature.operand_dims[position]
             if any(len(digits[dim]) != 1 for dim in spot[1:]):
                 continue
             for value, at in zip(node.results, node.signature.result_at, strict=True):
@@ -78,10 +77,8 @@ class _Attention:
 
     def values(self, reached: list[Spot], key: int) -> Iterator[int]:
         """What products sum with scores over the dim of the keys."""
-        program = self.passes.plan.source.program
         for spot in reached:
-            for number, position in program.uses[spot[0]]:
-                node = program.nodes[number]
+            for node, position in self.passes.plan.source.program.reads(spot[0]):
                 digits = node.signature.operand_dims[position][spot[1 + key]]
                 if is_product(node) and len(digits) == 1 and sums(node, digits[0].at):
                     yield node.operands[1 - position]
@@ -95,15 +92,7 @@ def _smallest(plan: State, value: int, root: int) -> int:
     program, best = plan.source.program, value
     while (number := program.producer[value]) >= 0 and len(program.nodes[number].operands) == 1:
         (value,) = program.nodes[number].operands
-        if program.nodes[number].is_border or root not in {plan.source.classes.of(value, d) for d in range(_rank(plan, value))}:
+        if program.nodes[number].is_border or root not in plan.source.classes.dims(value):
             break
-        best = value if _bytes(plan, value) < _bytes(plan, best) else best
+        best = min(best, value, key=lambda each: program.types[each].nbytes)
     return best
-
-
-def _rank(plan: State, value: int) -> int:
-    return len(plan.source.program.shape(value))
-
-
-def _bytes(plan: State, value: int) -> int:
-    return plan.source.program.types[value].nbytes

@@ -145,7 +145,7 @@ def _part(plan: State, name: str, value: int, dim: int) -> Part:
 def recompute(plan: State, at: Patterns) -> Recompute:
     """The law that computes values again in the backward pass: those of the scopes that match, or the values that match."""
     program, sources = plan.source.program, plan.source.traced.sources
-    backward = frozenset(n.number for n in program.nodes if n.op in sources and "transpose(" in sources.scope(n.op))
+    backward = frozenset(node.number for node in program.nodes if sources.direction(node.op).transposed)
     if not backward:
         helps = ["plan a function that differentiates, such as a training step"]
         raise Error("`recompute` needs a backward pass, and this program has none", helps=helps)
@@ -169,19 +169,13 @@ def _unnamed(program: Program, value: int) -> Iterator[int]:
 def named(plan: State, value: int) -> str:
     """The name of a value: that of its tag, if it has no other than its op's."""
     program, names = plan.source.program, plan.source.addresses.names
-    tags = [user.results[0] for user, _ in _users(program, value) if user.kind == "tag"]
+    tags = [user.results[0] for user in program.readers(value) if user.kind == "tag"]
     return names[tags[0]] if tags and "#" in names[value] else names[value]
-
-
-def _users(program: Program, value: int) -> Iterator[tuple[Node, int]]:
-    return ((program.nodes[number], position) for number, position in program.uses[value])
 
 
 def untagged(program: Program, value: int) -> int:
     """The value that an op makes, before it gets a tag."""
-    while (number := program.producer[value]) >= 0 and program.nodes[number].kind == "tag":
-        (value,) = program.nodes[number].operands
-    return value
+    return program.source(value, lambda node: node.kind == "tag")
 
 
 def check_names(plan: State, at: Patterns) -> None:

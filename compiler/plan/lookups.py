@@ -79,10 +79,8 @@ def terms_of(plan: State, move: Move) -> list[Node]:
 
 def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
     """How each op looks up in a value, or writes to it, if the value is in blocks; and the op."""
-    program = plan.source.program
-    for number, position in program.uses[value]:
-        node = program.nodes[number]
-        for at, factor in plan.decisions.placements.nodes[number].placement:
+    for node, position in plan.source.program.reads(value):
+        for at, factor in plan.decisions.placements.nodes[node.number].placement:
             index, axis = node.signature.instance.indices[at], factor.place
             if not (index.lookups or index.reads) or at not in node.signature.operand_at[position]:
                 continue

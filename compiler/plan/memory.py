@@ -14,7 +14,7 @@ from ...dialects.layouts import Layout
 from ...rewrites.decide.op_layouts import boundary
 from ..gc_pause import without_collector
 from ..inputs.arguments import donated
-from ..inputs.lines import Source
+from ..inputs.lines import Source, at_line
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of
 from ..memory.fusion import fuse
@@ -45,8 +45,7 @@ class Stored:
 
     def __str__(self) -> str:
         form = f" ({self.form})" if self.form else ""
-        where = f" at {self.source}" if self.source is not None else ""
-        return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{where}"
+        return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{at_line(self.source)}"
 
     __repr__ = __str__
 

@@ -263,8 +263,8 @@ class Search:
                     self.read_in_place(value, have, part)
 
     def read_in_place(self, value: int, have: Claim, part: MeshAxis) -> None:
-        for number, position in self.program.uses[value]:
-            use, claim = self.program.nodes[number], self.table.axes[part].nodes[number]
+        for use, position in self.program.reads(value):
+            claim = self.table.axes[part].nodes[use.number]
             if not self.passes.is_forward(use):
                 continue
             if claim is None:
@@ -278,8 +278,8 @@ class Search:
 
     def run(self, value: int, dim: int) -> int:
         """How many elements the parts of a dim have that ops take of a value: the largest that divides all."""
-        uses = (self.program.nodes[number] for number, _ in self.program.uses[value])
-        parts = [self.program.shape(part)[dim] for use in uses if use.signature.shifts for part in use.results]
+        uses = (use for use in self.program.readers(value) if use.signature.shifts)
+        parts = [self.program.shape(part)[dim] for use in uses for part in use.results]
         return gcd(*parts, self.program.shape(value)[dim])
 
     def stop(self, node: Node, part: MeshAxis) -> str:
@@ -294,16 +294,10 @@ class Search:
         for value, at in zip(node.operands, node.signature.operand_at, strict=True):
             if claim.at in at and (argument := self.passes.parameter(value)) is not None:
                 own = table.values[argument]
-                weight = (self.outside(value), at[claim.at].dim) if own is None else (argument, own.at)
+                # A loop may contain all of the forward pass, and begins outside of it.
+                outside = self.program.source(value, lambda node: node.is_border and node.passes_on)
+                weight = (outside, at[claim.at].dim) if own is None else (argument, own.at)
                 yield self.named(*weight), weight, sums(node, claim.at)
-
-    def outside(self, value: int) -> int:
-        """The value itself, before it enters loops: a loop may contain all of the forward pass, and begins outside of it."""
-        number = self.program.producer[value]
-        while number >= 0 and (node := self.program.nodes[number]).is_border and node.passes_on:
-            (value,) = node.operands
-            number = self.program.producer[value]
-        return value
 
     def named(self, value: int, dim: int) -> str:
         """The name of a dim: that of the parameter, if the value is one that is only moved."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from math import prod
 
 from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
 from .addresses import argument
 from .state import State
 
@@ -45,15 +46,11 @@ class Passes:
     def is_differentiated(self) -> bool:
         """Whether the program contains a backward pass, so that the forward pass is only what JAX's scopes say."""
         sources = self.plan.source.traced.sources
-        return any("transpose(" in sources.scope(op) for op in sources)
+        return any(sources.direction(op).transposed for op in sources)
 
     def is_forward(self, node: Node) -> bool:
         """Whether the op belongs to the forward pass."""
-        sources = self.plan.source.traced.sources
-        if not self.is_differentiated or node.op not in sources:
-            return not self.is_differentiated
-        scope = sources.scope(node.op)
-        return "jvp(" in scope and "transpose(" not in scope and "rematted_computation" not in scope
+        return not self.is_differentiated or self.plan.source.traced.sources.direction(node.op).name == "forward"
 
     def products(self) -> Iterator[Node]:
         """The products of the forward pass, in program order."""
@@ -66,18 +63,16 @@ class Passes:
     @cached_property
     def inputs(self) -> frozenset[int]:
         """The arguments with a batch."""
-        classes, rank, roots = self.plan.source.classes, self.plan.source.program.shape, self.plan.source.batches
-        arguments = self.plan.source.program.arguments
-        return frozenset(v for v in arguments if roots & {classes.of(v, dim) for dim in range(len(rank(v)))})
+        source = self.plan.source
+        return frozenset(v for v in source.program.arguments if not source.batches.isdisjoint(source.classes.dims(v)))
 
     def on_parameter(self, value: int, dim: int) -> Spot | None:
         """The parameter that a value is, and which of its dims a dim is; None if its range is not on one dim of it alone."""
-        argument, of = self.parameter(value), self.plan.source.classes.of
+        argument, classes = self.parameter(value), self.plan.source.classes
         if argument is None:
             return None
-        dims = range(len(self.plan.source.program.shape(argument)))
-        same = [at for at in dims if of(argument, at) == of(value, dim)]
-        return (argument, same[0]) if len(same) == 1 else None
+        dims, own = classes.dims(argument), classes.of(value, dim)
+        return (argument, dims.index(own)) if dims.count(own) == 1 else None
 
     def shared(self) -> list[Spot]:
         """The parameters with a range that products share with what they multiply, and keep, as experts and their tokens.
@@ -110,16 +105,15 @@ class Passes:
 
     def first_fold(self, value: int, dim: int) -> Node | None:
         """The first op of the forward pass that folds a dim of a value, or what becomes of it."""
-        program, ahead, found = self.plan.source.program, [(value, dim)], list[Node]()
-        for each, at in ahead:
-            for number, position in program.uses[each]:
-                node, digits = program.nodes[number], program.nodes[number].signature.operand_dims[position][at]
-                if len(digits) != 1 or not self.is_forward(node):
-                    continue
-                index = digits[0].at
-                if node.signature.instance.indices[index].folds is not None:
-                    found.append(node)
-                made = zip(node.results, node.signature.result_at, strict=True)
-                spots = [(result, its[index].dim) for result, its in made if index in its]
-                ahead += [spot for spot in spots if spot not in ahead]
-        return min(found, key=lambda node: node.number, default=None)
+        spots = reached([(value, dim)], lambda spot: [made for _, _, spots in self.read(spot) for made in spots])
+        folds = (node for spot in spots for node, folds, _ in self.read(spot) if folds)
+        return min(folds, key=lambda node: node.number, default=None)
+
+    def read(self, spot: Spot) -> Iterator[tuple[Node, bool, list[Spot]]]:
+        """The forward ops that read a dim of a value, whether they fold it, and where it is in what they make."""
+        for node, position in self.plan.source.program.reads(spot[0]):
+            digits = node.signature.operand_dims[position][spot[1]]
+            if len(digits) == 1 and self.is_forward(node):
+                index, made = digits[0].at, zip(node.results, node.signature.result_at, strict=True)
+                folds = node.signature.instance.indices[index].folds is not None
+                yield node, folds, [(result, its[index].dim) for result, its in made if index in its]

@@ -15,6 +15,7 @@ from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.names import beginnings, parts, pattern
 from ..views.listing import starred
+from .grouped import grouped
 
 MOST = 6
 """The most changes of one kind that a report shows."""
@@ -93,10 +94,8 @@ class Types:
     def differences(self) -> list[str]:
         """One line for each tree that is gone or new, for each value whose type, or number of layers, is another one."""
         gone, new = self.gone, self.new
-        kinds, renamed, others = dict[object, list[Tree]](), dict[str, list[Tree]](), list[Tree]()
-        for tree in gone:
-            kinds.setdefault(tree.kind, []).append(tree)
-        nearest = {kind: Nearest(trees) for kind, trees in kinds.items()}
+        renamed, others = dict[str, list[Tree]](), list[Tree]()
+        nearest = {kind: Nearest(trees) for kind, trees in grouped(gone, lambda tree: tree.kind).items()}
         for tree in new:
             alike = nearest[tree.kind].to(tree.root) if tree.kind in nearest else []
             (renamed.setdefault(alike[0].root, []) if len(alike) == 1 else others).append(tree)
@@ -163,9 +162,7 @@ def _said(layouts: Mapping[str, int]) -> str:
 
 def _joined(rows: Sequence[Row]) -> dict[str, Row]:
     """One row for values of one name, with all of their types."""
-    alike = dict[str, list[Row]]()
-    for row in rows:
-        alike.setdefault(starred(row.name), []).append(row)
+    alike = grouped(rows, lambda row: starred(row.name))
     return {
         name: Row(_name(some), sum(row.count for row in some), " and ".join(dict.fromkeys(row.layout for row in some)))
         for name, some in alike.items()

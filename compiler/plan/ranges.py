@@ -61,8 +61,8 @@ def ranges(plan: State) -> Listing[Range]:
     }
     members: dict[int, list[str]] = {root: [] for root in names}
     for name, value in (source.addresses.arguments | source.addresses.results).items():
-        for dim in range(len(source.program.shape(value))):
-            members.get(source.classes.of(value, dim), []).append(f"{name}.{dim}")
+        for dim, root in enumerate(source.classes.dims(value)):
+            members.get(root, []).append(f"{name}.{dim}")
     extents, placed, stacks = _dims(plan), _axes(plan), _stacks(plan)
     found = [
         Range(
@@ -105,10 +105,10 @@ def _stacks(plan: State) -> set[int]:
 
 def _dims(plan: State) -> dict[int, Counter[int]]:
     """The extents of each class of dims, and how many dims of all values have them."""
-    of, found = plan.source.classes.of, defaultdict[int, Counter[int]](Counter)
+    found = defaultdict[int, Counter[int]](Counter)
     for value, type in enumerate(plan.source.program.types):
-        for dim, extent in enumerate(type.shape):
-            found[of(value, dim)][extent] += 1
+        for root, extent in zip(plan.source.classes.dims(value), type.shape, strict=True):
+            found[root][extent] += 1
     return found
 
 

@@ -113,9 +113,9 @@ def _labels(plan: State, made: State, to: Mapping[int, int]) -> dict[str, int]:
     old, new, found = plan.source.classes, made.source.classes, dict[str, int]()
     names = {old.root(root): name for name, root in plan.labels.items()}
     for value, there in to.items():
-        for dim in range(len(plan.source.program.shape(value))):
-            if (name := names.get(old.of(value, dim))) is not None:
-                found.setdefault(name, new.of(there, dim))
+        for root, made_root in zip(old.dims(value), new.dims(there), strict=False):
+            if (name := names.get(root)) is not None:
+                found.setdefault(name, made_root)
     return found
 
 

@@ -18,7 +18,7 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.op_layouts import boundary
 from ...rewrites.program.program import Node
-from ..inputs.lines import Source, place_of
+from ..inputs.lines import Source, at_line, place_of
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .collectives import line_of
@@ -48,11 +48,12 @@ class Silent(NamedTuple):
     source: Source | None
 
     def __str__(self) -> str:
-        where = f" at {self.source}" if self.source is not None else ""
         of = f" by `{self.op}`" if self.op else ""
         cost = " and ".join(text(each) for each, text in ((self.bytes, of_bytes), (self.flops, of_flops)) if each)
         along = f" along {', '.join(self.axes)}" if self.axes else ""
-        return f"`{self.value}`{of}{where}: {self.what}{along}" + (f", {cost} in excess on a device" if cost else "")
+        return f"`{self.value}`{of}{at_line(self.source)}: {self.what}{along}" + (
+            f", {cost} in excess on a device" if cost else ""
+        )
 
     __repr__ = __str__
 

@@ -204,8 +204,7 @@ class State:
             return self.source.addresses.find(values)
         roots = self.ranges_named(dim)
         found = self.source.addresses.find(values)
-        of, rank = self.source.classes.of, self.source.program.shape
-        return {name: v for name, v in found.items() if any(of(v, d) in roots for d in range(len(rank(v))))} or found
+        return {name: v for name, v in found.items() if not roots.isdisjoint(self.source.classes.dims(v))} or found
 
     @property
     def range_roots(self) -> dict[str, int]:
@@ -232,9 +231,11 @@ class State:
 
     def dim_with(self, label: str) -> str:
         """A dim that has the range of this name, for errors: `dim 0 of `x``."""
-        of, shape, root = self.source.classes.of, self.source.program.shape, self.label(label)
-        dims = ((name, value, dim) for value, name in self.source.addresses.names.items() for dim in range(len(shape(value))))
-        return next(f"dim {dim} of `{name}`" for name, value, dim in dims if of(value, dim) == root)
+        root, named = (
+            self.label(label),
+            ((name, self.source.classes.dims(v)) for v, name in self.source.addresses.names.items()),
+        )
+        return next(f"dim {dims.index(root)} of `{name}`" for name, dims in named if root in dims)
 
     def dim_of(self, value: int, dim: int | str, name: str) -> int:
         """The number of a dim, given by number (negative from the end) or by range name."""
@@ -251,7 +252,7 @@ class State:
 
     def _dim_by_label(self, value: int, label: str, name: str) -> int:
         shape, roots = self.source.shape(value), self.ranges_named(label)
-        dims = [d for d in range(len(shape)) if self.source.classes.of(value, d) in roots]
+        dims = [dim for dim, root in enumerate(self.source.classes.dims(value)[: len(shape)]) if root in roots]
         if len(dims) > 1:
             title = f"`{name}` has the range `{label}` twice: dims {' and '.join(map(str, dims))} of {list(shape)}"
             raise Error(title, helps=["say which: " + step(f'tile("{name}", {dims[0]}, ...)')])

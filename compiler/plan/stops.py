@@ -14,13 +14,14 @@ from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import Blocked
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
-from ..inputs.lines import Source
+from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, question, taken
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
-from .collectives import line_of
-from .counts import Exchange, received
+from .collectives import exchanges, line_of
+from .counts import received
 from .cures import Cure, advice, advice_for_whole, cure
+from .grouped import grouped
 from .open_stops import open_stops
 from .state import State
 from .work import Flops, on_device, op_name, work
@@ -82,9 +83,8 @@ class Stop:
     @property
     def title(self) -> str:
         """Where propagation stopped, and why."""
-        where = f" at {self.source}" if self.source is not None else ""
         return (
-            f"`{self.axis}` ({self.size} devices) stops at {self.op}{where}: "
+            f"`{self.axis}` ({self.size} devices) stops at {self.op}{at_line(self.source)}: "
             f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
         )
 
@@ -148,14 +148,14 @@ def not_tried() -> str:
 
 def stops(plan: State) -> Listing[Stop]:
     """Every stop, the most expensive first: those that cost nothing come last."""
-    program = plan.source.program
-    alike: dict[tuple[object, ...], list[Blocked]] = {}
-    for each in open_stops(plan):
-        node = program.nodes[each.node]
+
+    def place(each: Blocked) -> tuple[object, ...]:
+        node = plan.source.program.nodes[each.node]
         value = node.end(each.operand)
         # Ops of one line can stop the same dim of the same value, as two windows of it do.
-        key = node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
-        alike.setdefault(key, []).append(each)
+        return node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
+
+    alike = grouped(open_stops(plan), place)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
     ordered = sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
@@ -223,16 +223,16 @@ def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
     for nodes in found.values():
         # The list grows: after the op come those that read its results, and after them those that read theirs.
         for node in nodes:
-            for number in (number for value in node.results for number, _ in program.uses[value]):
-                if number not in seen and claims[number] is None:
-                    seen.add(number)
-                    nodes.append(program.nodes[number])
+            for reader in (reader for value in node.results for reader in program.readers(value)):
+                if reader.number not in seen and claims[reader.number] is None:
+                    seen.add(reader.number)
+                    nodes.append(reader)
     return found
 
 
 def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | None = None) -> int:
     """The bytes that a device receives in a call so that these operands lie as their ops want them, over one axis or all."""
-    where, moves = plan.source.program.where, dict[int, Move]()
+    moves = dict[int, Move]()
     for use in uses:
         move = _move(plan, use)
         while move is not None:
@@ -241,9 +241,7 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | 
             moves[id(move)] = move
             move = move.before
     steps = ((move, step) for move in moves.values() for step in move.path.steps if axis is None or axis in step.axes)
-    return received(
-        Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
-    )
+    return received(exchanges(plan, steps))
 
 
 def _move(plan: State, use: tuple[int, int]) -> Move | None:

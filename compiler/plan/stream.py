@@ -3,10 +3,13 @@
 h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backward, the gradient of what w1 is multiplied by
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.table import AxisTable
+from ...rewrites.program.program import Program
+from ...rewrites.program.reached import reached
 from .addresses import argument
 from .products import Passes, sums
 from .state import State
@@ -34,27 +37,29 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
 def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
     """The parameters of the products and lookups whose sums over these axes wait until a value."""
     program, waiting = plan.source.program, plan.decisions.placements.sources
-    ahead, seen = [end], {end}
-    for value in ahead:
-        node = program.nodes[program.producer[value]]
-        claims = (plan.table.axes[part].nodes[node.number] for part in parts if part in plan.table.axes)
-        if any(claim is not None and sums(node, claim.at) for claim in claims):
-            yield from (own for own in map(partial(argument, program), node.operands) if own is not None)
-            continue
-        later = (each for each in node.operands if any(pend.axis in parts for pend in waiting.get(each, ())))
-        new = dict.fromkeys(each for each in later if each not in seen)
-        ahead += new
-        seen |= new.keys()
+    tables = [plan.table.axes[part] for part in parts if part in plan.table.axes]
+
+    def later(value: int) -> Iterator[int]:
+        is_end = _is_summed(program, value, tables)
+        return (v for v in program.made_of(value) if not is_end and any(pend.axis in parts for pend in waiting.get(v, ())))
+
+    for value in reached([end], later):
+        if _is_summed(program, value, tables):
+            yield from (own for own in map(partial(argument, program), program.made_of(value)) if own is not None)
+
+
+def _is_summed(program: Program, value: int, tables: Iterable[AxisTable]) -> bool:
+    """Whether the op that makes the value sums over what one of these tables places."""
+    node = program.nodes[program.producer[value]]
+    return any(claim is not None and sums(node, claim.at) for table in tables for claim in [table.nodes[node.number]])
 
 
 def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
     """Where a tactic tiles the value: where a product or a lookup makes it; if it adds up several, where it is read."""
     program = plan.source.program
-    node = program.nodes[program.producer[value]]
-    claims = (table.nodes[node.number] for table in plan.table.axes.values())
-    if any(claim is not None and sums(node, claim.at) for claim in claims):
+    if _is_summed(program, value, plan.table.axes.values()):
         return [value]
-    read = [result for number, _ in program.uses[value] for result in program.nodes[number].results]
+    read = [result for node in program.readers(value) for result in node.results]
     return [result for result in read if kind(plan, result) in kinds] or [value]
 
 
@@ -69,4 +74,4 @@ def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
 
 def kind(plan: State, value: int) -> frozenset[int]:
     """The classes of the dims of a value."""
-    return frozenset(plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value))))
+    return frozenset(plan.source.classes.dims(value))

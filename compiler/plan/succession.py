@@ -3,6 +3,7 @@
 step(params, m) -> (m, params), both trees alike   -->   result/0/w is computed from `m/w` alone: it is not the new `params/w`
 """
 
+from ...rewrites.program.reached import reached
 from .state import State
 
 
@@ -17,17 +18,5 @@ def mistaken(plan: State, argument: str, result: str) -> str | None:
 
 def argument_of(plan: State, result: int, argument: int) -> bool:
     """Whether a value is computed from another by ops that keep all of its dims."""
-    program, kind = plan.source.program, _kind(plan, argument)
-    ahead = [result]
-    for value in ahead:
-        if value == argument:
-            return True
-        number = program.producer[value]
-        before = program.nodes[number].operands if number >= 0 and _kind(plan, value) == kind else ()
-        ahead += [each for each in before if each not in ahead]
-    return False
-
-
-def _kind(plan: State, value: int) -> list[int]:
-    """The classes of the dims of a value, in order."""
-    return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
+    made_of, dims = plan.source.program.made_of, plan.source.classes.dims
+    return argument in reached([result], lambda value: made_of(value) if dims(value) == dims(argument) else ())

@@ -11,6 +11,7 @@ from ...dialects.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
+from ..inputs.lines import at_line
 from ..inputs.reader import cited, step
 from .addresses import argument, is_seen_through
 from .collectives import line_of, use_of
@@ -73,20 +74,17 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
 
 def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
     """The forward products that read a value, also through casts, moves and the borders of loops, where they are placed."""
-    program, claims, ahead = plan.source.program, plan.table.axes[axis].nodes, [value]
-    for each in ahead:
-        for number, operand in program.uses[each]:
-            node = program.nodes[number]
-            if is_seen_through(node):
-                ahead += node.results
-            claim, source = claims[number], plan.source.traced.sources.get(node.op)
-            if is_product(node) and claim is not None and (source is None or source.direction != "backward"):
+    program, claims, direction = plan.source.program, plan.table.axes[axis].nodes, plan.source.traced.sources.direction
+    for each in program.downstream([value], is_seen_through):
+        for node, operand in program.reads(each):
+            claim = claims[node.number]
+            if is_product(node) and claim is not None and direction(node.op).name != "backward":
                 yield Product(node, operand, claim)
 
 
 def _problem(plan: State, name: str, product: Product, axis: MeshAxis, is_row: bool) -> Error | None:
     node, source = product.node, line_of(plan, product.node.results[0], product.node)
-    where = f"`{node.kind}`" + (f" at {source}" if source is not None else "")
+    where = f"`{node.kind}`{at_line(source)}"
     side, other = ("row", "column") if is_row else ("column", "row")
     weight = node.signature.operand_at[product.operand]
     location = None if source is None else source.location()

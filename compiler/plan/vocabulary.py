@@ -7,6 +7,7 @@ logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and fi
 from collections.abc import Iterator
 
 from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
 from .products import Passes, Spot, is_product
 from .state import State
 
@@ -37,13 +38,7 @@ def _tables(passes: Passes) -> Iterator[Spot]:
 
 def _reads_input(passes: Passes, node: Node) -> bool:
     """Whether what the op looks up comes from an input."""
-    program, ahead = passes.plan.source.program, [*node.operands[1:]]
-    for value in ahead:
-        if value in passes.inputs:
-            return True
-        number = program.producer[value]
-        ahead += [each for each in (program.nodes[number].operands if number >= 0 else ()) if each not in ahead]
-    return False
+    return not passes.inputs.isdisjoint(reached(node.operands[1:], passes.plan.source.program.made_of))
 
 
 def _heads(passes: Passes, extents: set[int]) -> Iterator[Spot]:

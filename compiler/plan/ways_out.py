@@ -10,7 +10,7 @@ two halves, down to single ones.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import combinations, zip_longest
+from itertools import combinations, islice, zip_longest
 from math import prod
 from typing import NamedTuple
 
@@ -20,9 +20,11 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
 from ..inputs.reader import cited
 from .claims import Some, replicate, tile
 from .costs import Cost, cost, seconds
+from .grouped import grouped
 from .memory import peak_bytes
 from .open_conflicts import is_open, open_keys
 from .prefixes import redone
@@ -239,9 +241,7 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         return
     found = regions(plan, made, [way.ends for way in ways])
     at = {end: number for number, region in enumerate(found) for end in region.ends}
-    inside: dict[int, list[_Way]] = {}
-    for way in ways:
-        inside.setdefault(at[next(iter(way.ends))], []).append(way)
+    inside = grouped(ways, lambda way: at[next(iter(way.ends))])
     costs = [region.costs(plan, made) for region in found]
     if any(before != after for number, (before, after) in enumerate(costs) if number not in inside):
         return
@@ -328,19 +328,15 @@ def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
 
 def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
     """The values with a claim on the axis from which one is computed."""
-    program, ahead = plan.source.program, [value]
-    for each in ahead:
-        for operand in program.nodes[program.producer[each]].operands if program.producer[each] >= 0 else ():
-            if operand not in ahead and len(ahead) < FARTHEST and _is_tiled(plan, operand, axis):
-                ahead.append(operand)
-                yield operand
+    made_of = plan.source.program.made_of
+    return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
 
 
 def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
     """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
     program, ahead, seen = plan.source.program, [value], set[int]()
     for each in ahead:
-        for node in (program.nodes[number] for number, _ in program.uses[each]):
+        for node in program.readers(each):
             if node.number not in seen and len(seen) < FARTHEST:
                 seen.add(node.number)
                 ahead += node.results

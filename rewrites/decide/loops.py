@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node
+from ..program.reached import reached
 from ..redistribute.steps import Bytes
 from .op_layouts import Placements
 from .pending import Carry, is_linear, through
@@ -115,19 +116,19 @@ class _Sum:
         if made is None:
             return None
         sums, linear = {self.carry.results[0]}, set[int]()
-        for number in sorted(self.ancestors(last)):
+        for number in sorted(node.number for node in self.program.upstream([last], self.is_inside)):
             node = self.program.nodes[number]
             positions = frozenset([at for at, value in enumerate(node.operands) if value in sums or self.is_pending(value)])
             others = (value for at, value in enumerate(node.operands) if at not in positions and not self.program.zero[value])
             if positions and is_linear(self.program, node, positions) and not any(map(self.is_tiled, others)):
                 linear.add(number)
                 sums.update(node.results)
-        inside = self.leading(last, linear)
-        reached = {self.carry.number} | inside
+        inside = {node.number for node in self.program.upstream([last], lambda node: node.number in linear)}
+        own = {self.carry.number} | inside
         is_sum = any(self.is_pending(value) for number in inside for value in self.program.nodes[number].operands)
-        if not is_sum or last not in sums or not all(self.is_private(number, reached) for number in reached):
+        if not is_sum or last not in sums or not all(self.is_private(number, own) for number in own):
             return None
-        return made | reached
+        return made | own
 
     def is_pending(self, value: int) -> bool:
         return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
@@ -135,33 +136,15 @@ class _Sum:
     def is_tiled(self, value: int) -> bool:
         return self.axis in self.placements.home(value).axes
 
-    def ancestors(self, value: int) -> set[int]:
-        """The ops tiled on the axis that a value is computed by, back to sums and to the carry."""
-        ahead, found = [value], set[int]()
-        while ahead:
-            number = self.program.producer[value := ahead.pop()]
-            if number < 0 or number in found or number == self.carry.number or self.is_pending(value):
-                continue
-            node = self.program.nodes[number]
-            if self.axis in self.placements.axes(node) and not node.is_border and len(node.results) == 1:
-                found.add(number)
-                ahead += node.operands
-        return found
+    def is_inside(self, node: Node) -> bool:
+        """Whether an op is tiled on the axis, and leads neither into the loop nor to a sum."""
+        is_tiled = not node.is_border and len(node.results) == 1 and self.axis in self.placements.axes(node)
+        return is_tiled and not self.is_pending(node.results[0])
 
-    def leading(self, value: int, among: set[int]) -> set[int]:
-        """Of these ops, those that the value is computed by."""
-        ahead, found = [value], set[int]()
-        while ahead:
-            number = self.program.producer[ahead.pop()]
-            if number in among and number not in found:
-                found.add(number)
-                ahead += self.program.nodes[number].operands
-        return found
-
-    def is_private(self, number: int, reached: set[int]) -> bool:
+    def is_private(self, number: int, among: set[int]) -> bool:
         """Whether only these ops read a result of the op, and what follows the loop; and no tactic has placed it."""
         for value in self.program.nodes[number].results:
-            others = {user for user, _ in self.placements.uses(value)} - reached
+            others = {user for user, _ in self.placements.uses(value)} - among
             nodes = self.program.nodes
             if value in self.placements.fixed or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
                 return False
@@ -169,16 +152,12 @@ class _Sum:
 
     def zeros(self, value: int) -> set[int] | None:
         """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with something else."""
-        made, ahead = set[int](), [value]
-        while ahead:
-            number = self.program.producer[value := ahead.pop()]
-            if not self.is_tiled(value) or number in made:
-                continue
-            if not self.program.zero[value] or number < 0 or value in self.placements.fixed:
+        made = set[int]()
+        for each in reached(filter(self.is_tiled, [value]), lambda each: filter(self.is_tiled, self.program.made_of(each))):
+            node = self.program.maker(each)
+            if node is None or node.is_border or not self.program.zero[each] or each in self.placements.fixed:
                 return None
-            node = self.program.nodes[number]
-            if self.axis not in self.placements.axes(node) or node.is_border:
+            if self.axis not in self.placements.axes(node):
                 return None
-            made.add(number)
-            ahead += node.operands
+            made.add(node.number)
         return made

@@ -8,6 +8,8 @@ What is not stored is redistributed once. If ops that only move its elements are
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..redistribute.steps import Bytes
@@ -78,13 +80,11 @@ def _received(placements: Placements, value: int, after: dict[int, Placed]) -> B
 
 def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[Use, int]]]:
     """The ops that only move or cast a value, or let it enter a loop; and the other uses, each with what it reads of these."""
-    program, moved, reads, ahead = placements.program, list[int](), list[tuple[Use, int]](), [value]
-    while ahead:
-        value = ahead.pop()
-        for use in placements.uses(value):
+    program, moved, reads = placements.program, list[int](), list[tuple[Use, int]]()
+    for each in program.downstream([value], attrgetter("passes_on")):
+        for use in placements.uses(each):
             if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:
                 moved.append(use[0])
-                ahead += program.nodes[use[0]].results
             else:
-                reads.append((use, value))
+                reads.append((use, each))
     return moved, reads

@@ -83,7 +83,7 @@ def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Nod
     large = {
         each
         for each, type in enumerate(program.types)
-        if len(type.shape) >= len(ranges) and ranges <= {classes.of(each, at) for at in range(len(type.shape))}
+        if len(type.shape) >= len(ranges) and ranges.issubset(classes.dims(each))
     }
     nodes = (node for node in program.nodes if not node.is_border and node.region == program.region[value])
     return [node for node in nodes if not large.isdisjoint((*node.operands, *node.results))]

@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ..program.program import Node, Program
+from ..program.reached import reached
 from .draft import Before, Draft
 from .law import Site
 
@@ -111,13 +112,7 @@ class Again:
 
     def order(self) -> list[int]:
         """The values to compute, each after those from which it is computed."""
-        found, left = set[int](), list(self.some)
-        while left:
-            value = left.pop()
-            if value not in found:
-                found.add(value)
-                left += filter(self.is_computed, self.node(value).operands)
-        return sorted(found)
+        return sorted(reached(self.some, lambda value: filter(self.is_computed, self.program.made_of(value))))
 
     def node(self, value: int) -> Node:
         return self.program.nodes[self.program.producer[value]]

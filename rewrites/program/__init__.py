@@ -2,6 +2,7 @@
 
     flatten        from the xDSL module to the tables
     program        the tables: nodes, values, regions, uses
+    reached        walks along the program, step by step
     executions     how often each op runs, and in which branches and loops
     dim_classes    dims that the definitions identify
     shard_maps     ops with their own mesh axes

@@ -14,7 +14,7 @@ from .program import Node, Program
 
 @dataclass(slots=True)
 class Classes:
-    """A forest over all dims of all values; `first[v]` is the number of value v's dim 0."""
+    """A forest over all dims of all values; `first[v]` is the number of value v's dim 0; then that of all dims."""
 
     first: list[int]
     parents: list[int]
@@ -29,6 +29,10 @@ class Classes:
     def of(self, value: int, dim: int) -> int:
         """The class of a dim: the root of its tree."""
         return self.root(self.first[value] + dim)
+
+    def dims(self, value: int) -> tuple[int, ...]:
+        """The classes of the dims of a value."""
+        return tuple(map(self.root, range(self.first[value], self.first[value + 1])))
 
     def root(self, number: int) -> int:
         parents = self.parents
@@ -61,7 +65,7 @@ def classes(program: Program) -> Classes:
     for type in program.types:
         first.append(total)
         total += len(type.shape)
-    found = Classes(first, list(range(total)))
+    found = Classes([*first, total], list(range(total)))
     stacked: list[int] = []
     split: list[tuple[int, int, int]] = []
     for node in program.nodes:

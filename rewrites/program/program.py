@@ -10,10 +10,11 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
+from operator import attrgetter
 from typing import NamedTuple, cast
 
 from xdsl.dialects import func
@@ -26,6 +27,7 @@ from ...dialects.lax import RegionOp
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
 from ...dialects.ranges.reach import Reach
+from .reached import reached
 
 
 class Position(NamedTuple):
@@ -327,15 +329,43 @@ class Program:
         node = self.nodes[number]
         return node.is_border and node.reads[position] != self.region[node.operands[position]]
 
-    def source(self, value: int, also: Collection[str] = ()) -> int:
-        """The value that a value is, seen through ops that only move or cast it, or let it enter a loop, and kinds of `also`.
+    def maker(self, value: int) -> Node | None:
+        """The op that makes a value; None for an argument."""
+        number = self.producer[value]
+        return self.nodes[number] if number >= 0 else None
+
+    def made_of(self, value: int) -> tuple[int, ...]:
+        """The operands of the op that makes a value."""
+        node = self.maker(value)
+        return () if node is None else node.operands
+
+    def reads(self, value: int) -> Iterator[tuple[Node, int]]:
+        """The uses of a value by ops: each op, and which of its operands the value is."""
+        return ((self.nodes[number], position) for number, position in self.uses[value])
+
+    def readers(self, value: int) -> Iterator[Node]:
+        """The ops that read a value, once for each operand that it is."""
+        return (node for node, _ in self.reads(value))
+
+    def upstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[Node]:
+        """The ops to go `through` by which the values are computed, each once, the nearest first."""
+        makers = (node for value in values if (node := self.maker(value)) is not None and through(node))
+
+        def before(node: Node) -> Iterator[Node]:
+            return (made for value in node.operands if (made := self.maker(value)) is not None and through(made))
+
+        return reached(makers, before)
+
+    def downstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[int]:
+        """The values and what is computed from them by ops to go `through`, each once, the nearest first."""
+        return reached(values, lambda value: (made for node in self.readers(value) if through(node) for made in node.results))
+
+    def source(self, value: int, through: Callable[[Node], bool] = attrgetter("passes_on")) -> int:
+        """The value that a value is, seen through ops of one operand: those that only move or cast it, or let it enter a loop.
 
         %t = transpose %w; loop { enter %t }   -->   %w
         """
-        while (number := self.producer[value]) >= 0:
-            node = self.nodes[number]
-            if not (node.passes_on or node.kind in also):
-                break
+        while (node := self.maker(value)) is not None and through(node):
             (value,) = node.operands
         return value
 
