@@ -80,8 +80,7 @@ class Bundles:
 
     def apart(self, way: Path) -> Path:
         """The steps over bundles as steps over the axes in them."""
-        steps = tuple(map(self._apart, way.steps))
-        return Path(steps, sum(step.bytes for step in steps))
+        return Path.of(*map(self._apart, way.steps))
 
     def _apart(self, step: Step) -> Step:
         axes = tuple(axis for bundle in step.axes for axis in self._axes[bundle])

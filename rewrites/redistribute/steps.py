@@ -63,6 +63,11 @@ class Step:
         return tuple(map(str, self.axes))
 
     @property
+    def over(self) -> str:
+        """Its axes, as its text has them."""
+        return f"over ({', '.join(self.names)})"
+
+    @property
     def parts(self) -> tuple[Bytes, ...]:
         """What one device receives in each of its collectives; most kinds have one, and what a device does alone has none."""
         return (self.bytes,)
@@ -106,7 +111,7 @@ class Step:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return f"{self.kind} over ({', '.join(map(str, self.axes))})"
+        return f"{self.kind} {self.over}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,14 @@ class Path:
 
     steps: tuple[Step, ...]
     bytes: Bytes
+
+    @staticmethod
+    def of(*steps: Step) -> Path:
+        """The path of these steps."""
+        return Path(steps, sum(step.bytes for step in steps))
+
+    def __add__(self, then: Path) -> Path:
+        return Path(self.steps + then.steps, self.bytes + then.bytes)
 
     @property
     def collectives(self) -> int:

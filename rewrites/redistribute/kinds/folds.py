@@ -41,7 +41,7 @@ class AllReduce(Step):
         return [spmd.AllReduceOp.make(x, self.axes, monoid=self.monoid)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.monoid} over ({', '.join(map(str, self.axes))})"
+        return f"{self.kind} {self.monoid} {self.over}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,4 +60,4 @@ class ReduceScatter(Tiled):
         return [spmd.ReduceScatterOp.make(x, self.axes, monoid=self.monoid, dim=self.dim, block=self.block)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.monoid} over ({', '.join(map(str, self.axes))}) {self.dim}@{self.stride}"
+        return f"{self.kind} {self.monoid} {self.over} {self.dim}@{self.stride}"

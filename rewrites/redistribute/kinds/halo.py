@@ -134,7 +134,7 @@ class Halo(Step):
 
     def __str__(self) -> str:
         shared = "" if self.sent or not self.hops else ", in the permutes of another array"
-        return f"halo over ({', '.join(map(str, self.axes))}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
+        return f"halo {self.over} {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
 @lru_cache(maxsize=1 << 12)

@@ -115,7 +115,7 @@ class Merge(Step):
         return _Device(self, device, into).merged(blocks)
 
     def __str__(self) -> str:
-        return f"merge over ({', '.join(map(str, self.axes))}) of dim {self.dim}, in {len(network(self.count))} rounds"
+        return f"merge {self.over} of dim {self.dim}, in {len(network(self.count))} rounds"
 
 
 class _Device:

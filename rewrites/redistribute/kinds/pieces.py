@@ -75,7 +75,7 @@ class Pieces(Step):
             yield here.permuted(here.picked(x, self.trade.listed(sent, units)), sorted(pieces))
 
     def __str__(self) -> str:
-        return f"pieces over ({', '.join(map(str, self.axes))}): {self.before} to {self.after}"
+        return f"pieces {self.over}: {self.before} to {self.after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
