@@ -16,6 +16,7 @@ one of its own size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -84,7 +85,7 @@ class Bundles:
 
     def _apart(self, step: Step) -> Step:
         axes = tuple(axis for bundle in step.axes for axis in self._axes[bundle])
-        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._parts)
+        return replace(step.renamed(axes, self._parts), before=self._layout(step.before), after=self._layout(step.after))
 
     def _layout(self, layout: Layout) -> Layout:
         shape, factors = [*self._whole.global_shape], [*self._staying]

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 from xdsl.ir import Operation, SSAValue
 
@@ -91,9 +91,9 @@ class Step:
         """The ops that do the step on the local array; the last one has the result."""
         raise NotImplementedError
 
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        """The step of an array of which these are parts, and which has axes of other names, and more dims."""
-        return replace(self, axes=axes, before=before, after=after)
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        """The step of an array of which these are parts, and which has other axes and more dims; without its layouts."""
+        return replace(self, axes=axes)
 
     @property
     def sharing(self) -> Hashable:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ..steps import Bytes, Part, Step, share
 from .tiled import Tiled
@@ -34,8 +33,8 @@ class AllReduce(Step):
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        return replace(self, axes=major_to_minor(axes), before=before, after=after)
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        return replace(self, axes=major_to_minor(axes))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.AllReduceOp.make(x, self.axes, monoid=self.monoid)]
