@@ -24,7 +24,7 @@ from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import Devices, MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes
-from .steps import Part, Path, Step, devices
+from .steps import Part, Path, Step, devices, side_by_side
 
 
 class _Spot(NamedTuple):
@@ -92,10 +92,8 @@ class Bundles:
         for part, extent in zip(self._parts, layout.global_shape, strict=True):
             shape[part.dim] += (extent - part.extent) * part.minor
         for at, factor in layout.factors:
-            stride = factor.stride * self._parts[at].minor
-            for axis in reversed(self._axes[factor.axis]):
-                factors.append((self._parts[at].dim, Factor(axis, stride)))
-                stride *= axis.size
+            part = self._parts[at]
+            factors += [(part.dim, each) for each in side_by_side(self._axes[factor.axis], factor.stride * part.minor)]
         return Layout.of(shape, factors)
 
 

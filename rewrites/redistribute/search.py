@@ -40,7 +40,7 @@ from .kinds.halo import Halo
 from .kinds.pieces import Pieces
 from .moves import Space, State, are_many
 from .shortcuts import moves, shortened
-from .steps import Bytes, Path, Step, share
+from .steps import Bytes, Path, Step, devices, share, side_by_side
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
@@ -63,15 +63,12 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     if early := scans or folds:
         before = totals(start, scans[0].dim, itemsize) if scans else parts(start, folds, itemsize)
         later = start.with_pending(tuple(each for each in pending if each not in early))
-        rest = path(later, target, itemsize)
-        return before + rest
-    if way := _through_windows(start.with_pending(pending), target, itemsize):
+        return before + path(later, target, itemsize)
+    ends = start.with_pending(pending), target, itemsize
+    if way := _through_windows(*ends) or _among_many(*ends):
         return way
-    if (way := _among_many(start.with_pending(pending), target, itemsize)) is not None:
-        return way
-    way = _through_runs(start.with_pending(pending), target, itemsize)
-    way = shortened(way or _searched(start.with_pending(pending), target, itemsize), itemsize)
-    apart = _apart(start.with_pending(pending), target, itemsize) if any(moves(step) for step in way.steps) else ()
+    way = shortened(_through_runs(*ends) or _searched(*ends), itemsize)
+    apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
 
@@ -131,9 +128,7 @@ def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | No
     for dim, factor in here.items():
         if dim not in kept or kept == list(here) == list(there):
             blocks = _alone(target, dim, factor) if dim not in kept else []
-            between = changed(source.with_pending(()), dim, blocks or _even(source, dim, factor))
-            first = Halo.between(source.with_pending(()), between, dim, itemsize)
-            way = Path.of(first) + path(between.with_pending(source.pending), target, itemsize)
+            way = _from(source, dim, blocks or _even(source, dim, factor), target, itemsize)
             return min((way, *_gathered(source, target, dim, factor, itemsize)), key=lambda way: way.bytes)
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
@@ -189,10 +184,15 @@ def _through_runs(source: Layout, target: Layout, itemsize: int) -> Path | None:
         here, there = source.at(dim), target.at(dim)
         one = joined(source.global_shape[dim], here)
         if one is not None and there and _alone(source, dim, one) and _alone(target, dim, one):
-            between = changed(source.with_pending(()), dim, there)
-            step = Halo.between(source.with_pending(()), between, dim, itemsize)
-            return Path.of(step) + path(between.with_pending(source.pending), target, itemsize)
+            return _from(source, dim, there, target, itemsize)
     return None
+
+
+def _from(source: Layout, dim: int, factors: list[Factor], target: Layout, itemsize: int) -> Path:
+    """The way that first exchanges the rows of a dim so that it has these factors."""
+    start = source.with_pending(())
+    first = Halo.between(start, changed(start, dim, factors), dim, itemsize)
+    return Path.of(first) + path(first.after.with_pending(source.pending), target, itemsize)
 
 
 def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
@@ -234,16 +234,14 @@ def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
 def _scattered(source: Layout) -> Iterator[Layout]:
     """The layouts after a reduce_scatter: the axes of the fold are outermost, or innermost, between two factors of a dim."""
     axes, shape = [each.axis for each in source.pending], source.padded_shape
-    group = prod(axis.size for axis in axes)
+    group = devices(axes)
     if shape != source.global_shape or not all(MONOIDS[each.monoid].linear for each in source.pending):
         return
     for dim, extent in enumerate(shape):
         factors = source.at(dim)
         for high, low in zip([extent, *(f.stride for f in factors)], [*(f.span for f in factors), 1], strict=True):
             for stride in {low, high // group} if (high // low) % group == 0 else ():
-                strides = (stride * prod(minor.size for minor in axes[at + 1 :]) for at in range(len(axes)))
-                placed = [(dim, Factor(axis, each)) for axis, each in zip(axes, strides, strict=True)]
-                yield Layout.of(shape, [*source.factors, *placed])
+                yield Layout.of(shape, [*source.factors, *((dim, factor) for factor in side_by_side(axes, stride))])
 
 
 def totals(source: Layout, dim: int, itemsize: int) -> Path:
@@ -257,7 +255,7 @@ def totals(source: Layout, dim: int, itemsize: int) -> Path:
     along = source.at(dim)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
-    count = prod(factor.size for factor in along) if source.windows(dim) is not None else shape[dim] // block
+    count = devices(factor.axis for factor in along) if source.windows(dim) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
     apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
     gathered = [each for each in apart if each[0] != dim]
@@ -271,10 +269,9 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
     ```
     """
-    stacked = (prod(each.axis.size for each in folds), *source.padded_shape)
-    inner = [(dim + 1, factor) for dim, factor in source.factors]
-    strides = [prod(minor.axis.size for minor in folds[at + 1 :]) for at in range(len(folds))]
-    outer = [(0, Factor(each.axis, stride)) for each, stride in zip(folds, strides, strict=True)]
+    axes = [each.axis for each in folds]
+    stacked, inner = (devices(axes), *source.padded_shape), [(dim + 1, factor) for dim, factor in source.factors]
+    outer = [(0, factor) for factor in side_by_side(axes, 1)]
     return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
 
 

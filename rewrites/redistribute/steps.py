@@ -8,7 +8,7 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.factor import Factor
 
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
@@ -142,6 +143,13 @@ def share(larger: int, group: int, times: int = 1) -> Bytes:
     """What a device receives if all others send it their parts of `larger` bytes: `V(n-1)/n` of n devices."""
     shares = times * larger * (group - 1)
     return Fraction(shares, group) if shares % group else shares // group
+
+
+def side_by_side(axes: Sequence[MeshAxis], stride: int) -> Iterator[Factor]:
+    """The factors of neighbours, given major to minor, from the minor one on, which has this stride."""
+    for axis in reversed(axes):
+        yield Factor(axis, stride)
+        stride *= axis.size
 
 
 def devices(axes: Iterable[MeshAxis]) -> int:

@@ -31,9 +31,9 @@ class AllToAll(Tiled):
         return cls(axes=axes, dim=dim, stride=stride, to_dim=to_dim, to_stride=to_stride)
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
-        (dim, *_, minor, _), (to, *_, to_minor, _) = parts[self.dim], parts[self.to_dim]
-        made = replace(self, axes=axes, dim=dim, stride=self.stride * minor)
-        return replace(made, to_dim=to, to_stride=self.to_stride * to_minor)
+        here, to = parts[self.dim], parts[self.to_dim]
+        made = replace(self, axes=axes, dim=here.dim, stride=self.stride * here.minor)
+        return replace(made, to_dim=to.dim, to_stride=self.to_stride * to.minor)
 
     @property
     def block(self) -> int:

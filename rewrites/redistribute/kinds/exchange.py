@@ -66,7 +66,7 @@ class Along:
         )
 
     def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
-        return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(sorted(pairs)))))
+        return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(pairs))))
 
     def picked(self, x: SSAValue, rows: Sequence[Sequence[int]], dim: int) -> SSAValue:
         """What a table says for each device."""

@@ -270,7 +270,7 @@ class _Here(Along):
         for hop, part in others:
             if part is not first:
                 payload = self.select(hop.senders, self.lengthened(part, most), payload)
-        got = self.permuted(payload, [pair for hop, _ in parts for pair in hop.pairs])
+        got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
         if not others:
             return [got]
         cut = [self.cut(got, 0, self.length(part)) for _, part in parts]

@@ -238,7 +238,7 @@ class _Units(Along):
         """What arrives in one collective."""
         sent = self.picked(x, self.trade.sent(units, pieces), self.dim)
         if not self.trade.is_dealt:
-            return self.permuted(sent, [*pieces])
+            return self.permuted(sent, sorted(pieces))
         blocks = {"split": self.dim, "split_block": units, "concat": self.dim, "concat_block": units}
         return self.add(spmd.AllToAllOp.make(sent, self.axes, **blocks))
 
