@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 from xdsl.ir import Operation, SSAValue
 
@@ -51,11 +51,13 @@ class Step:
 
     kind: ClassVar[str] = ""
     """Its name in reports, and the head of its terms."""
+    terms: ClassVar[tuple[str, ...]] = ()
+    """The arguments of its terms, by name; none if no law makes it."""
     known: ClassVar[dict[str, type[Step]]] = {}
     """The kinds of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
-        if cls.kind and cls.of.__func__ is not Step.of.__func__:
+        if cls.kind and cls.terms:
             Step.known[cls.kind] = cls
 
     @property
@@ -81,7 +83,7 @@ class Step:
     @classmethod
     def of(cls, *args: object) -> Step:
         """The step of a term with these arguments."""
-        raise NotImplementedError
+        return cls(**dict(zip(cls.terms, cast(Sequence[Any], args), strict=True)))
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:

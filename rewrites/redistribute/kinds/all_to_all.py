@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from xdsl.ir import Operation, SSAValue
 
@@ -24,11 +24,7 @@ class AllToAll(Tiled):
     to_dim: int
     to_stride: int
     kind: ClassVar[str] = "all_to_all"
-
-    @classmethod
-    def of(cls, *args: object) -> AllToAll:
-        axes, dim, stride, to_dim, to_stride = cast(tuple[tuple[MeshAxis, ...], int, int, int, int], args)
-        return cls(axes=axes, dim=dim, stride=stride, to_dim=to_dim, to_stride=to_stride)
+    terms = ("axes", "dim", "stride", "to_dim", "to_stride")
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
         here, to = parts[self.dim], parts[self.to_dim]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from xdsl.ir import Operation, SSAValue
 
@@ -23,11 +23,7 @@ class AllReduce(Step):
 
     monoid: str
     kind: ClassVar[str] = "all_reduce"
-
-    @classmethod
-    def of(cls, *args: object) -> AllReduce:
-        monoid, axes = cast(tuple[str, tuple[MeshAxis, ...]], args)
-        return cls(monoid=monoid, axes=axes)
+    terms = ("monoid", "axes")
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
@@ -49,11 +45,7 @@ class ReduceScatter(Tiled):
 
     monoid: str
     kind: ClassVar[str] = "reduce_scatter"
-
-    @classmethod
-    def of(cls, *args: object) -> ReduceScatter:
-        monoid, axes, dim, stride = cast(tuple[str, tuple[MeshAxis, ...], int, int], args)
-        return cls(monoid=monoid, axes=axes, dim=dim, stride=stride)
+    terms = ("monoid", "axes", "dim", "stride")
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.ReduceScatterOp.make(x, self.axes, monoid=self.monoid, dim=self.dim, block=self.block)]

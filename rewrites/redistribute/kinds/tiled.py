@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Self
 
 from ....dialects.ranges.algebra import MeshAxis
 from ..steps import Part, Step
@@ -16,11 +16,7 @@ class Tiled(Step):
 
     dim: int
     stride: int
-
-    @classmethod
-    def of(cls, *args: object) -> Step:
-        axes, dim, stride = cast(tuple[tuple[MeshAxis, ...], int, int], args)
-        return cls(axes=axes, dim=dim, stride=stride)
+    terms = ("axes", "dim", "stride")
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
         part = parts[self.dim]
