@@ -16,6 +16,7 @@ one of its own size.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import Devices, MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes
-from .steps import Part, Path, Step, devices
+from .steps import Part, Path, Step, devices, side_by_side
 
 
 class _Spot(NamedTuple):
@@ -80,22 +81,19 @@ class Bundles:
 
     def apart(self, way: Path) -> Path:
         """The steps over bundles as steps over the axes in them."""
-        steps = tuple(map(self._apart, way.steps))
-        return Path(steps, sum(step.bytes for step in steps))
+        return Path.of(*map(self._apart, way.steps))
 
     def _apart(self, step: Step) -> Step:
         axes = tuple(axis for bundle in step.axes for axis in self._axes[bundle])
-        return step.renamed(axes, self._layout(step.before), self._layout(step.after), self._parts)
+        return replace(step.renamed(axes, self._parts), before=self._layout(step.before), after=self._layout(step.after))
 
     def _layout(self, layout: Layout) -> Layout:
         shape, factors = [*self._whole.global_shape], [*self._staying]
         for part, extent in zip(self._parts, layout.global_shape, strict=True):
             shape[part.dim] += (extent - part.extent) * part.minor
         for at, factor in layout.factors:
-            stride = factor.stride * self._parts[at].minor
-            for axis in reversed(self._axes[factor.axis]):
-                factors.append((self._parts[at].dim, Factor(axis, stride)))
-                stride *= axis.size
+            part = self._parts[at]
+            factors += [(part.dim, each) for each in side_by_side(self._axes[factor.axis], factor.stride * part.minor)]
         return Layout.of(shape, factors)
 
 

@@ -7,7 +7,6 @@ So all that lies between moves the smallest parts, and axes that only come or on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
@@ -15,8 +14,6 @@ from ...dialects.layouts import Layout
 from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
-from .kinds.alone import Slice
-from .kinds.folds import ReduceScatter
 from .moves import Run, neighbours
 from .steps import Path, Step, devices
 
@@ -53,37 +50,20 @@ def with_sums(few: Layout, many: Layout) -> Layout:
     return placed.with_pending(tuple(each for each in few.pending if each.axis not in placed.axes))
 
 
-def sliced(before: Layout, after: Layout) -> Path:
-    """The slices from a layout to one that has more axes."""
+def along(before: Layout, after: Layout, itemsize: int, kind: type[Step], *monoid: str) -> Path:
+    """The steps of a kind from one layout to another: one for each run of neighbours that only one of the two has."""
+    few, many = sorted((before, after), key=lambda layout: len(layout.factors))
     steps, now = list[Step](), before.with_pending(())
-    for run in _runs(after, before):
-        then = _with(now, run, after)
-        steps.append(replace(Slice.of(run.axes, run.dim, run.stride), before=now, after=then))
-        now = then
-    return Path(tuple(steps), 0)
-
-
-def scattered(before: Layout, after: Layout, itemsize: int) -> Path:
-    """The reduce_scatters from a layout to one that has axes of pending sums on dims."""
-    steps, now = list[Step](), before.with_pending(())
-    for run in _runs(after, before):
-        then = _with(now, run, after)
-        received = ReduceScatter.received(itemsize * prod(now.local_shape), devices(run.axes))
-        step = ReduceScatter.of(before.pending[0].monoid, run.axes, run.dim, run.stride)
-        steps.append(replace(step, bytes=received, before=now, after=then))
-        now = then
-    return Path(tuple(steps), sum(step.bytes for step in steps))
-
-
-def gathered(before: Layout, after: Layout, itemsize: int) -> Path:
-    """The gathers from a layout to one that has fewer axes."""
-    steps, now = list[Step](), before
-    for run in _runs(before, after):
-        then = changed(now, run.dim, [each for each in now.at(run.dim) if each.axis not in run.axes])
-        received = AllGather.received(itemsize * prod(then.local_shape), devices(run.axes))
-        steps.append(replace(AllGather.of(run.axes, run.dim, run.stride), bytes=received, before=now, after=then))
-        now = then
-    return Path(tuple(steps), sum(step.bytes for step in steps))
+    for dim in reversed(range(many.rank)):
+        more = [factor for factor in many.at(dim) if factor not in few.at(dim)]
+        for run in neighbours([Run((each.axis,), dim, each.stride, each.span) for each in more], longest=True):
+            on = now.at(dim)
+            then = changed(now, dim, [each for each in many.at(dim) if (each in on) != (each.axis in run.axes)])
+            larger = itemsize * max(prod(layout.local_shape) for layout in (now, then))
+            bytes = kind.received(larger, devices(run.axes))
+            steps.append(replace(kind.of(*monoid, *run[:3]), bytes=bytes, before=now, after=then))
+            now = then
+    return Path.of(*steps)
 
 
 def without_gathers(way: Path) -> Path:
@@ -91,17 +71,4 @@ def without_gathers(way: Path) -> Path:
     steps = list(way.steps)
     while steps and isinstance(steps[-1], AllGather):
         steps.pop()
-    return Path(tuple(steps), sum(step.bytes for step in steps))
-
-
-def _runs(many: Layout, few: Layout) -> Iterator[Run]:
-    """The neighbours that one layout has beyond another."""
-    for dim in reversed(range(many.rank)):
-        more = [factor for factor in many.at(dim) if factor not in few.at(dim)]
-        yield from neighbours([Run((each.axis,), dim, each.stride, each.span) for each in more], longest=True)
-
-
-def _with(layout: Layout, run: Run, many: Layout) -> Layout:
-    """The layout with a run of another one."""
-    more = [each for each in many.at(run.dim) if each.axis in run.axes]
-    return changed(layout, run.dim, [*layout.at(run.dim), *more])
+    return Path.of(*steps)

@@ -23,6 +23,7 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, all_axes, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes, Op, turn
+from .steps import devices
 
 Spot: TypeAlias = tuple[int, int] | str | None
 """A dim and a stride; or the monoid of a pending reduction; or nowhere."""
@@ -61,38 +62,45 @@ class Space:
         # Devices that hold only padding may take part along axes that neither end names.
         every = tuple(axis for axis in all_axes(named) if axis.size > 1)
         for axes, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
-            self.size, self.patience = {axis: axis.size for axis in axes}, PATIENCE[between]
+            self.axes, self.patience = axes, PATIENCE[between]
             on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
-            self.is_small = len(self.places) ** len(self.size) <= SMALL
+            self.is_small = len(self.places) ** len(axes) <= SMALL
             if self.is_small:
                 break
-        even = [rounded_up(n, prod(self.size.values())) if self.is_padded else n for n in self.shape]
+        even = [rounded_up(n, devices(self.axes)) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
         """How long a dim is at most."""
-        self.is_wide = len(self.size) > FEW_AXES
+        self.is_wide = len(self.axes) > FEW_AXES
         if self.is_wide:
             self.patience = WIDE
-        self.number = {name: at for at, name in enumerate(self.size)}
         self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)
-        self.group, self.filled = cache(self._group), cache(self._filled)
+        self.group, self.filled = cache(devices), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
         """Where axes can lie on a dim: next to an end of it or to a factor of either layout, perhaps with others between."""
         extent, wide = self.shape[dim], {1}
-        for size in self.size.values():
-            wide |= {size * n for n in wide} if between else {size}
+        for axis in self.axes:
+            wide |= {axis.size * n for n in wide} if between else {axis.size}
         lengths = {rounded_up(extent, n) for n in wide} if self.is_padded else {extent}
         ends = {1, *lengths, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
         most = max(extent, *(f.stride for f in factors), 1)
         return sorted((n for n in found if n <= most and (self.is_padded or extent % n == 0)), reverse=True)
 
+    def spots(self, at: State) -> Iterator[tuple[MeshAxis, Spot]]:
+        """Each axis with its spot."""
+        return zip(self.axes, at, strict=True)
+
+    def pending(self, at: State) -> dict[MeshAxis, str]:
+        """The axes that are pending, with their monoids."""
+        return {axis: spot for axis, spot in self.spots(at) if isinstance(spot, str)}
+
     def state(self, layout: Layout) -> State:
         spots: dict[MeshAxis, Spot] = {factor.axis: (dim, factor.stride) for dim, factor in layout.factors}
         spots |= {each.axis: each.monoid for each in layout.pending}
-        return tuple(spots.get(name) for name in self.size)
+        return tuple(map(spots.get, self.axes))
 
     def layout(self, at: State, shape: tuple[int, ...] = ()) -> Layout:
         """The layout of a state, of the value or of an array of another shape, what is pending left out.
@@ -129,8 +137,7 @@ class Space:
 
     def _part(self, at: State, shape: tuple[int, ...]) -> int:
         """The bytes of a device's part of an array of this shape."""
-        placed = [size for size, spot in zip(self.size.values(), at, strict=True) if isinstance(spot, tuple)]
-        return prod(shape) // prod(placed) * self.itemsize
+        return prod(shape) // devices(axis for axis, spot in self.spots(at) if isinstance(spot, tuple)) * self.itemsize
 
     def fits(self, at: State, dim: int) -> bool:
         """Whether a dim is a tiling, perhaps padded."""
@@ -143,33 +150,29 @@ class Space:
             outer = run.stride
         return True
 
-    def _group(self, axes: Axes) -> int:
-        """How many devices there are along some axes."""
-        return prod(self.size[axis] for axis in axes)
-
     def _on(self, at: State, dim: int) -> list[Run]:
         """The axes of a dim, each alone, major to minor."""
         found = [
-            Run((name,), dim, spot[1], spot[1] * size)
-            for (name, size), spot in zip(self.size.items(), at, strict=True)
+            Run((axis,), dim, spot[1], spot[1] * axis.size)
+            for axis, spot in self.spots(at)
             if isinstance(spot, tuple) and spot[0] == dim
         ]
         return sorted(found, key=attrgetter("span"), reverse=True)
 
     def put(self, at: State, *runs: tuple[Axes, int, int], free: Axes = ()) -> State:
         """The state with these axes free, and then these placed."""
-        spots: dict[MeshAxis, Spot] = dict(zip(self.size, at, strict=True))
+        spots = dict(self.spots(at))
         spots.update(dict.fromkeys(free))
         for axes, dim, stride in runs:
             for axis in reversed(axes):
                 spots[axis] = dim, stride
-                stride *= self.size[axis]
+                stride *= axis.size
         return tuple(spots.values())
 
     def moves(self, at: State) -> Iterator[tuple[Op, State]]:
         """Every step from a state, as a term, and the state after it."""
         yield from self._folded(at)
-        for axis, spot in zip(self.size, at, strict=True):
+        for axis, spot in self.spots(at):
             if spot is None:
                 yield from ((("slice", *run), after) for run, after in self._placed(at, (axis,)))
         for run in self.runs(at):
@@ -192,7 +195,7 @@ class Space:
 
     def _folded(self, at: State) -> Iterator[tuple[Op, State]]:
         """Folds over axes that are pending, and what they are together with a slice over the same axes."""
-        pending = {axis: spot for axis, spot in zip(self.size, at, strict=True) if isinstance(spot, str)}
+        pending = self.pending(at)
         for axes in self._together(pending):
             fold = ("all_reduce", pending[axes[0]], axes)
             if axes == major_to_minor(axes):
@@ -219,34 +222,22 @@ class Space:
             if pairs and all(self._swaps(run, axes) for run, axes in pairs):
                 placed = tuple(axis for run in runs for axis in run.axes)
                 new = self.put(at, *((axes, *run[1:3]) for run, axes in zip(runs, others, strict=True)), free=placed)
-                changed = (axis for axis, before, after in zip(self.size, at, new, strict=True) if before != after)
+                changed = (axis for (axis, before), after in zip(self.spots(at), new, strict=True) if before != after)
                 found.append((tuple(changed), new))
         return [(("permute", changed, ()), new) for changed, new in sorted(found, key=lambda each: len(each[0]))]
 
     def _others(self, at: State, runs: Sequence[Run]) -> Iterable[tuple[Axes, ...]]:
         """What axes each run can have instead of its own."""
-        free = [axis for axis, spot in zip(self.size, at, strict=True) if not isinstance(spot, str)]
+        here, there = dict(self.spots(at)), dict(self.spots(self.goal))
+        free = [axis for axis, spot in here.items() if not isinstance(spot, str)]
         if not self.is_wide:
             return self.filled(tuple(self.group(run.axes) for run in runs), frozenset(free))
         placed = [axis for run in runs for axis in run.axes]
-        alike = [(one, other) for one, other in combinations(free, 2) if self.size[one] == self.size[other]]
-        swaps = [{one: other, other: one} for one, other in alike if at[self.number[one]] != at[self.number[other]]]
-        changes = [*swaps, self._homeward(at, placed, free)]
+        alike = [(one, other) for one, other in combinations(free, 2) if one.size == other.size]
+        swaps = [{one: other, other: one} for one, other in alike if here[one] != here[other]]
+        ends = {(axis.size, there[axis]): axis for axis in free}
+        changes = [*swaps, _homeward({axis: ends.get((axis.size, here[axis])) for axis in placed}, free)]
         return [tuple(tuple(each.get(axis, axis) for axis in run.axes) for run in runs) for each in changes]
-
-    def _homeward(self, at: State, placed: Sequence[MeshAxis], free: Sequence[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
-        """For each axis the one that takes its place, so that as many axes as can be are where they end."""
-        ends = {(self.size[axis], self.goal[self.number[axis]]): axis for axis in free}
-        homes = {axis: ends.get((self.size[axis], at[self.number[axis]])) for axis in placed}
-        found = {axis: home for axis, home in homes.items() if home is not None}
-        left = dict.fromkeys(axis for axis in (*placed, *free) if axis not in found.values())
-        for axis in placed:
-            if axis not in found:
-                other = axis if axis in left else next((each for each in left if self.size[each] == self.size[axis]), None)
-                assert other is not None, "of each size as many axes are left as there are places"
-                found[axis] = other
-                del left[other]
-        return found
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
         """Whether a gather and a slice over other axes are a permute."""
@@ -275,6 +266,19 @@ def are_many(source: Layout, target: Layout) -> bool:
 def rounded_up(extent: int, span: int) -> int:
     """The least multiple of a span that is no less than an extent."""
     return -(-extent // span) * span
+
+
+def _homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Sequence[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
+    """For each axis the one that takes its place: the one that ends there, and where none does, one that is left."""
+    found = {axis: home for axis, home in homes.items() if home is not None}
+    left = dict.fromkeys(axis for axis in (*homes, *free) if axis not in found.values())
+    for axis in homes:
+        if axis not in found:
+            other = axis if axis in left else next((each for each in left if each.size == axis.size), None)
+            assert other is not None, "of each size as many axes are left as there are places"
+            found[axis] = other
+            del left[other]
+    return found
 
 
 def neighbours(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run]:

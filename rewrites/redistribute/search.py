@@ -17,7 +17,7 @@ to what they need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -32,14 +32,15 @@ from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
 from .collective_terms import Op
-from .ends import changed, gathered, scattered, sliced, with_all, with_sums, without_gathers
-from .kinds.alone import Cut, Pad
-from .kinds.folds import AllReduce
+from .ends import along, changed, with_all, with_sums, without_gathers
+from .kinds.all_gather import AllGather
+from .kinds.alone import Cut, Pad, Slice
+from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
 from .kinds.pieces import Pieces
 from .moves import Space, State, are_many
 from .shortcuts import moves, shortened
-from .steps import Bytes, Path, Step, share
+from .steps import Bytes, Path, Step, devices, share, side_by_side
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
@@ -62,15 +63,12 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     if early := scans or folds:
         before = totals(start, scans[0].dim, itemsize) if scans else parts(start, folds, itemsize)
         later = start.with_pending(tuple(each for each in pending if each not in early))
-        rest = path(later, target, itemsize)
-        return _then(before, rest)
-    if way := _through_windows(start.with_pending(pending), target, itemsize):
+        return before + path(later, target, itemsize)
+    ends = start.with_pending(pending), target, itemsize
+    if way := _through_windows(*ends) or _among_many(*ends):
         return way
-    if (way := _among_many(start.with_pending(pending), target, itemsize)) is not None:
-        return way
-    way = _through_runs(start.with_pending(pending), target, itemsize)
-    way = shortened(way or _searched(start.with_pending(pending), target, itemsize), itemsize)
-    apart = _apart(start.with_pending(pending), target, itemsize) if any(moves(step) for step in way.steps) else ()
+    way = shortened(_through_runs(*ends) or _searched(*ends), itemsize)
+    apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
 
@@ -86,11 +84,12 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
             first, last = with_all(source, target, apart=False), with_all(target, source, apart=False)
             folded = first
         if folded is not source or last is not target:
-            before = _then(sliced(source, first), scattered(first, folded, itemsize))
+            slices = along(source, first, itemsize, Slice)
+            folds = along(first, folded, itemsize, ReduceScatter, *{each.monoid for each in first.pending})
             # Gathers between belong to the end as well, where those of neighbours are one.
             way = without_gathers(path(folded, last, itemsize))
             now = way.steps[-1].after if way.steps else folded
-            return _then(_then(before, way), gathered(now, target, itemsize))
+            return slices + folds + way + along(now, target, itemsize, AllGather)
     bundles = Bundles(source, target, itemsize)
     if not bundles.are_fewer:
         return None
@@ -108,7 +107,7 @@ def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
     if len(ways) == 1 or len(keys) > 1 or None in keys:
         return None
     steps = ways[0].steps[0].together([way.steps[0] for way in ways])
-    return None if steps is None else tuple(Path((step,), step.bytes) for step in steps)
+    return None if steps is None else tuple(map(Path.of, steps))
 
 
 def sharing(way: Path) -> Hashable:
@@ -124,21 +123,19 @@ def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | No
     if not here and not there:
         return None
     if source is target:
-        return Path((), 0)
+        return Path.of()
     kept = [dim for dim, factor in here.items() if there.get(dim) is factor]
     for dim, factor in here.items():
         if dim not in kept or kept == list(here) == list(there):
             blocks = _alone(target, dim, factor) if dim not in kept else []
-            between = changed(source.with_pending(()), dim, blocks or _even(source, dim, factor))
-            first = Halo.between(source.with_pending(()), between, dim, itemsize)
-            way = _then(Path((first,), first.bytes), path(between.with_pending(source.pending), target, itemsize))
+            way = _from(source, dim, blocks or _even(source, dim, factor), target, itemsize)
             return min((way, *_gathered(source, target, dim, factor, itemsize)), key=lambda way: way.bytes)
     ways: list[Path] = []
     for dim, factor in (each for each in there.items() if each[0] not in kept):
         for each in (_alone(source, dim, factor, in_turn=True), _even(target, dim, factor), []):
             between = changed(target, dim, each)
             last = Halo.between(between, target, dim, itemsize)
-            ways.append(_then(path(source, between, itemsize), Path((last,), last.bytes)))
+            ways.append(path(source, between, itemsize) + Path.of(last))
     return min(ways, key=lambda way: (way.bytes, way.collectives, len(way.steps)))
 
 
@@ -157,11 +154,7 @@ def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize
     blocks = [(dim, each) for each in factor.at(factor.stride).parts]
     gather = path(Layout.of(shape, [*rest, *blocks]), gone := Layout.of(shape, rest), itemsize)
     cut = Cut(before=gone, after=whole, first=tuple(factor.before if at == dim else 0 for at in range(whole.rank)))
-    yield _then(_then(gather, Path((cut,), 0)), path(whole.with_pending(source.pending), target, itemsize))
-
-
-def _then(first: Path, then: Path) -> Path:
-    return Path(first.steps + then.steps, first.bytes + then.bytes)
+    yield gather + Path.of(cut) + path(whole.with_pending(source.pending), target, itemsize)
 
 
 def _alone(layout: Layout, dim: int, factor: Factor, in_turn: bool = False) -> list[Factor]:
@@ -191,20 +184,24 @@ def _through_runs(source: Layout, target: Layout, itemsize: int) -> Path | None:
         here, there = source.at(dim), target.at(dim)
         one = joined(source.global_shape[dim], here)
         if one is not None and there and _alone(source, dim, one) and _alone(target, dim, one):
-            between = changed(source.with_pending(()), dim, there)
-            step = Halo.between(source.with_pending(()), between, dim, itemsize)
-            rest = path(between.with_pending(source.pending), target, itemsize)
-            return _then(Path((step,), step.bytes), rest)
+            return _from(source, dim, there, target, itemsize)
     return None
+
+
+def _from(source: Layout, dim: int, factors: list[Factor], target: Layout, itemsize: int) -> Path:
+    """The way that first exchanges the rows of a dim so that it has these factors."""
+    start = source.with_pending(())
+    first = Halo.between(start, changed(start, dim, factors), dim, itemsize)
+    return Path.of(first) + path(first.after.with_pending(source.pending), target, itemsize)
 
 
 def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
     """The way through layouts between two."""
-    search = _Search(Space(source, target, itemsize), lambda: _spare(source, target, itemsize))
+    search = _Search(source, target, itemsize)
     if (steps := search.steps()) is None:
         assert search.spare is not None, "it is the way"
         return search.spare
-    return Path(steps, sum(step.bytes for step in steps))
+    return Path.of(*steps)
 
 
 def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
@@ -212,7 +209,7 @@ def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
     if source.pending:
         return min(_apart(source, target, itemsize), key=lambda way: way.bytes, default=None)
     step = Pieces.between(source, target, itemsize)
-    return None if step is None else Path((step,), step.bytes)
+    return None if step is None else Path.of(step)
 
 
 def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
@@ -229,25 +226,22 @@ def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
         return
     for folded in (start, *_scattered(source)):
         if folded is not target:
-            yield _then(path(source, folded, itemsize), path(folded, target, itemsize))
+            yield path(source, folded, itemsize) + path(folded, target, itemsize)
     if moved is not None and prod(moved.local_shape) <= max(prod(layout.local_shape) for layout in (source, target)):
-        last = path(moved.with_pending(source.pending), target, itemsize)
-        yield _then(path(start, moved, itemsize), last)
+        yield path(start, moved, itemsize) + path(moved.with_pending(source.pending), target, itemsize)
 
 
 def _scattered(source: Layout) -> Iterator[Layout]:
     """The layouts after a reduce_scatter: the axes of the fold are outermost, or innermost, between two factors of a dim."""
     axes, shape = [each.axis for each in source.pending], source.padded_shape
-    group = prod(axis.size for axis in axes)
+    group = devices(axes)
     if shape != source.global_shape or not all(MONOIDS[each.monoid].linear for each in source.pending):
         return
     for dim, extent in enumerate(shape):
         factors = source.at(dim)
         for high, low in zip([extent, *(f.stride for f in factors)], [*(f.span for f in factors), 1], strict=True):
             for stride in {low, high // group} if (high // low) % group == 0 else ():
-                strides = (stride * prod(minor.size for minor in axes[at + 1 :]) for at in range(len(axes)))
-                placed = [(dim, Factor(axis, each)) for axis, each in zip(axes, strides, strict=True)]
-                yield Layout.of(shape, [*source.factors, *placed])
+                yield Layout.of(shape, [*source.factors, *((dim, factor) for factor in side_by_side(axes, stride))])
 
 
 def totals(source: Layout, dim: int, itemsize: int) -> Path:
@@ -261,7 +255,7 @@ def totals(source: Layout, dim: int, itemsize: int) -> Path:
     along = source.at(dim)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
-    count = prod(factor.size for factor in along) if source.windows(dim) is not None else shape[dim] // block
+    count = devices(factor.axis for factor in along) if source.windows(dim) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
     apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
     gathered = [each for each in apart if each[0] != dim]
@@ -275,10 +269,9 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
     ```
     """
-    stacked = (prod(each.axis.size for each in folds), *source.padded_shape)
-    inner = [(dim + 1, factor) for dim, factor in source.factors]
-    strides = [prod(minor.axis.size for minor in folds[at + 1 :]) for at in range(len(folds))]
-    outer = [(0, Factor(each.axis, stride)) for each, stride in zip(folds, strides, strict=True)]
+    axes = [each.axis for each in folds]
+    stacked, inner = (devices(axes), *source.padded_shape), [(dim + 1, factor) for dim, factor in source.factors]
+    outer = [(0, factor) for factor in side_by_side(axes, 1)]
     return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
 
 
@@ -310,8 +303,9 @@ class _Way:
 class _Search:
     """One search: A* from the source to the target."""
 
-    def __init__(self, space: Space, spare: Callable[[], Path | None]) -> None:
-        self.space, self._spare = space, spare
+    def __init__(self, source: Layout, target: Layout, itemsize: int) -> None:
+        self.ends = source, target, itemsize
+        self.space = space = Space(*self.ends)
         self.limit = max(space.local(space.start), space.local(space.goal))
         self.whole = prod(space.longest) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
@@ -331,7 +325,7 @@ class _Search:
     @cached_property
     def spare(self) -> Path | None:
         """A way that is known without a search."""
-        return self._spare()
+        return _spare(*self.ends)
 
     def way(self, most: int) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far.
@@ -389,7 +383,7 @@ class _Search:
         space, before = self.space, way.before.at
         moves = list(zip(before, way.at, after, strict=True))
         if way.op[0] == "permute":
-            changed = {size for size, (a, b, _) in zip(space.size.values(), moves, strict=True) if a != b}
+            changed = {axis.size for axis, (a, b, _) in zip(space.axes, moves, strict=True) if a != b}
             return rank < last and len(changed) == 1
         if rank > last or op[0] == "all_gather" or any(a != b != c for a, b, c in moves):
             return False
@@ -406,14 +400,13 @@ class _Search:
         if self.space.is_padded:
             return 0
         space, wanted = self.space, self.space.local(self.space.goal)
-        pending = [axis for axis, spot in zip(space.size, at, strict=True) if isinstance(spot, str)]
-        free = tuple(axis for axis, spot in zip(space.size, at, strict=True) if spot is None)
+        pending, free = tuple(space.pending(at)), tuple(axis for axis, spot in space.spots(at) if spot is None)
         have = space.local(at)
-        if pending and space.put(at, free=tuple(pending)) == space.goal:
-            return AllReduce.received(wanted, space.group(tuple(pending)))
+        if pending and space.put(at, free=pending) == space.goal:
+            return AllReduce.received(wanted, space.group(pending))
         if pending:
             # Every element that is wanted is still to be folded, and one device or another receives all parts of each but one.
-            return max(wanted, Fraction(share(have, space.group(tuple(pending))), space.group(free)))
+            return max(wanted, Fraction(share(have, space.group(pending)), space.group(free)))
         for axes, dim, stride, span in self.wanted:
             overlaps = [run for run in space.on(at, dim) if stride % run.span and run.stride % span]
             for run in overlaps:

@@ -36,8 +36,7 @@ def shortened(way: Path, itemsize: int) -> Path:
     if not way.bytes:
         return way
     breaks = [0, *(at for at, (one, then) in enumerate(pairwise(steps), 1) if not _meet(one, then)), len(steps)]
-    made = [step for first, last in pairwise(breaks) for step in _row(steps[first:last], itemsize)]
-    return Path(tuple(made), sum(step.bytes for step in made))
+    return Path.of(*(step for first, last in pairwise(breaks) for step in _row(steps[first:last], itemsize)))
 
 
 def _meet(one: Step, then: Step) -> bool:

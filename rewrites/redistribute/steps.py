@@ -8,16 +8,17 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.factor import Factor
 
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
@@ -50,17 +51,24 @@ class Step:
 
     kind: ClassVar[str] = ""
     """Its name in reports, and the head of its terms."""
+    terms: ClassVar[tuple[str, ...]] = ()
+    """The arguments of its terms, by name; none if no law makes it."""
     known: ClassVar[dict[str, type[Step]]] = {}
     """The kinds of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
-        if cls.kind and cls.of.__func__ is not Step.of.__func__:
+        if cls.kind and cls.terms:
             Step.known[cls.kind] = cls
 
     @property
     def names(self) -> tuple[str, ...]:
         """The texts of its axes."""
         return tuple(map(str, self.axes))
+
+    @property
+    def over(self) -> str:
+        """Its axes, as its text has them."""
+        return f"over ({', '.join(self.names)})"
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
@@ -75,7 +83,7 @@ class Step:
     @classmethod
     def of(cls, *args: object) -> Step:
         """The step of a term with these arguments."""
-        raise NotImplementedError
+        return cls(**dict(zip(cls.terms, cast(Sequence[Any], args), strict=True)))
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
@@ -86,9 +94,9 @@ class Step:
         """The ops that do the step on the local array; the last one has the result."""
         raise NotImplementedError
 
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        """The step of an array of which these are parts, and which has axes of other names, and more dims."""
-        return replace(self, axes=axes, before=before, after=after)
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        """The step of an array of which these are parts, and which has other axes and more dims; without its layouts."""
+        return replace(self, axes=axes)
 
     @property
     def sharing(self) -> Hashable:
@@ -106,7 +114,7 @@ class Step:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return f"{self.kind} over ({', '.join(map(str, self.axes))})"
+        return f"{self.kind} {self.over}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,14 @@ class Path:
 
     steps: tuple[Step, ...]
     bytes: Bytes
+
+    @staticmethod
+    def of(*steps: Step) -> Path:
+        """The path of these steps."""
+        return Path(steps, sum(step.bytes for step in steps))
+
+    def __add__(self, then: Path) -> Path:
+        return Path(self.steps + then.steps, self.bytes + then.bytes)
 
     @property
     def collectives(self) -> int:
@@ -129,6 +145,13 @@ def share(larger: int, group: int, times: int = 1) -> Bytes:
     """What a device receives if all others send it their parts of `larger` bytes: `V(n-1)/n` of n devices."""
     shares = times * larger * (group - 1)
     return Fraction(shares, group) if shares % group else shares // group
+
+
+def side_by_side(axes: Sequence[MeshAxis], stride: int) -> Iterator[Factor]:
+    """The factors of neighbours, given major to minor, from the minor one on, which has this stride."""
+    for axis in reversed(axes):
+        yield Factor(axis, stride)
+        stride *= axis.size
 
 
 def devices(axes: Iterable[MeshAxis]) -> int:

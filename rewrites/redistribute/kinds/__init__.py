@@ -9,6 +9,7 @@ To add one, write a file like these, its laws in `rules/collectives.rules`, and 
     all_to_all
     permute
     merge           permutes that merge sorted blocks
+    exchange        what exchanges of rows, and of units, have in common
     halo            permutes of what windows read beyond a device's block
     pieces          permutes, or an all_to_all, from any layout to any other
 

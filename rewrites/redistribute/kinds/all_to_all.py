@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar, Self
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis
-from ..steps import Part, Step
+from ..steps import Part
 from .tiled import Tiled
 
 
@@ -25,17 +24,12 @@ class AllToAll(Tiled):
     to_dim: int
     to_stride: int
     kind: ClassVar[str] = "all_to_all"
+    terms = ("axes", "dim", "stride", "to_dim", "to_stride")
 
-    @classmethod
-    def of(cls, *args: object) -> AllToAll:
-        axes, dim, stride, to_dim, to_stride = cast(tuple[tuple[MeshAxis, ...], int, int, int, int], args)
-        return cls(axes=axes, dim=dim, stride=stride, to_dim=to_dim, to_stride=to_stride)
-
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        dim, to_dim = parts[self.dim], parts[self.to_dim]
-        stride, to_stride = self.stride * dim.minor, self.to_stride * to_dim.minor
-        made = replace(self, axes=axes, before=before, after=after, dim=dim.dim, to_dim=to_dim.dim)
-        return replace(made, stride=stride, to_stride=to_stride)
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        here, to = parts[self.dim], parts[self.to_dim]
+        made = replace(self, axes=axes, dim=here.dim, stride=self.stride * here.minor)
+        return replace(made, to_dim=to.dim, to_stride=self.to_stride * to.minor)
 
     @property
     def block(self) -> int:

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.dtypes import dtype_of
-from ....dialects.lax import OPS
-from ....dialects.monoids import MONOIDS
-from ....dialects.params import ParamsAttr, literal
-from ....dialects.types import ArrayType
+from ...emit import Emitter, Sink, type_at
 from ..steps import Bytes, Step
 from .tiled import Tiled
 
@@ -58,12 +54,9 @@ class Pad(Resized):
     kind: ClassVar[str] = "pad"
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
-        type, shape = cast(ArrayType, x.type), self.after.local_shape
-        value = literal(MONOIDS["pick"].unit(dtype_of(type.dtype))[()])
-        zero = OPS["constant"].of((), [ArrayType.whole(type.dtype, ())], ParamsAttr.of(value=value))
-        more = tuple((0, after - before, 0) for before, after in zip(type.shape, shape, strict=True))
-        params = ParamsAttr.of(padding_config=more)
-        return [zero, OPS["pad"].of([x, zero.results[0]], [ArrayType.whole(type.dtype, shape)], params)]
+        ops: list[Operation] = []
+        padded(x, self.after.local_shape, ops)
+        return ops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +67,19 @@ class Cut(Resized):
     first: tuple[int, ...] = ()
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
-        shape = self.after.local_shape
-        params = ParamsAttr.of(start_indices=self.first or (0,) * len(shape), strides=None)
-        return [OPS["slice"].of([x], [ArrayType.whole(cast(ArrayType, x.type).dtype, shape)], params)]
+        ops: list[Operation] = []
+        cut(x, self.after.local_shape, ops, self.first)
+        return ops
+
+
+def padded(x: SSAValue, shape: tuple[int, ...], into: Sink) -> SSAValue:
+    """An array of this shape, with zeros behind the elements of each dim."""
+    emit, type = Emitter(into), type_at(x)
+    config = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
+    return emit.make("pad", (x, emit.zero(type.dtype)), type.dtype, shape, padding_config=config)
+
+
+def cut(x: SSAValue, shape: tuple[int, ...], into: Sink, first: Sequence[int] = ()) -> SSAValue:
+    """An array of this shape, of the elements from the first ones on, or from `first` on."""
+    starts = tuple(first) or (0,) * len(shape)
+    return Emitter(into).make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar, Self
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ..steps import Bytes, Part, Step, share
 from .tiled import Tiled
@@ -24,24 +23,20 @@ class AllReduce(Step):
 
     monoid: str
     kind: ClassVar[str] = "all_reduce"
-
-    @classmethod
-    def of(cls, *args: object) -> AllReduce:
-        monoid, axes = cast(tuple[str, tuple[MeshAxis, ...]], args)
-        return cls(monoid=monoid, axes=axes)
+    terms = ("monoid", "axes")
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        return replace(self, axes=major_to_minor(axes), before=before, after=after)
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        return replace(self, axes=major_to_minor(axes))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.AllReduceOp.make(x, self.axes, monoid=self.monoid)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.monoid} over ({', '.join(map(str, self.axes))})"
+        return f"{self.kind} {self.monoid} {self.over}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +45,10 @@ class ReduceScatter(Tiled):
 
     monoid: str
     kind: ClassVar[str] = "reduce_scatter"
-
-    @classmethod
-    def of(cls, *args: object) -> ReduceScatter:
-        monoid, axes, dim, stride = cast(tuple[str, tuple[MeshAxis, ...], int, int], args)
-        return cls(monoid=monoid, axes=axes, dim=dim, stride=stride)
+    terms = ("monoid", "axes", "dim", "stride")
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.ReduceScatterOp.make(x, self.axes, monoid=self.monoid, dim=self.dim, block=self.block)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.monoid} over ({', '.join(map(str, self.axes))}) {self.dim}@{self.stride}"
+        return f"{self.kind} {self.monoid} {self.over} {self.dim}@{self.stride}"

@@ -18,17 +18,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.params import Literal
 from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
-from ...emit import IDS, Emitter, type_at
-from ..steps import Bytes, Part, Step, devices
+from ...emit import IDS, Sink, type_at
+from ..steps import Part, Step, devices
+from .alone import cut
+from .exchange import Along, Exchange
 
 
 class Hop(NamedTuple):
@@ -56,54 +57,51 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Halo(Step):
-    """The step on one dim, whose local rows have `row` bytes. `have` is None if each device has the whole dim."""
+class Halo(Exchange):
+    """The step on one dim. Its `units` are rows; it has none if they move with those of another array."""
 
     kind: ClassVar[str] = "permute"
     dim: int
-    extent: int
-    row: int
-    have: Factor | None
-    want: Factor
-
-    sent: tuple[int, ...] = ()
-    """The rows that each of its permutes moves; none if they move with those of another array."""
 
     @staticmethod
     def between(before: Layout, after: Layout, dim: int, itemsize: int) -> Halo:
         """The step between layouts that differ in one dim, which is placed on axes after it, and on these or none before."""
-        extent, shape = before.global_shape[dim], before.local_shape
-        want, have = (joined(extent, layout.at(dim)) for layout in (after, before))
-        assert want is not None, "windows are of all places together"
-        row = itemsize * prod(size for at, size in enumerate(shape) if at != dim)
-        alone = Halo(axes=want.axes, before=before, after=after, dim=dim, extent=extent, row=row, have=have, want=want)
-        return alone.sending([alone])
+        row = itemsize * prod(size for at, size in enumerate(before.local_shape) if at != dim)
+        alone = Halo(before=before, after=after, dim=dim, unit=row)
+        return replace(alone, axes=alone.want.axes).sending([alone])
 
     def sending(self, steps: Sequence[Halo]) -> Halo:
         """The step, if it moves the pieces of all these with its own."""
-        sent = tuple(max(hop.rows for _, hop in each) for each in rounds(tuple(step.hops for step in steps)))
-        return replace(self, sent=sent, bytes=self.row * sum(sent))
+        return self.receiving([max(hop.rows for _, hop in each) for each in rounds(tuple(step.hops for step in steps))])
+
+    @property
+    def extent(self) -> int:
+        return self.before.global_shape[self.dim]
+
+    @property
+    def have(self) -> Factor | None:
+        """The blocks, or windows, that devices have; None if each has the whole dim."""
+        return joined(self.extent, self.before.at(self.dim))
+
+    @property
+    def want(self) -> Factor:
+        want = joined(self.extent, self.after.at(self.dim))
+        assert want is not None, "windows are of all places together"
+        return want
 
     @property
     def hops(self) -> tuple[Hop, ...]:
         """The pieces that it moves."""
         return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.moves)
 
-    @property
-    def parts(self) -> tuple[Bytes, ...]:
-        return tuple(rows * self.row for rows in self.sent)
-
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        dim = parts[self.dim].dim
-        want, have = (joined(self.extent, layout.at(dim)) for layout in (after, before))
-        assert want is not None, "it has the places of the other one"
-        return replace(self, axes=axes, before=before, after=after, dim=dim, want=want, have=have)
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        return replace(self, axes=axes, dim=parts[self.dim].dim)
 
     @property
     def sharing(self) -> Hashable:
         """The axis, and the shape of a row."""
         shape = self.before.local_shape
-        return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.sent else None
+        return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.units else None
 
     @classmethod
     def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
@@ -111,30 +109,29 @@ class Halo(Step):
         first, *rest = halos
         one = first.sending(halos)
         is_less = one.bytes < sum(step.bytes for step in halos)
-        return [one, *(replace(each, sent=(), bytes=0) for each in rest)] if is_less else None
+        return [one, *(each.receiving(()) for each in rest)] if is_less else None
 
     @classmethod
     def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
         ops: list[Operation] = []
-        here = _Here(steps[0].axes, ops)
-        arrays = [_Rows(step, x, here) for step, x in zip(steps, values, strict=True) if isinstance(step, Halo)]
-        arrived: list[list[tuple[Hop, SSAValue]]] = [[] for _ in arrays]
-        for permute in rounds(tuple(each.step.hops for each in arrays)):
+        halos = [step for step in steps if isinstance(step, Halo)]
+        here = _Here(halos[0], values[0], ops)
+        arrays = [_Window(step, x, here) for step, x in zip(halos, values, strict=True)]
+        for permute in rounds(tuple(step.hops for step in halos)):
             alike: dict[tuple[int, Hop | None], list[Hop]] = {}
             for at, hop in permute:
                 alike.setdefault((at, hop if arrays[at].is_alike else None), []).append(hop)
-            numbers, hops = [at for at, _ in alike], [_merged(each) for each in alike.values()]
-            parts = [arrays[at].piece(hop) for at, hop in zip(numbers, hops, strict=True)]
-            for at, hop, piece in zip(numbers, hops, here.sent(parts, hops, arrays[0]), strict=True):
-                arrived[at].append((hop, piece))
-        return ops, [each.made_of(pieces) for each, pieces in zip(arrays, arrived, strict=True)]
+            parts = [(arrays[at], _merged(hops)) for (at, _), hops in alike.items()]
+            for (array, hop), piece in zip(parts, here.sent([(hop, array.piece(hop)) for array, hop in parts]), strict=True):
+                array.parts.append((hop, piece))
+        return ops, [array.made() for array in arrays]
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return self.exchange([self], [x])[0]
 
     def __str__(self) -> str:
-        shared = "" if self.sent or not self.hops else ", in the permutes of another array"
-        return f"halo over ({', '.join(map(str, self.axes))}) {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
+        shared = "" if self.units or not self.hops else ", in the permutes of another array"
+        return f"halo {self.over} {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -229,12 +226,12 @@ def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop],
     return tuple(tuple(each) for each, *_ in found)
 
 
-class _Here:
-    """The device of the ops that are made: its coordinate, and what it sends and gets."""
+class _Here(Along):
+    """The device of the ops that are made: its coordinate, and what it sends and gets, in rows like those of an array."""
 
-    def __init__(self, axes: tuple[MeshAxis, ...], into: list[Operation]) -> None:
-        self.axes, self.into, self.emit = axes, into, Emitter(into)
-        self.size = devices(axes)
+    def __init__(self, step: Halo, like: SSAValue, into: Sink) -> None:
+        super().__init__(step.axes, step.dim, into)
+        self.like = like
         self.coordinate: SSAValue | None = None
         self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
 
@@ -243,9 +240,7 @@ class _Here:
         if not stride:
             return self.emit.number(first, IDS)
         if self.coordinate is None:
-            op = spmd.CoordinateOp(self.axes)
-            self.into.append(op)
-            self.coordinate = op.results[0]
+            self.coordinate = self.add(spmd.CoordinateOp(self.axes))
         scaled = self.coordinate
         if stride != 1:
             scaled = self.emit.make("mul", (scaled, self.emit.number(stride, IDS)), IDS, ())
@@ -253,104 +248,121 @@ class _Here:
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
         """The number that a table has for this device; zero if it has none."""
-        every = [numbers.get(device, 0) for device in range(self.size)]
+        every = [numbers.get(device, 0) for device in range(devices(self.axes))]
         if len(steps := {after - before for before, after in pairwise(every)}) == 1:
             return self.place(steps.pop(), every[0])
-        rows = spmd.RowsAttr(tuple((number,) for number in every))
-        op = spmd.PickOp.make(self.emit.iota((max(every) + 1,), 0), self.axes, dim=0, rows=rows)
-        self.into.append(op)
-        return self.emit.reshape(op.results[0], ())
-
-    def is_among(self, devices: Sequence[int]) -> SSAValue:
-        """Whether this device is one of these."""
-        first, last = min(devices), max(devices)
-        if last - first < len(devices):
-            return self.emit.between(self.place(1, -first), len(devices))
-        return self.emit.equals(self.listed(dict.fromkeys(devices, 1)), 1)
-
-    def sent(self, parts: Sequence[SSAValue], hops: Sequence[Hop], rows: _Rows) -> list[SSAValue]:
-        """What arrives of each piece if one permute moves all of them: zeros on the devices that get none."""
-        most = max(rows.length(part) for part in parts)
-        payload = rows.lengthened(parts[0], most)
-        for part, hop in zip(parts[1:], hops[1:], strict=True):
-            if part is not parts[0]:
-                payload = self.select(hop.senders, rows.lengthened(part, most), payload)
-        pairs = sorted(pair for hop in hops for pair in hop.pairs)
-        op = spmd.PermuteOp.make(payload, self.axes, pairs=spmd.PairsAttr(tuple(pairs)))
-        self.into.append(op)
-        got = op.results[0]
-        if len(hops) == 1:
-            return [got]
-        cut = [rows.cut(got, 0, rows.length(part)) for part in parts]
-        return [self.select(hop.receivers, x, rows.zeros(x, rows.length(x))) for hop, x in zip(hops, cut, strict=True)]
+        return self.emit.reshape(self.picked(self.emit.iota((max(every) + 1,), 0), [[number] for number in every], 0), ())
 
     def select(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
-        return self.emit.select(self.emit.spread(self.is_among(devices), type_at(mine).shape), mine, other)
+        """The one array on these devices, the other one elsewhere."""
+        first, last = min(devices), max(devices)
+        if last - first < len(devices):
+            is_among = self.emit.between(self.place(1, -first), len(devices))
+        else:
+            is_among = self.emit.equals(self.listed(dict.fromkeys(devices, 1)), 1)
+        return self.emit.select(self.emit.spread(is_among, type_at(mine).shape), mine, other)
+
+    def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
+        """What arrives of each piece if one permute moves all of them: zeros on the devices that get none."""
+        most = max(self.length(part) for _, part in parts)
+        (_, first), *others = parts
+        payload = self.lengthened(first, most)
+        for hop, part in others:
+            if part is not first:
+                payload = self.select(hop.senders, self.lengthened(part, most), payload)
+        got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
+        if not others:
+            return [got]
+        cut = [self.cut(got, 0, self.length(part)) for _, part in parts]
+        return [self.select(hop.receivers, x, self.zeros(self.length(x))) for (hop, _), x in zip(parts, cut, strict=True)]
+
+    def lengthened(self, x: SSAValue, size: int) -> SSAValue:
+        """The rows, and zeros behind them."""
+        rows = [x, self.zeros(missing := size - self.length(x))]
+        return self.concatenated(rows) if missing else x
+
+    def cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
+        if first == 0 and size == self.length(x):
+            return x
+        if (key := (x, first, size)) not in self.cuts:
+            starts = [first if at == self.dim else 0 for at in range(len(type_at(x).shape))]
+            self.cuts[key] = cut(x, self.sized(x, size), self.into, starts)
+        return self.cuts[key]
+
+    def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
+        return x if size == self.length(x) else self.make("dynamic_slice", [x, *self.starts(start)], size)
+
+    def starts(self, start: SSAValue) -> list[SSAValue]:
+        zero = self.emit.number(0, IDS)
+        return [start if at == self.dim else zero for at in range(len(type_at(self.like).shape))]
+
+    def zeros(self, size: int) -> SSAValue:
+        return self.emit.spread(self.zero(), self.sized(self.like, size))
+
+    def zero(self) -> SSAValue:
+        return self.emit.unit("add", type_at(self.like).dtype)
 
 
-class _Rows:
+class _Window:
     """Makes the local rows of one step, from the pieces that it sends and gets."""
 
     def __init__(self, step: Halo, x: SSAValue, here: _Here) -> None:
-        self.step, self.x, self.here, self.emit = step, x, here, here.emit
-        self.dim, self.have, self.want = step.dim, step.have, step.want
-
-    def piece(self, hop: Hop) -> SSAValue:
-        """What this device sends, or keeps, of a hop."""
-        assert self.have is not None, "only what devices do not have moves"
-        if self.is_alike:
-            return self.cut(self.x, hop.begin - hop.by, hop.rows)
-        first = {sender: self.first(self.have, hop, sender, receiver) for sender, receiver in hop.pairs}
-        return self.cut_at(self.x, self.here.listed(first), hop.rows)
+        self.x, self.here, self.extent = x, here, step.extent
+        self.have, self.want = step.have, step.want
+        self.parts: list[tuple[Hop, SSAValue]] = []
+        """The pieces that arrived."""
 
     @property
     def is_alike(self) -> bool:
         """Whether pieces that are alike are the same rows on all devices."""
         return self.have is not None and are_alike(self.have, self.want)
 
+    def piece(self, hop: Hop) -> SSAValue:
+        """What this device sends, or keeps, of a hop."""
+        assert self.have is not None, "only what devices do not have moves"
+        if self.is_alike:
+            return self.here.cut(self.x, hop.begin - hop.by, hop.rows)
+        first = {sender: self.first(self.have, hop, sender, receiver) for sender, receiver in hop.pairs}
+        return self.here.cut_at(self.x, self.here.listed(first), hop.rows)
+
     def first(self, have: Factor, hop: Hop, sender: int, receiver: int) -> int:
         """Where a piece begins: where the receiver's window does, or else it is the first or the last rows of the sender."""
         return min(max(0, self.want.start(receiver) - have.start(sender)), have.width - hop.rows)
 
-    @property
-    def is_forward(self) -> bool:
-        """Whether blocks and windows follow each other in one order: all devices keep something, but those at the ends."""
-        have = self.have
-        return have is None or (have.stride * self.want.stride > 0 and not have.is_in_turn(self.step.extent))
-
-    def made_of(self, arrived: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
-        """The window, from the pieces that arrived."""
-        if self.have is None:
+    def made(self) -> SSAValue:
+        """The window, when all pieces have arrived."""
+        if (have := self.have) is None:
             return self.of_whole()
-        hops = pieces(self.have, self.want, self.step.extent)
-        parts = [*arrived, *((hop, self.piece(hop)) for hop in hops if not hop.moves)]
-        out = self.joined(parts) if self.is_alike else self.written(parts, self.have)
-        return self.inside(out) if self.want.has_halo and is_padded(self.step.extent, [self.have]) else out
+        self.parts += [(hop, self.piece(hop)) for hop in pieces(have, self.want, self.extent) if not hop.moves]
+        out = self.joined(have) if self.is_alike else self.written(have)
+        if not self.want.has_halo or not is_padded(self.extent, [have]):
+            return out
+        # Behind its end a padded dim may hold anything.
+        first = self.here.place(self.want.stride, self.want.start(0))
+        return self.here.emit.inside(out, self.here.dim, first, self.extent, self.here.zero())
 
     def of_whole(self) -> SSAValue:
         """This device's window of the whole dim."""
-        want, x = self.want, self.x
-        before, after = max(0, -want.begin), max(0, want.end - self.step.extent)
-        config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
+        want, here, x = self.want, self.here, self.x
+        before, after = max(0, -want.begin), max(0, want.end - self.extent)
         if before or after:
-            x = self.make("pad", [x, self.zero(x)], self.step.extent + before + after, x, padding_config=config)
-        return self.cut_at(x, self.here.place(want.stride, want.start(0) + before), want.width)
+            config = tuple((before, after, 0) if at == here.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
+            x = here.make("pad", [x, here.zero()], before + self.extent + after, padding_config=config)
+        return here.cut_at(x, here.place(want.stride, want.start(0) + before), want.width)
 
-    def joined(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
+    def joined(self, have: Factor) -> SSAValue:
         """The pieces one after another: they are alike on all devices."""
-        parts = sorted(parts, key=lambda part: part[0].begin)
-        some_keep = not self.is_forward and any(not hop.moves and len(hop.pairs) < self.want.size for hop, _ in parts)
+        parts = sorted(self.parts, key=lambda part: part[0].begin)
+        # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
+        is_forward = have.stride * self.want.stride > 0 and not have.is_in_turn(self.extent)
+        some_keep = not is_forward and any(not hop.moves and len(hop.pairs) < self.want.size for hop, _ in parts)
         if some_keep or any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
             return self.overlaid(parts)
-        at, end, rows = 0, self.want.width, list[SSAValue]()
-        for hop, part in parts:
-            if hop.begin > at:
-                rows.append(self.zeros(self.x, hop.begin - at))
-            rows.append(part)
-            at = hop.end
-        if end > at:
-            rows.append(self.zeros(self.x, end - at))
-        return rows[0] if len(rows) == 1 else self.make("concatenate", rows, self.want.width, self.x, dimension=self.dim)
+        at, rows = 0, list[SSAValue]()
+        for begin, end, part in [*((hop.begin, hop.end, [part]) for hop, part in parts), (self.want.width, 0, ())]:
+            rows += [*([self.here.zeros(begin - at)] if begin > at else ()), *part]
+            at = end
+        return self.here.concatenated(rows)
 
     def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
         """The pieces over zeros, each where it is for one of those that get it.
@@ -358,68 +370,22 @@ class _Rows:
         They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
         before it are from others.
         """
-        out, x = self.zeros(self.x, self.want.width), self.x
+        here, width = self.here, self.want.width
+        out = here.zeros(width)
         for hop, part in parts:
-            rows = [self.cut(out, 0, hop.begin), part, self.cut(out, hop.end, self.want.width - hop.end)]
-            rows = [each for each in rows if self.length(each)]
-            over = rows[0] if len(rows) == 1 else self.make("concatenate", rows, self.want.width, x, dimension=self.dim)
-            out = self.here.select(hop.receivers, over, out)
+            rows = [here.cut(out, 0, hop.begin), part, here.cut(out, hop.end, width - hop.end)]
+            out = here.select(hop.receivers, here.concatenated([each for each in rows if here.length(each)]), out)
         return out
 
-    def written(self, parts: Sequence[tuple[Hop, SSAValue]], have: Factor) -> SSAValue:
+    def written(self, have: Factor) -> SSAValue:
         """The pieces over zeros, each written where its rows are; in front of the window where a device gets none."""
-        want, room, x = self.want, max((hop.rows for hop, _ in parts), default=0), self.x
-        out = self.zeros(x, room + want.width + room)
-        for hop, part in parts:
+        want, room = self.want, max((hop.rows for hop, _ in self.parts), default=0)
+        out = self.here.zeros(length := room + want.width + room)
+        for hop, part in self.parts:
             at = {
                 receiver: room + have.start(sender) + self.first(have, hop, sender, receiver) - want.start(receiver)
                 for sender, receiver in hop.pairs
             }
-            ins = [out, part, *self.starts(self.here.listed(at), x)]
-            out = self.make("dynamic_update_slice", ins, room + want.width + room, x)
-        return self.cut(out, room, want.width)
-
-    def inside(self, x: SSAValue) -> SSAValue:
-        """Zeros where rows are outside of the range: behind its end a padded dim may hold anything."""
-        first = self.here.place(self.want.stride, self.want.start(0))
-        return self.emit.inside(x, self.dim, first, self.step.extent, self.zero(x))
-
-    # Small local ops along the dim.
-
-    def make(self, kind: str, ins: Sequence[SSAValue], size: int, like: SSAValue, /, **params: Literal) -> SSAValue:
-        return self.emit.make(kind, ins, type_at(like).dtype, self.sized(like, size), **params)
-
-    def sized(self, x: SSAValue, size: int) -> tuple[int, ...]:
-        shape = type_at(x).shape
-        return (*shape[: self.dim], size, *shape[self.dim + 1 :])
-
-    def length(self, x: SSAValue) -> int:
-        return type_at(x).shape[self.dim]
-
-    def lengthened(self, x: SSAValue, size: int) -> SSAValue:
-        """The rows, and zeros behind them."""
-        missing = size - self.length(x)
-        rows = [x, self.zeros(x, missing)]
-        return self.make("concatenate", rows, size, x, dimension=self.dim) if missing else x
-
-    def cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
-        if first == 0 and size == self.length(x):
-            return x
-        key = x, first, size
-        if key not in self.here.cuts:
-            starts = tuple(first if at == self.dim else 0 for at in range(len(type_at(x).shape)))
-            self.here.cuts[key] = self.make("slice", [x], size, x, start_indices=starts, strides=None)
-        return self.here.cuts[key]
-
-    def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
-        return x if size == self.length(x) else self.make("dynamic_slice", [x, *self.starts(start, x)], size, x)
-
-    def starts(self, start: SSAValue, x: SSAValue) -> list[SSAValue]:
-        zero = self.emit.number(0, IDS)
-        return [start if at == self.dim else zero for at in range(len(type_at(x).shape))]
-
-    def zeros(self, x: SSAValue, size: int) -> SSAValue:
-        return self.emit.spread(self.zero(x), self.sized(x, size))
-
-    def zero(self, x: SSAValue) -> SSAValue:
-        return self.emit.unit("add", type_at(x).dtype)
+            ins = [out, part, *self.here.starts(self.here.listed(at))]
+            out = self.here.make("dynamic_update_slice", ins, length)
+        return self.here.cut(out, room, want.width)

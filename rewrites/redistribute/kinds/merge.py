@@ -29,14 +29,14 @@ from typing import ClassVar, NamedTuple
 
 from xdsl.ir import SSAValue
 
-from ....dialects import spmd
 from ....dialects.definitions.tilings import Merging
 from ....dialects.dtypes import itemsize
 from ....dialects.lax import OPS
 from ....dialects.params import ParamsAttr
 from ....dialects.ranges.factor import Factor, major_first
-from ...emit import EXACT, IDS, Emitter, Sink, type_at
+from ...emit import EXACT, IDS, Sink, type_at
 from ..steps import Bytes, Step
+from .exchange import Along
 
 
 class Round(NamedTuple):
@@ -115,15 +115,15 @@ class Merge(Step):
         return _Device(self, device, into).merged(blocks)
 
     def __str__(self) -> str:
-        return f"merge over ({', '.join(map(str, self.axes))}) of dim {self.dim}, in {len(network(self.count))} rounds"
+        return f"merge {self.over} of dim {self.dim}, in {len(network(self.count))} rounds"
 
 
-class _Device:
+class _Device(Along):
     """What one device does."""
 
     def __init__(self, step: Merge, device: SSAValue, into: Sink) -> None:
-        self.step, self.device, self.into = step, device, into
-        self.emit = Emitter(into)
+        super().__init__(step.axes, step.dim, into)
+        self.step, self.device = step, device
         self.keys, self.ties = step.merging.keys, step.merging.ties
 
     def merged(self, blocks: Sequence[SSAValue]) -> list[SSAValue]:
@@ -160,9 +160,7 @@ class _Device:
         if round.opens:
             type = type_at(x)
             x = self.emit.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
-        op = spmd.PermuteOp.make(x, self.step.axes, pairs=spmd.PairsAttr(round.pairs(self.step.count)))
-        self.into.append(op)
-        return op.results[0]
+        return self.permuted(x, round.pairs(self.step.count))
 
     def number_sent(self, numbers: SSAValue, round: Round) -> SSAValue:
         return self.emit.cast(self.sent(self.emit.cast(numbers, _number(self.step.count)), round), IDS)

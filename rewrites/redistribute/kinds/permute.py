@@ -20,6 +20,7 @@ class Permute(Step):
     """The parts of the array on other devices: axes change places, or others take theirs."""
 
     kind: ClassVar[str] = "permute"
+    terms = ("before", "after")
 
     @classmethod
     def of(cls, *args: object) -> Permute:

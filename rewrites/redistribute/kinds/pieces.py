@@ -10,25 +10,27 @@ one all_to_all. No way receives fewer bytes than a device lacks, so this one is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, prod
-from typing import ClassVar, TypeAlias
+from operator import lt
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.params import Literal
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ....dialects.ranges.factor import Factor
-from ...emit import Emitter, type_at
+from ...emit import Sink, type_at
 from ..rounds import Pair, rounds
-from ..steps import Bytes, Part, Step
+from ..steps import Part
+from .alone import cut, padded
+from .exchange import Along, Exchange
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 """Numbers of units, in order."""
@@ -39,12 +41,11 @@ DEVICES, OTHERS, UNITS = 64, 16, 1 << 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces(Step):
-    """The permutes between two layouts, each of so many units, of so many bytes."""
+class Pieces(Exchange):
+    """The permutes between two layouts."""
 
     kind: ClassVar[str] = "permute"
     trade: Trade
-    unit: int
 
     @staticmethod
     def between(before: Layout, after: Layout, itemsize: int) -> Pieces | None:
@@ -54,28 +55,18 @@ class Pieces(Step):
         local = before.local_shape
         unit = itemsize * prod(trade.blocks.get(dim, size) for dim, size in enumerate(local))
         made = (Dealt if trade.is_dealt else Pieces)(axes=trade.axes, before=before, after=after, trade=trade, unit=unit)
-        return replace(made, bytes=sum(made.parts))
+        return made.receiving([units * trade.others for units, _ in trade.rounds])
 
-    @property
-    def parts(self) -> tuple[Bytes, ...]:
-        return tuple(units * self.unit for units, _ in self.trade.rounds)
-
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
-        return replace(self, axes=axes, before=before, after=after, trade=self.trade.renamed(axes, parts))
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+        return replace(self, axes=axes, trade=self.trade.renamed(axes, parts))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         ops: list[Operation] = []
         _Units(self, ops).moved(x)
         return ops
 
-    def arriving(self, x: SSAValue, here: _Units) -> Iterator[SSAValue]:
-        """What arrives."""
-        for units, pieces in self.trade.rounds:
-            sent = {sender: ids for (sender, _), ids in pieces.items()}
-            yield here.permuted(here.picked(x, self.trade.listed(sent, units)), sorted(pieces))
-
     def __str__(self) -> str:
-        return f"pieces over ({', '.join(map(str, self.axes))}): {self.before} to {self.after}"
+        return f"pieces {self.over}: {self.before} to {self.after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +74,6 @@ class Dealt(Pieces):
     """One all_to_all instead of the permutes, because every device has as much for every other one."""
 
     kind: ClassVar[str] = "all_to_all"
-
-    @property
-    def parts(self) -> tuple[Bytes, ...]:
-        ((units, _),) = self.trade.rounds
-        return (units * (len(self.trade.have) - 1) * self.unit,)
-
-    def arriving(self, x: SSAValue, here: _Units) -> Iterator[SSAValue]:
-        ((units, pieces),) = self.trade.rounds
-        everyone = range(len(self.trade.have))
-        rows = [self.trade.listed({at: pieces.get((at, to), NONE) for at in everyone}, units) for to in everyone]
-        yield here.dealt(here.picked(x, [[unit for row in rows for unit in row[at]] for at in everyone]), units)
 
 
 class Trade:
@@ -133,12 +113,23 @@ class Trade:
         most = max(Counter(end for pair in self.pieces for end in zip("><", pair, strict=True)).values(), default=0)
         return self.is_dealt or (most <= OTHERS and len(self.rounds) <= OTHERS)
 
-    def listed(self, sent: Mapping[int, Ids], length: int) -> list[list[int]]:
-        """The local units that each device sends. All send as many: who has fewer sends others with them."""
+    @property
+    def others(self) -> int:
+        """How many devices a device receives from in one collective."""
+        return len(self.have) - 1 if self.is_dealt else 1
+
+    def sent(self, units: int, pieces: Mapping[Pair, Ids]) -> list[list[int]]:
+        """The local units that each device sends in a collective, to everyone in turn if they are dealt.
+
+        All send as many: who has fewer sends others with them.
+        """
+        receivers = {sender: [receiver] for sender, receiver in pieces}
         found: list[list[int]] = []
         for device, have in enumerate(self.have):
-            mine: list[int] = np.searchsorted(have, sent.get(device, NONE)).tolist()
-            found.append([*mine, *[0] * (length - len(mine))])
+            found.append([])
+            for to in range(len(self.have)) if self.is_dealt else receivers.get(device, [device]):
+                ids: list[int] = np.searchsorted(have, pieces.get((device, to), NONE)).tolist()
+                found[-1] += [*ids, *[0] * (units - len(ids))]
         return found
 
     def joined(self) -> list[list[int]]:
@@ -173,19 +164,15 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
     if count > DEVICES or listed > UNITS:
         return None
 
-    def numbered(of: Mapping[int, Ids]) -> Ids:
-        """The units at these places of all dims, in order."""
+    def held(device: Mapping[MeshAxis, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
+        """The units of a device, in order."""
         found = np.zeros(1, np.int64)
-        for dim, at in of.items():
+        for dim, block in blocks.items():
+            at = np.arange(-(-length[dim] // block))
+            for factor in factors[dim]:
+                at = at[at * block // factor.stride % factor.size == device.get(factor.axis, 0)]
             found = (found[:, None] * counts[dim] + at).reshape(-1)
         return found
-
-    def held(device: Mapping[MeshAxis, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
-        of = {dim: np.arange(-(-length[dim] // block)) for dim, block in blocks.items()}
-        for dim, each in factors.items():
-            for factor in each:
-                of[dim] = of[dim][of[dim] * blocks[dim] // factor.stride % factor.size == device.get(factor.axis, 0)]
-        return numbered(of)
 
     devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(axis.size) for axis in moving))]
     have, want = (
@@ -205,10 +192,10 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
     for device, units in enumerate(have):
         alike.setdefault(units.tobytes(), []).append(device)
     number = {device: at for group in alike.values() for at, device in enumerate(group)}
-    asked: list[tuple[list[int], list[tuple[int, Ids]]]] = []
-    for group in alike.values():
-        wishes = ((to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack) if len(ids))
-        asked.append((group, [(to, ids) for to, ids in wishes if len(ids)]))
+    asked = [
+        (group, [(to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack) if len(ids)])
+        for group in alike.values()
+    ]
     fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in asked)
     most, load = max([*map(len, lack), *fair]), [0] * len(have)
     found: dict[Pair, Ids] = {}
@@ -219,7 +206,7 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
 
     for group, each in asked:
         late: list[tuple[int, Ids]] = []
-        for to, ids in each:
+        for to, ids in (wish for wish in each if len(wish[1])):
             if load[group[number[to]]] + len(ids) <= most:
                 give(group[number[to]], to, ids)
             else:
@@ -233,23 +220,27 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
     return found
 
 
-class _Units:
+class _Units(Along):
     """The ops of one step: local arrays become arrays of units, which are picked, exchanged and joined."""
 
-    def __init__(self, step: Pieces, into: list[Operation]) -> None:
-        self.step, self.into, self.emit = step, into, Emitter(into)
-        self.blocks = step.trade.blocks
-        self.dim = next(iter(self.blocks)) if len(self.blocks) == 1 else 0
+    def __init__(self, step: Pieces, into: Sink) -> None:
+        self.step, self.trade, self.blocks = step, step.trade, step.trade.blocks
+        super().__init__(step.axes, next(iter(self.blocks)) if len(self.blocks) == 1 else 0, into)
 
     def moved(self, x: SSAValue) -> None:
         """The local array after the step."""
-        step = self.step
-        before, after = step.before.local_shape, step.after.local_shape
+        before, after = self.step.before.local_shape, self.step.after.local_shape
         x = self.apart(self.resized(x, self.even(before)))
-        arrays = [x, *step.arriving(x, self)]
-        if len(arrays) > 1:
-            x = self.make("concatenate", arrays, sum(type_at(each).shape[self.dim] for each in arrays), dimension=self.dim)
-        self.resized(self.together(self.picked(x, step.trade.joined()), self.even(after)), after)
+        x = self.concatenated([x, *(self.exchanged(x, *each) for each in self.trade.rounds)])
+        self.resized(self.together(self.picked(x, self.trade.joined(), self.dim), self.even(after)), after)
+
+    def exchanged(self, x: SSAValue, units: int, pieces: Mapping[Pair, Ids]) -> SSAValue:
+        """What arrives in one collective."""
+        sent = self.picked(x, self.trade.sent(units, pieces), self.dim)
+        if not self.trade.is_dealt:
+            return self.permuted(sent, sorted(pieces))
+        blocks = {"split": self.dim, "split_block": units, "concat": self.dim, "concat_block": units}
+        return self.add(spmd.AllToAllOp.make(sent, self.axes, **blocks))
 
     def even(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape with whole units."""
@@ -268,33 +259,14 @@ class _Units:
         """`[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
         shape, order = self.split(type_at(x).shape)
         x = self.transposed(self.emit.reshape(x, shape), order)
-        merged = type_at(x).shape
-        count = max(1, len(self.blocks))
-        return self.emit.reshape(x, (prod(merged[:count]), *merged[count:])) if count > 1 else x
+        merged, count = type_at(x).shape, max(1, len(self.blocks))
+        return self.emit.reshape(x, (prod(merged[:count]), *merged[count:]))
 
     def together(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """The inverse of `apart`."""
         split, order = self.split(shape)
         x = self.emit.reshape(x, tuple(split[at] for at in order))
         return self.emit.reshape(self.transposed(x, tuple(order.index(at) for at in range(len(order)))), shape)
-
-    def picked(self, x: SSAValue, rows: list[list[int]]) -> SSAValue:
-        return self.add(spmd.PickOp.make(x, self.step.axes, dim=self.dim, rows=spmd.RowsAttr.of(rows)))
-
-    def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
-        return self.add(spmd.PermuteOp.make(x, self.step.axes, pairs=spmd.PairsAttr(tuple(pairs))))
-
-    def dealt(self, x: SSAValue, block: int) -> SSAValue:
-        blocks = {"split": self.dim, "split_block": block, "concat": self.dim, "concat_block": block}
-        return self.add(spmd.AllToAllOp.make(x, self.step.axes, **blocks))
-
-    def add(self, op: Operation) -> SSAValue:
-        self.into.append(op)
-        return op.results[0]
-
-    def make(self, kind: str, ins: Sequence[SSAValue], size: int, /, **params: Literal) -> SSAValue:
-        type = type_at(ins[0])
-        return self.emit.make(kind, ins, type.dtype, (*type.shape[: self.dim], size, *type.shape[self.dim + 1 :]), **params)
 
     def transposed(self, x: SSAValue, order: tuple[int, ...]) -> SSAValue:
         type = type_at(x)
@@ -304,10 +276,7 @@ class _Units:
 
     def resized(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """The array with padding behind the end of its dims, or without it."""
-        type = type_at(x)
-        if type.shape == shape:
+        now = type_at(x).shape
+        if now == shape:
             return x
-        if any(new < old for old, new in zip(type.shape, shape, strict=True)):
-            return self.emit.make("slice", (x,), type.dtype, shape, start_indices=(0,) * len(shape), strides=None)
-        more = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
-        return self.emit.make("pad", (x, self.emit.zero(type.dtype)), type.dtype, shape, padding_config=more)
+        return (cut if any(map(lt, shape, now)) else padded)(x, shape, self.into)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Self
 
-from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis
 from ..steps import Part, Step
 
@@ -17,15 +16,11 @@ class Tiled(Step):
 
     dim: int
     stride: int
+    terms = ("axes", "dim", "stride")
 
-    @classmethod
-    def of(cls, *args: object) -> Step:
-        axes, dim, stride = cast(tuple[tuple[MeshAxis, ...], int, int], args)
-        return cls(axes=axes, dim=dim, stride=stride)
-
-    def renamed(self, axes: tuple[MeshAxis, ...], before: Layout, after: Layout, parts: Sequence[Part]) -> Step:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
         part = parts[self.dim]
-        return replace(self, axes=axes, before=before, after=after, dim=part.dim, stride=self.stride * part.minor)
+        return replace(self, axes=axes, dim=part.dim, stride=self.stride * part.minor)
 
     @property
     def block(self) -> int:

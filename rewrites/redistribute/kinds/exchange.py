@@ -1,0 +1,73 @@
+"""Exchanges: devices that hold units get those that they lack from devices that have them, by a few collectives.
+
+    who holds what, before and after   -->   who sends what to whom   -->   collectives   -->   local ops around them
+
+In a permute no device sends two pieces, or receives two. The units are rows of a dim, in intervals (`halo`), or blocks of
+several dims, listed one by one (`pieces`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import spmd
+from ....dialects.params import Literal
+from ....dialects.ranges.algebra import MeshAxis
+from ...emit import Emitter, Sink, type_at
+from ..rounds import Pair
+from ..steps import Bytes, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Step):
+    """The step; a device receives so many `units` in each of its collectives, of `unit` bytes each."""
+
+    unit: int
+    units: tuple[int, ...] = ()
+
+    def receiving(self, units: Sequence[int]) -> Self:
+        """The step, if a device receives so many units in each collective."""
+        return replace(self, units=tuple(units), bytes=self.unit * sum(units))
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        return tuple(units * self.unit for units in self.units)
+
+
+class Along:
+    """The ops of one device on its local arrays, along one of their dims."""
+
+    def __init__(self, axes: tuple[MeshAxis, ...], dim: int, into: Sink) -> None:
+        self.axes, self.dim, self.into, self.emit = axes, dim, into, Emitter(into)
+
+    def add(self, op: Operation) -> SSAValue:
+        self.into.append(op)
+        return op.results[0]
+
+    def sized(self, x: SSAValue, size: int) -> tuple[int, ...]:
+        """The shape of an array, if it were so long."""
+        shape = type_at(x).shape
+        return (*shape[: self.dim], size, *shape[self.dim + 1 :])
+
+    def make(self, kind: str, ins: Sequence[SSAValue], size: int, /, **params: Literal) -> SSAValue:
+        return self.emit.make(kind, ins, type_at(ins[0]).dtype, self.sized(ins[0], size), **params)
+
+    def length(self, x: SSAValue) -> int:
+        return type_at(x).shape[self.dim]
+
+    def concatenated(self, parts: Sequence[SSAValue]) -> SSAValue:
+        """The parts, one behind another."""
+        return (
+            parts[0] if len(parts) == 1 else self.make("concatenate", parts, sum(map(self.length, parts)), dimension=self.dim)
+        )
+
+    def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
+        return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(pairs))))
+
+    def picked(self, x: SSAValue, rows: Sequence[Sequence[int]], dim: int) -> SSAValue:
+        """What a table says for each device."""
+        return self.add(spmd.PickOp.make(x, self.axes, dim=dim, rows=spmd.RowsAttr.of(rows)))
