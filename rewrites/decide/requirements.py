@@ -16,7 +16,9 @@ from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.tilings import Index, Picks
 from ...dialects.ranges.algebra import Axis, MeshAxis, SubAxis
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
-from ..rules.files import rules
+from ..rules.compile import RuleSet
+from ..rules.files import checked, rules
+from ..rules.heads import Head, Heads
 
 OP = "op"
 """The leaf of a term: the op itself, with the requirements of its other indices."""
@@ -123,10 +125,47 @@ def counts_once(operand: int, over: int | tuple[MeshAxis, ...]) -> Term:
     return ("add", operand, ("sum", over, OP))
 
 
+REQUIREMENTS = Heads(
+    Head("requirement", "take", "* array"),
+    Head("requirement", "find", "* array"),
+    Head("requirement", "slice", ". . whole"),
+    Head("requirement", "scan", "array"),
+    Head("requirement", "best", "array"),
+    Head("requirement", "sort", "array"),
+    Head("requirement", "extend", ". first"),
+    Head("requirement", "fold", ". covered"),
+    Head("requirement", "windows", ". bordered"),
+    Head("requirement", "add", ". folded"),
+    Head("requirement", "window", ". ."),
+    Head("array", "build", ". . ."),
+    Head("whole", "put", ". * ."),
+    Head("whole", "join", ". * ."),
+    Head("whole", "iota", "."),
+    Head("whole", "chain", ". * ."),
+    Head("whole", "over", ". . ."),
+    Head("first", "part", ". array"),
+    Head("covered", "part", ". windows"),
+    Head("windows", "cover", ". ."),
+    Head("bordered", "surround", ". ."),
+    Head("folded", "sum", ". ."),
+)
+"""The terms that definitions ask for. Each is the left side of some law of `masks.rules`."""
+
+
+def _check(masks: RuleSet) -> None:
+    REQUIREMENTS.check(masks, [(each.rule, "requirement", each.rule.left) for each in masks], "rewrites")
+
+
+checked("masks", _check)
+
+
 def law(term: Term) -> Term | None:
     """What one device does for a requirement; None if no law says it."""
     found = rules("masks").rewrite_root(term, {})
-    return None if found is None else cast(Term, found[0])
+    if found is None:
+        assert REQUIREMENTS.fits("requirement", term), f"no definition asks for {term}"
+        return None
+    return cast(Term, found[0])
 
 
 @lru_cache(maxsize=1 << 10)
