@@ -18,7 +18,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
-from ...dialects.definitions.tilings import Picks, Placeable
+from ...dialects.definitions.requires import Component, Elements, Picks, Term
+from ...dialects.definitions.tilings import Placeable
 from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
@@ -30,7 +31,7 @@ from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
 from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
-from ..decide.requirements import Component, Elements, Placing, Term, counts_once, law, requirements
+from ..decide.requirements import Placing, counts_once, law, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
 from ..rules.compile import RuleSet
@@ -362,7 +363,7 @@ class _Local:
     def looked_up(self, k: Term) -> tuple[Vectors, int]:
         """The vectors and the component of a lookup."""
         if isinstance(k, tuple):
-            return cast("tuple[Vectors, int]", self.run("positions", k))
+            return cast("tuple[Vectors, int]", self.run("positions", cast(Term, law(k))))
         assert isinstance(k, Component)
         if self.vectors is None:
             self.vectors = self.found_vectors()
