@@ -2,8 +2,9 @@
 
 The requirements are written as a term (look up in a table of blocks, slice an index, ...), and the laws of `masks.rules` say
 what one device does. `shift` counts looked-up rows from the device's first row. `mask` excludes rows of other devices. `first`
-makes a term without the folded index count once. `offset` is the start of a device's block. The only op that this file knows by
-name is the tag, which is the identity.
+makes a term without the folded index count once. `offset` is the start of a device's block. The table `WRITERS` has the
+function that runs each head; loading the laws checks them against it. The only op that this file knows by name is the tag,
+which is the identity.
 
     %e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
 """
