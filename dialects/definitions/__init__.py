@@ -11,6 +11,7 @@
       ground_form     the result: each dim an index, each index an extent
       dims, indices   which dims the terms take, and which variables are one index
     tilings           which indices can be placed, and what that asks of the local op
+      requires        what it asks, as terms
       dropped_params  parameters that follow from local types
       gather_form     windows as rows of one dim
     flops             how much an op computes

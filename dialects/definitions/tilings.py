@@ -25,6 +25,7 @@ from ..ranges.reach import Reach
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
+from .requires import BUILT, OP, Component, Elements, Picks, Term, part
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
 
 
@@ -56,15 +57,6 @@ class Lookup(NamedTuple):
     operand: int
     component: int
     width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Picks:
-    """The positions `first + step * k` for `k < count`: those of a slice along a dim."""
-
-    first: int
-    step: int
-    count: int
 
 
 class Scan(NamedTuple):
@@ -99,22 +91,17 @@ class Index:
 
     * `monoid`: the index is folded, so placing it leaves the result pending ("add", "max", "min"); of several results, those
       without the index.
-    * `value`: the index is used as a value (iota): coordinate times block is added to the local result.
     * `lookups`: the components of index vectors that give its position. Coordinate times block is subtracted from the ids.
       For ids outside the block, a read (a folded index) gives zero, and a write (an index of the result, with any monoid)
       is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside the whole array belong to
       coordinate 0, where the local op fills them as the unpartitioned op does.
-    * `picks`: the positions along it that are read, where they are known: elsewhere a device has zeros of the result.
-    * `masked`: the arrays to set to zero where ids leave the block, for ops that do not drop them; operands count 0, 1, ...,
-      the result is -1.
+    * `requires`: what depends on the position at which a device's block begins, as terms: lookups, scans, the index as a value.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
     * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, of which the op
       selects again.
     * `merges`: the elements along the index are merged: placing it leaves a sorted block on each device.
     * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
       of the fold around it, or an operand of rank 0.
-    * `over`: the operands that it reads through a window, each with the position of its first element, and the operand that it
-      replaces a part of.
     * `pieces`: of a sum of ranges, where each part begins, and the operand that it is.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
@@ -123,18 +110,15 @@ class Index:
 
     extent: int
     monoid: str | None = None
-    value: bool = False
     lookups: tuple[Lookup, ...] = ()
-    masked: tuple[int, ...] = ()
+    requires: tuple[Term, ...] = ()
     once: tuple[int, ...] = ()
     scan: Scan | None = None
     selects: Selection | None = None
     merges: Merging | None = None
     filled: tuple[int, ...] | None = ()
     windows: tuple[tuple[int, str | int], ...] = ()
-    over: tuple[tuple[int, int, int], ...] = ()
     pieces: tuple[tuple[int, int], ...] = ()
-    picks: Picks | None = None
 
     @property
     def folds(self) -> str | None:
@@ -152,12 +136,12 @@ class Index:
     @property
     def by_position(self) -> bool:
         """Whether it matters at which element a device's run begins."""
-        return bool(self.by_block or self.value or self.scan or self.over or self.picks)
+        return bool(self.requires)
 
     @property
     def reads(self) -> bool:
         """Whether elements are looked up along it, each of which is on one device."""
-        return (bool(self.lookups) or self.picks is not None) and self.monoid is not None
+        return bool(self.requires) and self.monoid is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +258,9 @@ class _Roles:
     def tell(self, index: int, **facts: Any) -> None:
         self.roles[index] = replace(self.roles[index], **facts)
 
+    def require(self, index: int, *terms: Term, **facts: Any) -> None:
+        self.tell(index, requires=(*self.roles[index].requires, *terms), **facts)
+
     def bar(self, ids: Iterable[int]) -> None:
         """These indices cannot be placed."""
         self.barred.update(ids)
@@ -317,7 +304,7 @@ class _Roles:
             case Group(ids):
                 # Only a result that *is* the index can be corrected by adding the offset.
                 for index in ids:
-                    self.tell(index, value=True)
+                    self.require(index, part(("iota", self.extents[index])))
                 if context.functions or len(ids) != 1:
                     self.bar(ids)
             case Apply(function, args):
@@ -370,7 +357,7 @@ class _Roles:
             for index in dim.indices:
                 role = self.roles[index]
                 if elements:
-                    self.tell(index, over=(*role.over, (-dim.offset, access.array, outside)))
+                    self.require(index, part(("over", -dim.offset, access.array, outside)))
                 else:
                     self.tell(index, windows=(*role.windows, (access.array, outside)))
 
@@ -382,7 +369,7 @@ class _Roles:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.tell(j, scan=Scan(monoid.name, fold.backwards), filled=_filled(fold, k))
+            self.require(j, ("scan", BUILT), scan=Scan(monoid.name, fold.backwards), filled=_filled(fold, k))
         self.visit(fold.body, _Context((fold.monoid,)))
         # If it shares a dim with other indices, or is also read directly, it is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
@@ -402,7 +389,7 @@ class _Roles:
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))
-        self.tell(fold.indices[0], selects=Selection(fold.monoid, best, cost), filled=(read.array,))
+        self.require(fold.indices[0], ("best", BUILT), selects=Selection(fold.monoid, best, cost), filled=(read.array,))
 
     def merge(self, fold: Fold[int, Ground]) -> None:
         """A merge is one index from its operands to the results, if the op says by how many of them it compares."""
@@ -419,7 +406,9 @@ class _Roles:
         ties = keys < len(kinds) or not {"b", "i", "u"}.issuperset(kinds)
         self.same[k] = j
         filled = None if "c" in kinds[:keys] else tuple(range(keys))
-        self.tell(j, merges=Merging(keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), filled=filled)
+        self.require(
+            j, ("sort", BUILT), merges=Merging(keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), filled=filled
+        )
 
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
@@ -443,9 +432,16 @@ class _Roles:
                 continue
             (index,) = lands.dim
             role, lookup = self.roles[index], Lookup(lands.start.array, lands.component, lands.width)
-            masked = () if drops else (-1,) if folded else beside if element else ()
-            masked = tuple(dict.fromkeys((*role.masked, *masked)))
-            self.tell(index, lookups=(*role.lookups, lookup), masked=masked)
+            k: Term = Elements(lookup.operand) if element else Component(lookup.operand, lookup.component)
+            if lookup.width > 1:
+                k = ("window", k, lookup.width)
+            if role.monoid is not None:
+                terms: list[Term] = [("find" if drops else "take", k, BUILT)]
+            elif element and not drops:
+                terms = [part(("join", role.extent, k, operand)) for operand in dict.fromkeys(beside)]
+            else:
+                terms = [part(("put", role.extent, k, OP))]
+            self.require(index, *terms, lookups=(*role.lookups, lookup))
 
     def instance(self, results: int, moves: bool) -> Instance:
         operands = len(self.ins)
@@ -512,7 +508,8 @@ class _Roles:
         if 2 * self.extents[index] >= size:
             return None
         self.extents.append(size)
-        self.roles.append(Index(size, monoid.name, picks=Picks(dim.offset, step, self.extents[index])))
+        picks = Picks(dim.offset, step, self.extents[index])
+        self.roles.append(Index(size, monoid.name, requires=(("take", picks, BUILT),)))
         return len(self.roles) - 1
 
     def placeable(self, ids: Ids) -> Placeable:

@@ -173,7 +173,7 @@ def _whole(node: Node, index: int | None) -> str | None:
     info = node.signature.instance.indices[index]
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
-    more = (info.value, info.lookups, info.masked, info.once, info.scan, info.selects, info.merges, info.windows, info.over)
+    more = (info.requires, info.once, info.windows)
     dims = [(its, dim) for _, its in arrays(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
     alone = all(at_dim(its, dim) == index for its, dim in dims)
-    return None if alone and not any((*more, info.pieces, info.picks)) else "uses the positions along it"
+    return None if alone and not any((*more, info.pieces)) else "uses the positions along it"

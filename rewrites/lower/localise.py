@@ -2,8 +2,9 @@
 
 The requirements are written as a term (look up in a table of blocks, slice an index, ...), and the laws of `masks.rules` say
 what one device does. `shift` counts looked-up rows from the device's first row. `mask` excludes rows of other devices. `first`
-makes a term without the folded index count once. `offset` is the start of a device's block. The only op that this file knows by
-name is the tag, which is the identity.
+makes a term without the folded index count once. `offset` is the start of a device's block. The table `WRITERS` has the
+function that runs each head; loading the laws checks them against it. The only op that this file knows by name is the tag,
+which is the identity.
 
     %e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
 """
@@ -18,7 +19,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
-from ...dialects.definitions.tilings import Picks, Placeable
+from ...dialects.definitions.requires import Component, Elements, Picks, Term
+from ...dialects.definitions.tilings import Placeable
 from ...dialects.definitions.tree import Param
 from ...dialects.lax import OPS
 from ...dialects.monoids import MONOIDS
@@ -30,9 +32,12 @@ from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
 from ..decide.op_layouts import Merged, Placed, Selected
 from ..decide.pending import Carry
-from ..decide.requirements import Component, Elements, Placing, Term, counts_once, law, requirements
+from ..decide.requirements import Placing, counts_once, law, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
+from ..rules.compile import RuleSet
+from ..rules.files import checked
+from ..rules.heads import Head, Heads
 from .constructors import Constructor
 from .lookups import Vectors, masked, shifted
 
@@ -123,55 +128,72 @@ class _Local:
             return self.op(self.locals)
         found = law(asked[0])
         assert found is not None, "an index is placed only if there are laws for what it requires"
-        return self.result(found, asked[1:])
+        kind = KINDS.get(cast("tuple[str]", asked[0])[0], RESULTS)
+        if kind == RESULTS:
+            return self.results(found, asked[1:])
+        self.run(kind, found)
+        return self.emit(asked[1:])
 
-    # The terms of laws, each by what it means; a law is any composition of them.
+    def results(self, term: Term, rest: list[Term]) -> list[SSAValue]:
+        """Emits a term of the op, with its operands changed and its result; its leaf has the remaining requirements."""
+        if not isinstance(term, tuple):
+            return self.emit(rest)
+        head = WRITERS.of(RESULTS, term)
+        for kind, argument in zip(head.kinds, term[1:], strict=True):
+            if kind in CHANGES:
+                self.run(kind, argument)
+        assert head.run is not None
+        return cast("list[SSAValue]", head.run(self, rest, *term[1:]))
 
-    def result(self, term: Term, rest: list[Term]) -> list[SSAValue]:
-        """Emits a term of the op, with its arguments changed and its result; its leaf has the remaining requirements."""
-        match term:
-            # A fold or scan across devices stays pending in the result's type.
-            case ("sum" | "across", _, inner):
-                return self.result(inner, rest)
-            case ("mask", condition, inner):
-                keep = self.condition(condition)
-                return [keep(self.result(inner, rest)[0], self.node.signature.result_at[0])]
-            case ("select", which, then, other):
-                (value,), (below,) = self.result(then, rest), self.result(other, rest)
-                return [self.where(which, value, below)]
-            case ("slice", _, _, int(operand) | ("after", _, int(operand))):
+    def run(self, kind: str, term: Term, *before: object) -> object:
+        """Runs a term that is no result, by the table; a leaf says itself what it is."""
+        if not isinstance(term, tuple):
+            return term
+        run = WRITERS.of(kind, term).run
+        assert run is not None
+        return run(self, *before, *term[1:])
+
+    # Terms of the op's results. Each method runs one head of the table below.
+
+    def op_alone(self, rest: list[Term], *_: Term) -> list[SSAValue]:
+        """The op itself, once its operands are changed."""
+        return self.emit(rest)
+
+    def pending(self, rest: list[Term], _: Term, inner: Term) -> list[SSAValue]:
+        """A fold or scan across devices, which stays pending in the result's type."""
+        return self.results(inner, rest)
+
+    def masked_result(self, rest: list[Term], condition: Term, inner: Term) -> list[SSAValue]:
+        keep = cast(Keep, self.run("keep", condition))
+        return [keep(self.results(inner, rest)[0], self.node.signature.result_at[0])]
+
+    def one_of(self, rest: list[Term], which: Term, then: Term, other: Term) -> list[SSAValue]:
+        (value,), (below,) = self.results(then, rest), self.results(other, rest)
+        return [cast(SSAValue, self.run("which", which, value, below))]
+
+    def sliced(self, rest: list[Term], index: int, block: int, rows: Term) -> list[SSAValue]:
+        """This device's rows of an operand, which it has, or of a chain of operands."""
+        match rows:
+            case int(operand) | ("after", _, int(operand)):
                 return [self.locals[operand]]
-            case ("slice", _, _, ("chain", *_)):
-                return self.result(cast(Term, law(term)), rest)
-            case ("fill", *_):
-                self.argument(term, False)
-                return self.emit(rest)
-            case ("add", inner, ("offset", int(index), _)):
-                *others, positions = self.result(inner, rest)
-                return [*others, self.plus_offset(positions, index)]
-            case ("best", str()):
-                return self.lists(self.emit(rest))
-            case ("best", ("gather", _, inner)):
-                return self.best(self.result(inner, rest))
-            case ("merge", int(index), inner):
-                self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
-                return self.merged(self.result(inner, rest), index)
-            case (str(head), *args):
-                for argument in args:
-                    self.argument(argument, head in ("find", "put"))
-                return self.emit(rest)
             case _:
-                return self.emit(rest)
+                return self.results(cast(Term, law(("slice", index, block, rows))), rest)
 
-    def lists(self, found: list[SSAValue]) -> list[SSAValue]:
+    def moved_positions(self, rest: list[Term], inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
+        *others, positions = self.results(inner, rest)
+        return [*others, self.plus_offset(positions, offset[1])]
+
+    def lists(self, rest: list[Term], _: Term) -> list[SSAValue]:
         """The elements that the op selects of this block, and their positions in it, along the dim that it selects along."""
-        dim, apart, _ = cast(Selected, self.placed.selected)
+        found = self.emit(rest)
+        dim, apart = cast(Selected, self.placed.selected)[:2]
         shape = apart.local_shape
         *values, positions = (self.ops.reshape(each, shape) for each in found)
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
-    def best(self, lists: list[SSAValue]) -> list[SSAValue]:
+    def best(self, rest: list[Term], of_all: tuple[str, int, Term]) -> list[SSAValue]:
         """The results of the op, from the lists of all blocks: gathered, and selected again. Unread positions stay behind."""
+        lists = self.results(of_all[2], rest)
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
         before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
@@ -186,87 +208,83 @@ class _Local:
             at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
         return [*others, at]
 
-    def merged(self, blocks: list[SSAValue], index: int) -> list[SSAValue]:
+    def merged(self, rest: list[Term], index: int, inner: Term) -> list[SSAValue]:
         """The results of the op, from sorted blocks."""
+        self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
+        blocks = self.results(inner, rest)
         step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
         device = self.ops.make("div", (self.offset(index), self.ops.number(self.block(index), IDS)), IDS, ())
         return step.exchanged(blocks, device, self.into)
 
-    def argument(self, term: Term, drops: bool) -> None:
-        """Changes the operand that an argument of the op is about; `drops` if the op drops positions outside the array."""
-        match term:
-            case ("mask", condition, int(operand)):
-                self.locals[operand] = self.condition(condition)(self.locals[operand], self.node.signature.operand_at[operand])
-            case ("shift", int(index), _, Component() | ("add", *_) as k) if drops:
-                vectors, component = self.looked_up(k)
-                vectors.drop(component, self.offset(index))
-            case ("shift", int(index), int(block), Elements(ids)) if drops:
+    # Which of two arrays has a row.
+
+    def behind(self, value: SSAValue, other: SSAValue, index: int, _: int, begin: int) -> SSAValue:
+        emit, at, shape = self.ops, self.node.signature.result_at[0][index].dim, type_at(value).shape
+        rows = emit.rows(shape, at, self.offset(index))
+        is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
+        return emit.select(is_behind, value, other)
+
+    def among(self, value: SSAValue, other: SSAValue, index: int, _: int, first: int, part: int) -> SSAValue:
+        factor, reach = self.one(index), self.node.signature.operand_at[part][index].reach
+        if reach is None or not reach.reads_outside(factor):
+            return value
+        start = self.ops.make("sub", (self.start(factor), self.ops.number(first, IDS)), IDS, ())
+        dim = self.node.signature.result_at[0][index].dim
+        return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
+
+    # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
+
+    def on_first(self, over: int | tuple[MeshAxis, ...]) -> Keep:
+        first = self.first(self.over(over) if isinstance(over, int) else over)
+        return lambda value, _: self.ops.select(first, value)
+
+    def rows(self, index: int, block: int, k: Term) -> Keep:
+        """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
+        if (index, k) not in self.kept:
+            self.kept[index, k] = self.shifted(index, block, k)
+        return self.kept[index, k]
+
+    # Operands, and positions in them, changed before the op is emitted.
+
+    def dropped(self, index: int, block: int, k: Term) -> None:
+        """Counts positions from this device's block, for an op that drops those outside the array."""
+        match k:
+            case Elements(ids):
                 self.locals[ids], _ = self.elements(index, block, ids, -1)
                 self.params = unpromised(self.params)
-            case ("shift", int(index), int(block), k):
-                self.rows(index, block, k)
-            case ("fill", ("inside", int(index), int(operand)), str() | int() as outside, _):
-                self.locals[operand] = self.bordered(operand, index, outside)
-            case ("fill", ("own", int(index), int(n)), str(monoid), int(operand)):
-                self.locals[operand] = self.owned(operand, index, n, monoid)
-            case ("fill", ("within", int(index), int(block), int(n)), str(monoid), int(operand)):
-                self.locals[operand] = self.filled(operand, index, block, n, monoid)
             case _:
-                pass
+                vectors, component = self.looked_up(k)
+                vectors.drop(component, self.offset(index))
 
-    def where(self, which: Term, value: SSAValue, other: SSAValue) -> SSAValue:
-        """Of two arrays of this device's rows of the result, the rows of the first that a condition names."""
-        match which:
-            case ("behind", int(index), _, int(begin)):
-                emit, at, shape = self.ops, self.node.signature.result_at[0][index].dim, type_at(value).shape
-                rows = emit.rows(shape, at, self.offset(index))
-                is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
-                return emit.select(is_behind, value, other)
-            case ("among", int(index), _, int(first), int(part)):
-                factor, reach = self.one(index), self.node.signature.operand_at[part][index].reach
-                if reach is None or not reach.reads_outside(factor):
-                    return value
-                start = self.ops.make("sub", (self.start(factor), self.ops.number(first, IDS)), IDS, ())
-                dim = self.node.signature.result_at[0][index].dim
-                return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
-            case _:
-                raise AssertionError(f"{which} does not say which rows")
+    def masked_operand(self, condition: Term, operand: int) -> None:
+        keep = cast(Keep, self.run("keep", condition))
+        self.locals[operand] = keep(self.locals[operand], self.node.signature.operand_at[operand])
 
-    def condition(self, term: Term) -> Keep:
-        """A mask, as the function that applies it to a local array, given where the array's indices are."""
-        match term:
-            case ("mine", int(index), int(block), k):
-                return self.rows(index, block, k)
-            case ("first", over):
-                axes = self.over(over) if isinstance(over, int) else cast(tuple[MeshAxis, ...], over)
-                first = self.first(axes)
-                return lambda value, _: self.ops.select(first, value)
-            case _:
-                raise AssertionError(f"{term} is not a condition")
-
-    def filled(self, operand: int, index: int, block: int, n: int, monoid: str) -> SSAValue:
+    def filled(self, within: tuple[str, int, int, int], monoid: str, operand: int) -> None:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
+        _, index, block, n = within
         emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
-            return self.inside(value, dim, self.one(index), n, monoid)
+            self.locals[operand] = self.inside(value, dim, self.one(index), n, monoid)
+            return
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
         left = emit.make("sub", (emit.number(n, IDS), self.offset(index)), IDS, ())
         if minor > 1:
             left = emit.make("mul", (left, emit.number(minor, IDS)), IDS, ())
-        within = emit.make("lt", (emit.iota(shape, dim), emit.spread(left, shape)), "bool", shape)
-        return emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
+        among = emit.make("lt", (emit.iota(shape, dim), emit.spread(left, shape)), "bool", shape)
+        self.locals[operand] = emit.select(among, value, emit.unit(monoid, type_at(value).dtype))
 
-    def bordered(self, operand: int, index: int, outside: str | int) -> SSAValue:
+    def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
         """An operand with the unit of a monoid, or with another operand, where this device's window leaves the array."""
+        _, index, operand = inside
         value, at = self.locals[operand], self.node.signature.operand_at[operand][index]
         factor = self.one(index)
         window = at.outward(factor)
         is_zero = window.has_halo and isinstance(outside, str) and MONOIDS[outside].has_unit_zero
-        if is_zero or at.reach is None or not at.reach.reads_outside(factor):
-            return value
-        return self.inside(value, at.dim, window, at.reach.size, outside)
+        if not is_zero and at.reach is not None and at.reach.reads_outside(factor):
+            self.locals[operand] = self.inside(value, at.dim, window, at.reach.size, outside)
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
         """The results with zeros where their windows are outside of the array, as every reader of a window expects.
@@ -292,16 +310,17 @@ class _Local:
             all(linear_in(definition, each, frozenset()) for each in sets) for sets in ([frozenset[int]().union(*alone)], alone)
         )
 
-    def owned(self, operand: int, index: int, n: int, monoid: str) -> SSAValue:
+    def owned(self, own: tuple[str, int, int], monoid: str, operand: int) -> None:
         """An operand with the monoid's unit in the rows of this window that are not its own, or not among the first `n`."""
+        _, index, n = own
         emit, window, value = self.ops, self.one(index), self.locals[operand]
         dim = self.node.signature.operand_at[operand][index].dim
         if window.overhangs(n) and not MONOIDS[monoid].has_unit_zero:
             value = self.inside(value, dim, window, n, monoid)
-        if window.is_tiling:
-            return value
-        within = emit.between(emit.iota(type_at(value).shape, dim), self.own(index))
-        return emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
+        if not window.is_tiling:
+            within = emit.between(emit.iota(type_at(value).shape, dim), self.own(index))
+            value = emit.select(within, value, emit.unit(monoid, type_at(value).dtype))
+        self.locals[operand] = value
 
     def own(self, index: int) -> int | SSAValue:
         """How many rows of this device's window are its own: those before the next window, and on the last device all."""
@@ -315,12 +334,6 @@ class _Local:
         """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
         unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
         return self.ops.inside(value, dim, self.start(window), extent, unit)
-
-    def rows(self, index: int, block: int, k: Term) -> Keep:
-        """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
-        if (index, k) not in self.kept:
-            self.kept[index, k] = self.shifted(index, block, k)
-        return self.kept[index, k]
 
     def shifted(self, index: int, block: int, k: Term) -> Keep:
         if isinstance(k, Elements):
@@ -349,21 +362,20 @@ class _Local:
         return shifted(self.locals[ids], self.offset(index), block, self.ops, most, outside)
 
     def looked_up(self, k: Term) -> tuple[Vectors, int]:
-        """The vectors and the component of a lookup; windows are split into rows if the lookup needs rows."""
-        match k:
-            case Component():
-                rows, of = False, k
-            case ("add", Component() as of, ("iota", _)):
-                rows = True
-            case _:
-                raise AssertionError(f"no index vectors in {k}")
+        """The vectors and the component of a lookup."""
+        if isinstance(k, tuple):
+            return cast("tuple[Vectors, int]", self.run("positions", cast(Term, law(k))))
+        assert isinstance(k, Component)
         if self.vectors is None:
             self.vectors = self.found_vectors()
         # Each scalar start is a separate component.
-        component = of.number + of.ids - self.starts[0]
-        if rows:
-            self.vectors.rows(component)
-        return self.vectors, component
+        return self.vectors, k.number + k.ids - self.starts[0]
+
+    def windowed(self, k: Component, _: Term) -> tuple[Vectors, int]:
+        """The vectors and the component of a lookup that needs rows: windows are split into them."""
+        vectors, component = self.looked_up(k)
+        vectors.rows(component)
+        return vectors, component
 
     def found_vectors(self) -> Vectors:
         shape, at = self.program.shape, self.moved()
@@ -464,3 +476,63 @@ class _Local:
     def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
         type = type_at(out)
         return self.ops.make("add", (out, self.ops.spread(self.offset(index, type.dtype), type.shape)), type.dtype, type.shape)
+
+
+RESULTS = "results"
+CHANGES = ("positions", "rows", "dropped", "operand")
+"""The kinds of arguments that change operands before the op is emitted."""
+KINDS = {"window": "positions", "windows": "operand"}
+"""What the right side of a law is, by the requirement, if it is not the results of the op."""
+
+WRITERS = Heads(
+    Head(RESULTS, "sum", ". results", _Local.pending),
+    Head(RESULTS, "across", ". results", _Local.pending),
+    Head(RESULTS, "mask", "keep results", _Local.masked_result),
+    Head(RESULTS, "select", "which results results", _Local.one_of),
+    Head(RESULTS, "slice", ". . part", _Local.sliced),
+    Head(RESULTS, "best", ".", _Local.lists),
+    Head(RESULTS, "best", "gathered", _Local.best),
+    Head(RESULTS, "merge", ". results", _Local.merged),
+    Head(RESULTS, "add", "operand .", _Local.op_alone),
+    Head(RESULTS, "add", "results offset", _Local.moved_positions),
+    Head(RESULTS, "take", "rows .", _Local.op_alone),
+    Head(RESULTS, "find", "dropped .", _Local.op_alone),
+    Head(RESULTS, "put", ". dropped .", _Local.op_alone),
+    Head(RESULTS, "join", ". rows operand", _Local.op_alone),
+    Head(RESULTS, "scan", ".", _Local.op_alone),
+    Head(RESULTS, "sort", ".", _Local.op_alone),
+    Head(RESULTS, "iota", ".", _Local.op_alone),
+    Head(RESULTS, "build", ". . operand", _Local.op_alone),
+    Head(RESULTS, "fold", ". operand", _Local.op_alone),
+    Head(RESULTS, "over", ". block block", _Local.op_alone),
+    Head("part", "after", ". ."),
+    Head("block", "slice", ". . part"),
+    Head("gathered", "gather", ". results"),
+    Head("offset", "offset", ". ."),
+    Head("which", "behind", ". . .", _Local.behind),
+    Head("which", "among", ". . . .", _Local.among),
+    Head("keep", "mine", ". . .", _Local.rows),
+    Head("keep", "first", ".", _Local.on_first),
+    Head("rows", "shift", ". . .", _Local.rows),
+    Head("dropped", "shift", ". . .", _Local.dropped),
+    Head("positions", "add", ". count", _Local.windowed),
+    Head("count", "iota", "."),
+    Head("operand", "mask", "keep .", _Local.masked_operand),
+    Head("operand", "fill", "inside . window", _Local.bordered),
+    Head("operand", "fill", "own . .", _Local.owned),
+    Head("operand", "fill", "within . .", _Local.filled),
+    Head("inside", "inside", ". ."),
+    Head("own", "own", ". ."),
+    Head("within", "within", ". . ."),
+    Head("window", "windows", ". around"),
+    Head("around", "surround", ". ."),
+)
+"""What runs each operation that the right sides of the laws may have."""
+
+
+def _check(masks: RuleSet) -> None:
+    rights = [(each.rule, KINDS.get(each.rule.left.head, RESULTS), each.rule.right) for each in masks]
+    WRITERS.check(masks, rights, "makes")
+
+
+checked("masks", _check)

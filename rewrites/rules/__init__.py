@@ -6,6 +6,7 @@
     compile      rules to Python closures, indexed by the operation at the root
       terms      what a rule sees of a term
       firing     how often each rule has fired
+    heads        which operations rules may have, and what runs them
     files        each file of rules, loaded when it is first used
 
 Imports only `errors` of `dialects`.

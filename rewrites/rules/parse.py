@@ -129,9 +129,11 @@ class _Reader:
                 head, args = words(node)[0], phrases(node)
                 if counted:
                     self.check_arity(head, len(args))
-                return Apply(str(head), tuple(self.term(argument, counted=counted) for argument in args))
+                terms = tuple(self.term(argument, counted=counted) for argument in args)
+                return Apply(str(head), terms, self.location(head.span))
             case operator:
-                return Apply(operator, tuple(self.term(child, counted=counted) for child in phrases(node)))
+                terms = tuple(self.term(child, counted=counted) for child in phrases(node))
+                return Apply(operator, terms, self.location(place(node)))
 
     def condition(self, node: Node, bound: set[str], rule: str) -> Condition:
         """A condition; what it binds joins `bound`."""
@@ -168,9 +170,11 @@ class _Reader:
 
     def fail(self, at: Word | Node | Span, title: str, label: str = "", helps: Iterable[str] = ()) -> NoReturn:
         where = at if isinstance(at, Span) else place(at)
+        raise Error(title, location=self.location(where), label=label, helps=helps)
+
+    def location(self, where: Span) -> Location:
         end = where.end_column if where.end_line == where.line else where.column + 1
-        location = Location.of(self.file, self.text, where.line, where.column, end)
-        raise Error(title, location=location, label=label, helps=helps)
+        return Location.of(self.file, self.text, where.line, where.column, end)
 
 
 def _is_variable(name: str) -> bool:

@@ -9,8 +9,10 @@ reads these trees, `compile` compiles them, and `partita rules` prints them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from ...dialects.errors import Location
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -51,6 +53,7 @@ class Apply:
 
     head: str
     args: tuple[Term, ...]
+    at: Location | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         if self.head == "neg":

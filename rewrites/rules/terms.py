@@ -36,7 +36,7 @@ class TupleTerms:
     """Terms are tuples `(head, *args)`; anything else is a leaf."""
 
     def head(self, term: object) -> str | None:
-        if not isinstance(term, tuple):
+        if not isinstance(term, tuple) or not term:
             return None
         head = cast("tuple[object, ...]", term)[0]
         return head if isinstance(head, str) else None

@@ -67,7 +67,7 @@ def _role(name: str, index: Index) -> Tilings:
         return Tilings(scanned=frozenset({name}))
     if (index.selects or index.merges) is not None:
         return Tilings(pending=frozenset({(name, str(index.folds))}))
-    if index.lookups or index.picks:
+    if index.lookups or index.reads:
         return Tilings(looked_up=frozenset({name}))
     return Tilings(frozenset({name})) if index.monoid is None else Tilings(pending=frozenset({(name, index.monoid)}))
 

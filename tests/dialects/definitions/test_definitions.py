@@ -13,6 +13,7 @@ from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.ground_form import ELEMENT
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
+from partita.dialects.definitions.requires import part
 from partita.dialects.definitions.signs import ARITHMETIC
 from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
 from partita.dialects.definitions.tree import Apply, Definition, Term, children
@@ -47,7 +48,7 @@ def letters(dims: Dims) -> str:
 
 def role(index: Index) -> str:
     said = [index.monoid] if index.monoid else []
-    said += ["value"] if index.value else []
+    said += ["value" for term in index.requires if term == part(("iota", index.extent))]
     said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
     said += [f"{index.selects.fold} {index.selects.best}/{index.selects.cost}"] if index.selects else []
     said += (
@@ -56,8 +57,22 @@ def role(index: Index) -> str:
         else []
     )
     said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
-    said += [f"mask{operand}" for operand in index.masked] + [f"once{operand}" for operand in index.once]
+    said += [f"mask{operand}" for operand in masked(index)] + [f"once{operand}" for operand in index.once]
     return ",".join(said)
+
+
+def masked(index: Index) -> tuple[int, ...]:
+    """The operands with zeros where ids leave a block; -1 is the result."""
+    found: list[int] = []
+    for term in index.requires:
+        match term:
+            case ("take", *_):
+                found.append(-1)
+            case ("slice", _, _, ("join", _, _, int(operand))):
+                found.append(operand)
+            case _:
+                pass
+    return tuple(dict.fromkeys(found))
 
 
 def dims(kind: str, names: tuple[str, ...], *values: tuple[int, ...]) -> Record:
@@ -529,11 +544,11 @@ def test_an_element_is_looked_up_without_a_front_end():
     sums = parse_definitions("segment_sum(x, ids) out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")["segment_sum"]
     instance = bind(sums, NO_PARAMS, [("float32", (8, 4)), ("int32", (8,))], [("float32", (16, 4))])
     rows = next(index for index in instance.indices if index.extent == 16)
-    assert (rows.lookups, rows.masked) == (((1, ELEMENT, 1),), (0,))
+    assert (rows.lookups, masked(rows)) == (((1, ELEMENT, 1),), (0,))
     rows_of = parse_definitions("rows_of(x, ids) out[i.., j] = sum(v) [v = ids[i..]] * x[v, j]")["rows_of"]
     instance = bind(rows_of, NO_PARAMS, [("float32", (16, 4)), ("int32", (8, 2))], [("float32", (8, 2, 4))])
     rows = next(index for index in instance.indices if index.extent == 16)
-    assert (rows.lookups, rows.masked, rows.monoid) == (((1, ELEMENT, 1),), (-1,), "add")
+    assert (rows.lookups, masked(rows), rows.monoid) == (((1, ELEMENT, 1),), (-1,), "add")
 
 
 def test_a_definition_that_replaces_another_gets_a_new_name(tmp_path: Path):
