@@ -106,7 +106,7 @@ class _Meeting(Sweep):
     def decide_by_price(self, node: Node) -> None:
         """Places an op at which claims meet; every op that waits then waits anew, as other axes may have changed."""
         self.open = frozenset[Key]()
-        for waits in (self.arriving, self.waiting, self.left, self.reluctant, self.alone):
+        for waits in (self.arriving, self.last, *self.heaps, *self.marked):
             waits.clear()
         candidates = Candidates()
         self.result_claims(node, candidates)

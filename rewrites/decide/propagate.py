@@ -5,6 +5,8 @@ tiled on k makes the other tiled on k). An op whose claims match exactly one ind
 Forward visits ops in program order, each after all its operands; backward in the reverse order, each after all its uses;
 until nothing changes. Only ops beside a changed claim are visited, which gives the same plan as full sweeps do.
 
+A claim has a rank: an op takes one of a later rank only when no op is left that a claim of an earlier rank may concern.
+
     tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
 
 Held propagation follows a range and never crosses one: it passes only through ops whose operands and results all have the
@@ -50,8 +52,18 @@ Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
 """The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
 
 
+FORWARD, BACKWARD, ARGUMENTS, SHIFTED, WIDENED, LOOKUP, PADDED = range(7)
+"""What a sweep visits, in this order: three passes for exact claims, and then the ops that wait for claims of later ranks.
+
+* SHIFTED: elements arrive through an op that moves them, and no use says in which window it reads them.
+* WIDENED: the same for an op whose result is asked for in windows; such a result has most uses to wait for.
+* LOOKUP: elements move that could stay, or a few are read as a sum over devices.
+* PADDED: a block is short.
+"""
+
+
 class Sweep:
-    """One propagation; the two heaps hold the nodes that a changed claim may concern."""
+    """One propagation; for each pass and rank, a heap holds the nodes or arguments that a changed claim may concern."""
 
     def __init__(self, table: Table, axis: MeshAxis, tactic: int, held: bool, padded: bool) -> None:
         self.table = table
@@ -63,11 +75,6 @@ class Sweep:
         self.claims: AxisTable = table.axes[axis]
         self.open = frozenset(table.conflicts)
         """The conflicts of earlier tactics."""
-        self.ahead: list[int] = []
-        self.back: list[int] = []
-        self.marked_ahead: set[int] = set()
-        self.marked_back: set[int] = set()
-        self.arguments: set[int] = set()
         self.arriving: dict[int, Set[Claim]] = {}
         self.widened = {self.program.producer[value] for value in table.widened} - {-1}
         """Ops of which a tactic asks for results in the windows in which they are read."""
@@ -77,48 +84,57 @@ class Sweep:
         """The points of redistribution, which no claim crosses."""
         self.asking = False
         """Whether they ask for what they read to lie as their results do."""
-        self.waiting: set[int] = set()
-        """Ops that move elements or have a widened result, until their uses say in which windows they read it, and the ops that
-        read what an undecided one moves."""
-        self.left: set[int] = set()
-        """Those that nothing else decided."""
-        self.reluctant: dict[int, bool] = {}
-        """Ops that have only been asked for a last resort, and whether that is padding: the last of all."""
-        self.alone: set[int] = set()
-        """Those that nothing else has asked, so that they may take it."""
+        self.heaps: list[list[int]] = [[] for _ in range(PADDED + 1)]
+        self.marked: list[set[int]] = [set() for _ in self.heaps]
+        """What each heap holds."""
+        self.last = dict[int, int]()
+        """The last rank that an op may take, if it may take more than exact claims."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
             self.value_changed(value)
-        while self.ahead or self.back or self.arguments or self.waiting - self.left or self.reluctant.keys() - self.alone:
-            if not (self.ahead or self.back or self.arguments):
-                # Widened values have most uses to wait for.
-                last = self.waiting - self.left
-                self.left |= last - self.widened or last
-                if not last:
-                    asked = {number: pads for number, pads in self.reluctant.items() if number not in self.alone}
-                    self.alone |= {number for number, pads in asked.items() if pads == min(asked.values())}
-                for number in sorted(self.left | self.alone):
-                    self.mark_ahead(number)
-            self.forward()
-            self.backward()
-            for value in sorted(self.arguments):
+        while any(self.heaps):
+            if not any(self.heaps[:SHIFTED]):
+                self.admit(next(rank for rank, heap in enumerate(self.heaps) if heap))
+            for number in self.popped(FORWARD):
+                self.visit(self.program.nodes[number])
+            for number in self.popped(BACKWARD):
+                self.visit(self.program.nodes[-number])
+            for value in self.popped(ARGUMENTS):
                 self.argument(value)
-            self.arguments.clear()
 
-    def forward(self) -> None:
-        heap, marked = self.ahead, self.marked_ahead
-        while heap:
-            number = heapq.heappop(heap)
-            marked.discard(number)
-            self.visit(self.program.nodes[number])
+    def push(self, kind: int, position: int) -> None:
+        marked = self.marked[kind]
+        if position not in marked:
+            marked.add(position)
+            heapq.heappush(self.heaps[kind], position)
 
-    def backward(self) -> None:
-        heap, marked = self.back, self.marked_back
+    def popped(self, kind: int) -> Iterator[int]:
+        """All of a pass or rank in order, with what is pushed on the way."""
+        heap, marked = self.heaps[kind], self.marked[kind]
         while heap:
-            number = -heapq.heappop(heap)
-            marked.discard(number)
-            self.visit(self.program.nodes[number])
+            position = heapq.heappop(heap)
+            marked.discard(position)
+            yield position
+
+    def may_take(self, number: int, rank: int) -> bool:
+        """Whether an op may take a claim of this rank; if not, it waits until no claim of an earlier rank is left."""
+        if self.last.get(number, 0) >= rank:
+            return True
+        self.push(rank, number)
+        return False
+
+    def may_shift(self, number: int) -> bool:
+        return self.may_take(number, WIDENED if number in self.widened else SHIFTED)
+
+    def admit(self, rank: int) -> None:
+        """Lets all ops that wait for a rank take it, and visits all that may take more than exact claims."""
+        # An op that nothing else asks may take any of its last resorts.
+        upto = PADDED if rank == LOOKUP else rank
+        if admitted := [number for number in self.popped(rank) if self.last.get(number, 0) < rank]:
+            self.last |= dict.fromkeys(admitted, upto)
+            for number in self.last:
+                self.mark_ahead(number)
 
     def value_changed(self, value: int) -> None:
         """A value's claim changed: visits its users in the forward pass and its producer in the backward pass."""
@@ -127,18 +143,16 @@ class Sweep:
         self.wanted(value)
 
     def mark_ahead(self, number: int) -> None:
-        if number not in self.marked_ahead and self.claims.nodes[number] is None:
-            self.marked_ahead.add(number)
-            heapq.heappush(self.ahead, number)
+        if self.claims.nodes[number] is None:
+            self.push(FORWARD, number)
 
     def wanted(self, value: int) -> None:
         """Visits the producer of the value (or the argument), which a use or the value's own claim may concern."""
         number = self.program.producer[value]
         if number < 0:
-            self.arguments.add(value)
-        elif number not in self.marked_back and self.claims.nodes[number] is None:
-            self.marked_back.add(number)
-            heapq.heappush(self.back, -number)
+            self.push(ARGUMENTS, value)
+        elif self.claims.nodes[number] is None:
+            self.push(BACKWARD, -number)
 
     def visit(self, node: Node) -> None:
         """Places the one index that all claims on the op ask for, or records the conflict."""
@@ -147,9 +161,7 @@ class Sweep:
         candidates: Candidates = {}
         self.result_claims(node, candidates)
         follows = node.number in self.following
-        if follows and not candidates and node.number not in self.left:
-            self.waiting.add(node.number)
-        elif not candidates or not follows:
+        if not follows or (not candidates and self.may_shift(node.number)):
             self.operand_claims(node, candidates)
         if not candidates:
             if follows:
@@ -215,8 +227,7 @@ class Sweep:
             return
         for position, value in enumerate(node.operands):
             if (arriving := self.shifted(value)) and claim_of(program, claims, value) is None:
-                if node.number not in self.left:
-                    self.waiting.add(node.number)
+                if not self.may_shift(node.number):
                     return
                 for claim in arriving:
                     digits = node.signature.operand_dims[position][claim.at]
@@ -310,8 +321,7 @@ class Sweep:
         if producer in self.following and (window := self.one_window(value, producer, read)) is not None:
             return (window,)
         found = self.tilings(read, False)
-        if not found and (found := self.tilings(read, True)) and producer >= 0 and producer not in self.alone:
-            self.reluctant.setdefault(producer, True)
+        if not found and (found := self.tilings(read, True)) and producer >= 0 and not self.may_take(producer, PADDED):
             return NOTHING
         return found if len(found) < 2 else self.one_tiling(value, found)
 
@@ -386,9 +396,7 @@ class Sweep:
             candidates.setdefault(found, (claim, position))
             return
         if claim.factor.has_halo and (blocks := self.blocks(node, position, claim)) is not None:
-            if node.signature.shifts and node.number not in self.alone:
-                self.reluctant.setdefault(node.number, True)
-            else:
+            if not node.signature.shifts or self.may_take(node.number, PADDED):
                 self.ask(node, position, digits, blocks, candidates, passing)
         elif not passing:
             self.block(node, position, claim, digits)
@@ -415,9 +423,9 @@ class Sweep:
             short = (passing or (self.padded and node.signature.shifts)) and self.is_short(node, digit.at, factor)
             resized = shifts and position >= 0 and factor.stride != claim.factor.stride
             moves = resized and digit.arriving(claim.factor, around) is not factor
-            if node.number in self.alone or not (short or moves or (few and index.reads)):
+            is_last = short or moves or (few and index.reads)
+            if not is_last or self.may_take(node.number, PADDED if short and not passing else LOOKUP):
                 return digit.at, factor
-            self.reluctant[node.number] = self.reluctant.get(node.number, True) and short and not passing
         return None
 
     def crossings(
