@@ -134,7 +134,7 @@ def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) ->
     arrays = [*arguments, *results, *temporaries]
     node = program.nodes[found.node] if found.node >= 0 else None
     source = line_of(plan, found.value, node) if found.value >= 0 else None
-    where = (f"`{found.step}`" + (f" at {source}" if source is not None else "")) if found.step else "the call"
+    where = f"`{found.step}`{at_line(source)}" if found.step else "the call"
     return Memory(
         sum(each.bytes for each in arguments),
         sum(each.bytes for each in results),
