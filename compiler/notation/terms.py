@@ -113,10 +113,14 @@ def dtype(term: Term) -> str:
             return "bool"
 
 
+SETTLED = {"int": "int32", "float": "float32", "truth": "bool"}
+"""The dtype of a number, or of a truth value, that has no other operand beside it."""
+
+
 def settled(term: Term) -> str:
     """The dtype of a term that has no other operand beside it."""
     found = dtype(term)
-    return {"int": "int32", "float": "float32", "truth": "bool"}.get(found, found)
+    return SETTLED.get(found, found)
 
 
 def inner(term: Dim) -> tuple[Dim, ...]:

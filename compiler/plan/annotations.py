@@ -14,7 +14,7 @@ from ...dialects.ranges.factor import Factor
 from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, question, step
 from ..trace.annotations import Said
-from .collectives import line_of
+from .source_lines import line_of
 from .state import State
 
 

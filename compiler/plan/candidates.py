@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
 from ..inputs.names import Patterns
-from .collectives import line_of
 from .grouped import grouped
 from .in_parts import TRIPS, dims_in_parts, large
 from .laws import OF_PLANS, made_by, named, scope_of
+from .source_lines import line_of
 from .state import State
 
 MOST = 8

@@ -15,6 +15,7 @@ from .causes import Cause, causes, listed
 from .counts import Counts, Exchange, counted, received
 from .elsewhere import because, parameter
 from .grouped import grouped
+from .source_lines import line_of, line_of_op
 from .state import State
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -191,15 +192,3 @@ def use_of(plan: State, move: Move) -> Node | None:
     nodes = plan.source.program.nodes
     number = move.uses[0][0] if move.uses else plan.source.program.producer[move.value]
     return nodes[number] if 0 <= number < len(nodes) else None
-
-
-def line_of(plan: State, value: int, node: Node | None) -> Source | None:
-    """The source line of an op, or else of the op that produces the value."""
-    made = plan.source.program.producer[value]
-    own = None if node is None else line_of_op(plan, node)
-    return line_of_op(plan, plan.source.program.nodes[made]) if own is None and made >= 0 else own
-
-
-def line_of_op(plan: State, node: Node) -> Source | None:
-    """The source line of an op; None for one that no line of the program has written."""
-    return plan.source.traced.sources.get(node.op)

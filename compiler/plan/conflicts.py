@@ -15,8 +15,8 @@ from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, explained, question
 from ..views.listing import Listing, Shape
 from .claims import Some
-from .collectives import line_of
 from .open_conflicts import is_open, open_keys
+from .source_lines import line_of
 from .state import State
 from .ways_out import Resolution, node_of, ways_out
 

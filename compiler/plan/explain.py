@@ -23,13 +23,14 @@ from ..inputs.reader import all_of, step
 from ..views.listing import starred
 from ..views.view import Part, View
 from .claims import each_trip
-from .collectives import Collective, bytes_per_device, end_of, line_of, line_of_op, of_move, use_of
+from .collectives import Collective, bytes_per_device, end_of, of_move, use_of
 from .conflicts import Conflict, claims_of, its_own, met_at
 from .elsewhere import along, because, parameter
 from .grouped import grouped
 from .lookups import is_own, lines, terms_of
 from .memory import peak_bytes
 from .open_stops import open_stops
+from .source_lines import line_of, line_of_op
 from .state import State
 from .stops import Stop, stops
 from .work import in_blocks, op_name, work

@@ -22,7 +22,7 @@ from ..memory.live_ranges import Peak, Profile, peak, profile
 from ..memory.local_arrays import Body
 from ..memory.steps import steps
 from ..views.view import Part, View
-from .collectives import line_of
+from .source_lines import line_of
 from .state import State
 
 MOST_ROWS = 12

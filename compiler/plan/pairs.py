@@ -24,8 +24,8 @@ from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .addresses import argument
 from .claims import Some
-from .collectives import line_of
 from .products import Passes, flops, is_product, sums
+from .source_lines import line_of
 from .state import State
 
 

@@ -11,7 +11,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from .addresses import Within
-from .collectives import line_of
+from .source_lines import line_of
 from .state import State
 
 MOST = 4

@@ -21,8 +21,8 @@ from ...rewrites.program.program import Node
 from ..inputs.lines import Source, at_line, place_of
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
-from .collectives import line_of
 from .counts import most
+from .source_lines import line_of
 from .state import State
 from .stops import wholes
 from .work import flops_per_device, in_blocks, of_each_op, op_name

@@ -18,11 +18,12 @@ from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, question, taken
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
-from .collectives import exchanges, line_of
+from .collectives import exchanges
 from .counts import received
 from .cures import Cure, advice, advice_for_whole, cure
 from .grouped import grouped
 from .open_stops import open_stops
+from .source_lines import line_of
 from .state import State
 from .work import Flops, on_device, op_name, work
 

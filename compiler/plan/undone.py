@@ -14,9 +14,10 @@ from ...rewrites.program.program import Node
 from ..inputs.lines import at_line
 from ..inputs.reader import cited, step
 from .addresses import argument, is_seen_through
-from .collectives import line_of, use_of
+from .collectives import use_of
 from .cures import instead
 from .products import is_product, sums
+from .source_lines import line_of
 from .state import State
 
 

@@ -1,7 +1,7 @@
 """The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
 
 from ..inputs.names import parts
-from ..plan.collectives import line_of_op
+from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..plan.work import op_name
 from ..views.listing import starred

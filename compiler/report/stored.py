@@ -18,9 +18,9 @@ from typing import NamedTuple
 from ..inputs.lines import place_of
 from ..memory.live_ranges import Buffer, Profile, over_steps
 from ..memory.local_arrays import LocalArray, Step
-from ..plan.collectives import line_of
 from ..plan.counts import KINDS
 from ..plan.memory import Stored, over_time
+from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.listing import starred
 from .pool import Json, Pools, alike

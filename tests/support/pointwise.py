@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from partita.compiler.notation.scalars import parameters
-from partita.compiler.notation.terms import Array, Dim, Equation, Function, Index, Mask, Term, dtype, free, settled
+from partita.compiler.notation.terms import SETTLED, Array, Dim, Equation, Function, Index, Mask, Term, free, settled
 from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.dtypes import dtype_of
 from partita.dialects.reference import scalars
@@ -79,8 +79,8 @@ def value(term: Term, places: Places, arrays: Arrays) -> Any:
 
 
 def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, params: str) -> Any:
-    kinds = [dtype(arg) for arg in args if not isinstance(arg, Number)] or [made]
-    given = [np.asarray(each, dtype_of(settled(kinds[0]))) for each in values]
+    kind = next((settled(arg) for arg in args if not isinstance(arg, Number)), None) or SETTLED.get(made, made)
+    given = [np.asarray(each, dtype_of(kind)) for each in values]
     match name:
         case "add" | "sub" | "mul":
             return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name](*given)[()]
@@ -114,7 +114,7 @@ def fold(term: Fold[Index, Term], places: Places, arrays: Arrays) -> Any:
             seen.append(value(term.body, {**places, **inner}, arrays))
         except Outside:
             continue
-    made = np.asarray(seen, dtype_of(settled(dtype(term.body))))
+    made = np.asarray(seen, dtype_of(settled(term.body)))
     match term.monoid:
         case "argmax" | "argmin":
             return getattr(np, term.monoid)(made)
