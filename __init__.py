@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .compiler.plan.laws import rule as rule
     from .compiler.run.resharded import PlacementWarning as PlacementWarning
     from .compiler.trace.trace import trace as trace
-    from .dialects.errors import Error as Error
+    from .dialects.ground.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
 
 __version__ = "0.1.0"
@@ -62,7 +62,7 @@ __version__ = "0.1.0"
 _TACTICS = "compiler.api.tactics"
 _HOMES = {
     "ConflictWarning": "compiler.api.plan",
-    "Error": "dialects.errors",
+    "Error": "dialects.ground.errors",
     "Mesh": "dialects.mesh",
     "Notation": "compiler.api.notation",
     "PlacementWarning": "compiler.run.resharded",

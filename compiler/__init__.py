@@ -9,7 +9,11 @@ Data flows from the bottom of this list to the top, and each folder imports only
     report     a plan as one page for a browser
     graph      a plan as a dataflow graph of kernels, and how it runs node by node
     run        a plan as one function on devices, its derivatives, and the comparison with the original
-    plan       a plan's data, and every question that a plan answers
+    answers    the questions about a whole plan that are answered in a text
+    advice     what could be better in a plan, and what to do about it
+    structure  what the program of a plan looks like
+    cost       what a call of a plan sends, computes and stores
+    plan       what a plan is, and how tactics make it
     memory     the memory of one device, estimated from a plan's decisions
     views      how what a plan answers shows itself: text, tables, HTML
     notation   programs in index notation: from text to a function, and back

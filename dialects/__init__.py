@@ -7,8 +7,10 @@ Each part imports only those below it:
       group_arrays                what collectives do to the local arrays of a group of devices
       layouts, types, signature, module   how a value lies on the mesh, and how types, ops and modules are written
     definitions                   the meaning of each named op, in index notation; tilings follow from it
+    mesh, text, params            devices and their axes, and what reads names of these
     ranges                        the algebra behind every type
-    errors, english, mesh, dtypes, monoids, params, names, text, grammar, given, interned     what everything else uses
+    grammar                       the grammars of all texts
+    ground                        errors, English, names, dtypes, monoids: what everything else uses
 
     lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...

@@ -21,7 +21,7 @@ from xdsl.ir import Dialect, Operation, Region, SSAValue
 from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from .errors import Error
+from .ground.errors import Error
 from .layouts import Layout
 from .mesh import Mesh
 from .ranges.algebra import MeshAxis, twice

@@ -23,7 +23,7 @@ from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInte
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Redistribute, around, global_shape
-from .errors import nearest
+from .ground.errors import nearest
 from .signature import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
 

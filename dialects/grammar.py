@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from lark import Lark, Token, Tree
 
-from .errors import Span
-from .monoids import FOLDS, MERGE, SELECTIONS
+from .ground.errors import Span
+from .ground.monoids import FOLDS, MERGE, SELECTIONS
 
 DEEPEST = 200
 """The deepest nesting of phrases that a text may have, unless its reader has fewer."""

@@ -8,8 +8,8 @@ The functions take the arrays of any library that follows the array API standard
 from collections.abc import Sequence
 from typing import Any
 
-from .dtypes import Array, is_float
-from .monoids import MONOIDS
+from .ground.dtypes import Array, is_float
+from .ground.monoids import MONOIDS
 
 
 def split(array: Array, dim: int, block: int, count: int) -> list[Array]:

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 from .definitions.registry import definitions
 from .definitions.tilings import Dims, Instance, bind
 from .definitions.tree import Formal
-from .errors import Error
+from .ground.errors import Error
 from .params import Literal, ParamsAttr, Record
 from .types import ArrayType
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from . import dtypes
-from .errors import Error
-from .interned import Interned, intern
+from .ground import dtypes
+from .ground.errors import Error
+from .ground.interned import Interned, intern
+from .ground.monoids import MONOIDS, NAMES
 from .mesh import Mesh
-from .monoids import MONOIDS, NAMES
 from .ranges.algebra import Extent, Loop, MeshAxis, Placed, Product, Range, Sub, axes, local, placed, size, twice
 from .ranges.factor import Factor, natural, tiling, windows_over
 from .ranges.text import PendingText, parse_array_text

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Never, overload
 
-from .errors import Error, did_you_mean
-from .given import LARGEST, checked, integer, refused, shown
-from .interned import Interned, intern
+from .ground.errors import Error, did_you_mean
+from .ground.given import LARGEST, checked, integer, refused, shown
+from .ground.interned import Interned, intern
 from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.

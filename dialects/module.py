@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 
-from .english import counted
+from .ground.english import counted
 from .signature import ArrayOp
 from .types import ArrayType
 

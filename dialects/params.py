@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
-from .dtypes import kind_of
+from .ground.dtypes import kind_of
 from .text import TextAttr, go_on
 
 Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | None"

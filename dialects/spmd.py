@@ -25,9 +25,9 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Coordinate, check_axes
-from .dtypes import Array
+from .ground.dtypes import Array
+from .ground.monoids import NAMES
 from .group_arrays import fold, join, library, split
-from .monoids import NAMES
 from .ranges.algebra import MeshAxis
 from .signature import ArrayOp, Word, array_types
 from .text import TextAttr, take

@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
 
-from .errors import Error, Location
+from .ground.errors import Error, Location
 from .mesh import Mesh
 
 T = TypeVar("T")

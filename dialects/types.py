@@ -8,8 +8,8 @@ from xdsl.ir import TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
-from .dtypes import itemsize
-from .errors import Error
+from .ground.dtypes import itemsize
+from .ground.errors import Error
 from .layouts import Layout, parse_array
 from .mesh import axis_of
 from .ranges.algebra import Extent, MeshAxis

@@ -11,9 +11,9 @@ from typing import Protocol, cast
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, Numbers
-from ..dialects.dtypes import dtype_of, itemsize
+from ..dialects.ground.dtypes import dtype_of, itemsize
+from ..dialects.ground.monoids import UNITS
 from ..dialects.lax import OPS
-from ..dialects.monoids import UNITS
 from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
 from ..dialects.types import ArrayType
 

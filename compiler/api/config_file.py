@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn, cast
 
-from ...dialects.errors import Error, Location, did_you_mean, relocated
-from ...dialects.given import checked, shown
+from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
+from ...dialects.ground.given import checked, shown
 from ..inputs.calls import NESTS, Call
 from ..inputs.config import Config, Keys, value_at
 from ..inputs.files import path_of

@@ -19,8 +19,8 @@ from jax.sharding import NamedSharding
 from jax.stages import Lowered, Traced as JaxTraced, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.english import counted
-from ...dialects.errors import Error, did_you_mean, warn
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import Function, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given

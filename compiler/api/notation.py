@@ -18,8 +18,8 @@ from typing import Any
 
 from jax import ShapeDtypeStruct
 
-from ...dialects.errors import Error, did_you_mean
-from ...dialects.given import checked, refused, text_of
+from ...dialects.ground.errors import Error, did_you_mean
+from ...dialects.ground.given import checked, refused, text_of
 from ...dialects.mesh import Mesh
 from ..inputs.files import path_of, read_text
 from ..inputs.literals import Written

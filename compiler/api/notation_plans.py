@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
-from ...dialects.errors import Error, Location, Span
 from ...dialects.grammar import Node, Word, phrases, words
+from ...dialects.ground.errors import Error, Location, Span
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.text import check_array_text
 from ..notation.addresses import addresses, known

@@ -16,52 +16,41 @@ from typing import Any, Generic, Self, cast
 from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.errors import warn
-from ...dialects.given import CHECKS, LARGEST, checked, integer, refused
+from ...dialects.ground.errors import warn
+from ...dialects.ground.given import CHECKS, LARGEST, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
+from ..advice import conflicts, redundancy as silent, stops
+from ..advice.conflicts import Conflict, conflict_given
+from ..advice.redundancy import InExcess
+from ..advice.refused import advised
+from ..advice.rewrites import Rewriting, rewrites
+from ..advice.stops import Stop, WholeOp
+from ..advice.ways_out import Resolution
+from ..answers import notebook, plan_text as saved, summary
+from ..answers.diff import Diff, diff
+from ..answers.expect import expect
+from ..answers.explain import Explanation, explain
+from ..cost import collectives, memory
+from ..cost.collectives import Collective
+from ..cost.counts import Counts
+from ..cost.flops import Flops, flops_per_device
+from ..cost.memory import Memory
 from ..graph.graph import Graph, lower
 from ..inputs.checks import Axes, mesh_given, run_tactic, said_patterns, tactic_given
 from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import (
-    annotations,
-    claims,
-    collectives,
-    conflicts,
-    lowered,
-    memory,
-    notebook,
-    queries,
-    rewriting,
-    saved,
-    silent,
-    stops,
-    summary,
-)
-from ..plan.advice import advised
+from ..plan import annotations, claims, lowered, queries, rewriting
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
-from ..plan.collectives import Collective
-from ..plan.conflicts import Conflict, conflict_given
-from ..plan.counts import Counts
-from ..plan.diff import Diff, diff
-from ..plan.expect import expect
-from ..plan.explain import Explanation, explain
-from ..plan.memory import Memory
-from ..plan.ranges import Range, ranges
-from ..plan.rewrites import Rewriting, rewrites
-from ..plan.silent import InExcess
 from ..plan.state import State
-from ..plan.stops import Stop, WholeOp
-from ..plan.ways_out import Resolution
-from ..plan.work import Flops, flops_per_device
 from ..report.page import Page, html, write
 from ..run.compare import check
 from ..run.compiled import Compiled
 from ..run.resharded import PlacementWarning
+from ..structure.ranges import Range, ranges
 from ..trace.trace import Traced, trace
 from ..views.listing import Listing, Table
 from ..views.view import View

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import cast, overload
 
-from ...dialects.errors import Error, warn
+from ...dialects.ground.errors import Error, warn
 from ...dialects.mesh import Mesh
+from ..answers.plan_text import layout_rows, records
 from ..gc_pause import without_collector
 from ..inputs.checks import mesh_given
 from ..plan.program_changes import MOST, Types, layouts_changed, types
-from ..plan.saved import layout_rows, records
 from .notation import Notation, load
 from .notation_plans import Block, Line
 from .plan import Plan, R, plan

@@ -11,7 +11,7 @@ from functools import partial
 from operator import methodcaller
 from typing import cast
 
-from ...dialects.errors import Error, Location, did_you_mean, relocated
+from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
 from ..inputs.calls import Call, no_argument, taken_by
 from ..inputs.checks import refused
 from .plan import Plan

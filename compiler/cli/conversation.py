@@ -7,7 +7,7 @@ from shutil import get_terminal_size
 import click
 from rich.console import Console
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
 from ..shell.script import picture, run

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..shell.forms import FORMS
 
 if TYPE_CHECKING:

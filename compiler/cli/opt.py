@@ -16,7 +16,7 @@ from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError, VerifyException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from ...dialects.errors import Error, nearest
+from ...dialects.ground.errors import Error, nearest
 from ...dialects.text import error_of, read_module
 from ..inputs.files import bounded, regular
 from .universe import PASSES, UNIVERSE

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.ground.errors import Error, did_you_mean
 
 ROOT = Path(__file__).parents[2]
 FILES = (("dialects/definitions", "*.def"), ("rewrites/rules", "*.rules"))

@@ -15,9 +15,9 @@ from typing import cast
 
 import jax
 
-from ...dialects.dtypes import short
-from ...dialects.english import counted
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.ground.dtypes import short
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..api.notation import load

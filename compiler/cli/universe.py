@@ -15,7 +15,7 @@ from xdsl.universe import Universe
 from xdsl.utils.exceptions import PassFailedException
 
 from ...dialects import dialects
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 
 
 class _Lowering(ModulePass):

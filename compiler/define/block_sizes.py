@@ -11,7 +11,7 @@ from typing import cast
 
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.factor import padded
-from ...rewrites.decide.op_layouts import Placements
+from ...rewrites.decide.placements import Placements
 from ...rewrites.program.program import Node
 from ..ops.params import decode
 from .verify import CANDIDATES, accept_blocks

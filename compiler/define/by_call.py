@@ -18,7 +18,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import bind
 from ...dialects.definitions.tree import Definition
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.params import NO_PARAMS
 from ...dialects.reference.user_functions import FUNCTIONS
 from ..inputs.literals import Written

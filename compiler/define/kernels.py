@@ -25,7 +25,7 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..jax_private import BlockMapping, GridMapping, ReadEffect, RefEffect, pallas
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key

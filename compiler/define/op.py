@@ -22,8 +22,8 @@ from ...dialects.definitions.dims import groups
 from ...dialects.definitions.parse import parse_definitions
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Group, Reading, Var, Whole, names, titled, with_reads
-from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error
 from ...dialects.lax_shapes import disagreement
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.user_functions import FUNCTIONS

@@ -15,7 +15,7 @@ from jax import Array
 from ...dialects.definitions.dims import Sites
 from ...dialects.definitions.indices import Indices
 from ...dialects.definitions.tree import Definition, Formal, Group, Var, Whole
-from ...dialects.dtypes import short
+from ...dialects.ground.dtypes import short
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, jnp
 

@@ -16,7 +16,7 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..jax_private import Factors, ShardingRule, jax, tree
 from ..ops.params import ArrayLike
 from ..ops.prng_keys import is_key

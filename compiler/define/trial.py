@@ -16,8 +16,8 @@ from jax import Array
 
 from ...dialects.definitions.dims import Sites, groups
 from ...dialects.definitions.tree import names
-from ...dialects.errors import Error
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.errors import Error
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
 from ...rewrites.program.program import Digit, Digits, Program, Signature

@@ -21,16 +21,16 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
-from ...dialects.errors import Error, did_you_mean
 from ...dialects.flow import GraphOp, KernelOp
-from ...dialects.given import checked
+from ...dialects.ground.errors import Error, did_you_mean
+from ...dialects.ground.given import checked
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.executions import Marks, executions
+from ..cost.counts import Counts, Exchange, counted, received
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
-from ..plan.counts import Counts, Exchange, counted, received
 from ..plan.lowered import lowered
 from ..plan.state import State
 from .module import GraphModule

@@ -9,8 +9,8 @@ from xdsl.dialects.func import FuncOp
 
 from ...dialects.array import mesh_of
 from ...dialects.flow import GraphOp
+from ...dialects.ground.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.mesh import Mesh
-from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ..trace.trace import Traced
 
 

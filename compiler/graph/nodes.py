@@ -13,7 +13,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.executions import Marks, executions
 from ...rewrites.redistribute.steps import Step
-from ..plan.counts import Exchange, received as total
+from ..cost.counts import Exchange, received as total
 from .module import GraphModule
 
 

@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change

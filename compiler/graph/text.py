@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from ..plan.counts import Exchange
+from ..cost.counts import Exchange
 from .module import GraphModule
 from .nodes import Edge, Node, Value
 

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar, cast
 
 from jax.core import ShapedArray
 
-from ...dialects.errors import Error, Location, did_you_mean
+from ...dialects.ground.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import integer, patterns_of, refused, shown
 from .lines import cell_or_file

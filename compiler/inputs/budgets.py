@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...dialects.errors import Error, Location
-from ...dialects.given import LARGEST
+from ...dialects.ground.errors import Error, Location
+from ...dialects.ground.given import LARGEST
 from .checks import integer, shown
 
 BYTES: Mapping[str, int] = {

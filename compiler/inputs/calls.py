@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...dialects.errors import Error, Location, did_you_mean
+from ...dialects.ground.errors import Error, Location, did_you_mean
 from .checks import shortened
 
 NESTS = "at"

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
-from ...dialects.errors import Error
-from ...dialects.given import (
+from ...dialects.ground.errors import Error
+from ...dialects.ground.given import (
     CHECKS,
     LARGEST,
     flag_of as flag_of,

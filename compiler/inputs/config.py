@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ...dialects.errors import Error, Location, did_you_mean
+from ...dialects.ground.errors import Error, Location, did_you_mean
 from .files import read_text
 
 Keys = Sequence[str | int]

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from .checks import refused, shown
 
 LARGEST = 1 << 26

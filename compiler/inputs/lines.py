@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from xdsl.ir import Operation
 
-from ...dialects.errors import Location
+from ...dialects.ground.errors import Location
 from ..jax_private import Frame, NameStack, SourceInfo, source_info_util
 from .names import escape_parts
 

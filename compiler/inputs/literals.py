@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NoReturn, Self
 
-from ...dialects.errors import Error, Location
+from ...dialects.ground.errors import Error, Location
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ...dialects.definitions.tree import (
     names,
     nodes,
 )
-from ...dialects.monoids import MERGE
+from ...dialects.ground.monoids import MERGE
 
 COSTLY = frozenset(
     "atan2 cbrt cos div erf erf_inv erfc exp exp2 expm1 log log1p logistic pow rem rsqrt sin sqrt tan tanh threefry2x32".split()

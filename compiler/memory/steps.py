@@ -18,8 +18,8 @@ from typing import NamedTuple, cast
 from ...dialects.layouts import Layout
 from ...dialects.params import ParamsAttr, Record
 from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.op_layouts import Placed, boundary
-from ...rewrites.lower.swapped import product_of
+from ...rewrites.decide.placements import Placed, boundary
+from ...rewrites.lower.transposed_products import product_of
 from ...rewrites.program.program import Control, Digits, Node, Signature
 from .kinds import Kind, Traits, traits
 from .live_ranges import STACK, TRANSPOSED

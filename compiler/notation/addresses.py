@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...dialects.definitions.tree import Read
-from ...dialects.errors import Span
+from ...dialects.ground.errors import Span
 from .check import Program
 from .terms import Array, Calling, Equation, Function, Left
 

@@ -4,10 +4,10 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.dtypes import long
-from ...dialects.english import counted
-from ...dialects.errors import Span
 from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.ground.dtypes import long
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Span
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
 from . import scalars

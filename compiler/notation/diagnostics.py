@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
-from ...dialects.errors import Error, Location, Span, did_you_mean, lines_of
 from ...dialects.grammar import Node, Word, place, words
+from ...dialects.ground.errors import Error, Location, Span, did_you_mean, lines_of
 
 LONGEST = 200
 """The most characters of a name or a phrase that an error shows."""

@@ -7,9 +7,9 @@ from math import prod
 from typing import TypeAlias
 
 from ...dialects.definitions.tree import Apply, Group, Number, Value
-from ...dialects.dtypes import short
-from ...dialects.english import counted
 from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.ground.dtypes import short
+from ...dialects.ground.english import counted
 from ..ops.primitives import names
 from . import scalars
 from .diagnostics import Text, span, word_of

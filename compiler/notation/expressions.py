@@ -10,10 +10,10 @@ import ml_dtypes
 
 from ...dialects.definitions.signs import ARITHMETIC, COMPARISONS, SIGNS
 from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
-from ...dialects.dtypes import dtype_of, long, short
-from ...dialects.english import counted
 from ...dialects.grammar import Node, Word, phrases, words
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.dtypes import dtype_of, long, short
+from ...dialects.ground.english import counted
+from ...dialects.ground.monoids import MONOIDS
 from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
 from . import scalars

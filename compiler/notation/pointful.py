@@ -15,8 +15,8 @@ from ...dialects.definitions.printer import Printer, Said
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Read, Var
-from ...dialects.dtypes import short
-from ...dialects.errors import Error
+from ...dialects.ground.dtypes import short
+from ...dialects.ground.errors import Error
 from ...dialects.params import ParamsAttr
 from ..ops.monoids import WRITTEN
 from .scalars import written

@@ -14,8 +14,8 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
 from ...dialects.definitions.signs import ARITHMETIC
-from ...dialects.errors import Span
 from ...dialects.grammar import Node, TooDeep, phrases
+from ...dialects.ground.errors import Span
 from .diagnostics import Text, Wrong
 
 GRAMMAR = Path(__file__).with_name("program.lark")

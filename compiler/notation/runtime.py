@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.errors import Error
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.errors import Error
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ..jax_private import jax, jnp, lax
 from ..ops.bind import bind_local

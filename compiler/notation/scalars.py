@@ -16,9 +16,9 @@ from jax import Array
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.definitions.tree import Definition, Group, Var
-from ...dialects.dtypes import long
-from ...dialects.errors import Error
 from ...dialects.grammar import Node, kinds, phrases
+from ...dialects.ground.dtypes import long
+from ...dialects.ground.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr, read, show
 from ...dialects.reference import scalars
 from ..jax_private import jax, lax

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
-from ...dialects.dtypes import dtype_of, short
-from ...dialects.errors import Span
 from ...dialects.grammar import Node, Word, words
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.dtypes import dtype_of, short
+from ...dialects.ground.errors import Span
+from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import WRITTEN
 from .diagnostics import Text, span
 from .terms import Array, Dim, Index, Term, alone, at, dtype, leaves

@@ -14,8 +14,8 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ...dialects.dtypes import short
-from ...dialects.errors import Error
+from ...dialects.ground.dtypes import short
+from ...dialects.ground.errors import Error
 from ...dialects.lax import ConstantOp, LaxOp, WholeOp
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr

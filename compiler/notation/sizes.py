@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 
 from ...dialects.definitions.signs import ARITHMETIC
-from ...dialects.dtypes import dtype_of
 from ...dialects.grammar import Node, Word, phrases
+from ...dialects.ground.dtypes import dtype_of
 from .diagnostics import Text, Where, word_of
 from .read import left_spine
 from .scalars import arithmetic

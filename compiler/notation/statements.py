@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
-from ...dialects.errors import Error
 from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ..inputs.calls import Call
 from .addresses import Address

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read, parts
-from ...dialects.dtypes import short
-from ...dialects.errors import Span
+from ...dialects.ground.dtypes import short
+from ...dialects.ground.errors import Span
 
 
 @dataclass(eq=False, slots=True)

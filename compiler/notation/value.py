@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ...dialects.definitions.signs import SIGNS
-from ...dialects.errors import Span
+from ...dialects.ground.errors import Span
 from .terms import Index, repeats
 
 Expr: TypeAlias = ast.expr

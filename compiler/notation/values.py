@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
-from ...dialects.dtypes import dtype_of
+from ...dialects.ground.dtypes import dtype_of
 from .terms import Dim, Index, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding
 from .value import Code, Dims, Expr, Value, alongside, broadcast, chosen, fit, ordered, squeezed, transposed
 from .windows import convolution, convolved, guarded, inside, pooling

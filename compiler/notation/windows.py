@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
-from ...dialects.dtypes import dtype_of
-from ...dialects.errors import Span
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.dtypes import dtype_of
+from ...dialects.ground.errors import Span
+from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import pools
 from .terms import Dim, Index, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
 from .value import Code, Value

@@ -15,7 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.regions import entry_of
 from ...dialects.types import ArrayType

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from jax import Array
 
-from ...dialects.english import counted
-from ...dialects.errors import Error, Location
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error, Location
 from ..inputs.arguments import abstract
 from ..inputs.checks import refused
 from ..jax_private import ad, batching

@@ -1,4 +1,4 @@
-"""JAX's names for the monoids of `dialects/monoids.py`, all in this file."""
+"""JAX's names for the monoids of `dialects/ground/monoids.py`, all in this file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jax.core import AbstractValue
 
-from ...dialects.dtypes import short
+from ...dialects.ground.dtypes import short
 from .. import jax_private as untyped
 from ..jax_private import Shaped
 

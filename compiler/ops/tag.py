@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from jax import Array
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..inputs.checks import refused
 from ..inputs.names import escape_parts, path
 from ..jax_private import ad, batching, tree

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...dialects.english import counted
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor
 from ..inputs.lines import Source, at_line

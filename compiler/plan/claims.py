@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis

@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 from math import prod
 from typing import cast
 
-from ...dialects.english import counted
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error, did_you_mean
 from ...rewrites.laws.by_rule import ByRule, checked
 from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
 from ...rewrites.laws.chunk_part import Part

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...dialects.dtypes import short
-from ...dialects.english import counted, there_are
-from ...dialects.errors import Error
+from ...dialects.ground.dtypes import short
+from ...dialects.ground.english import counted, there_are
+from ...dialects.ground.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.names import beginnings, parts, pattern

@@ -1,6 +1,6 @@
 """The layouts of a plan, read off its decisions and its table."""
 
-from ...rewrites.decide.op_layouts import boundary
+from ...rewrites.decide.placements import boundary
 from ..inputs.names import Patterns
 from ..views.listing import Table
 from .state import State

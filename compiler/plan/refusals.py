@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from math import isqrt, prod
 
-from ...dialects.english import counted
-from ...dialects.errors import Error, Location
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error, Location
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from ...dialects.errors import Error, did_you_mean
-from ...rewrites.laws.draft import Draft
+from ...dialects.ground.errors import Error, did_you_mean
 from ...rewrites.laws.law import Law, Site
+from ...rewrites.laws.module_copy import Draft
 from ...rewrites.laws.recompute import Recompute
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
@@ -19,7 +19,7 @@ from ..inputs.lines import Sources
 from ..inputs.names import Patterns, accepting
 from ..inputs.reader import Question, question
 from .claims import Some, place_own
-from .kin import Kin, placed_as
+from .derived_plans import Kin, placed_as
 from .laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
 from .state import Action, State
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Never, Self, TypeVar, cast
 
-from ...dialects.errors import Error, did_you_mean
+from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Decisions, decide
-from ...rewrites.decide.op_layouts import Pend
+from ...rewrites.decide.placements import Pend
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten

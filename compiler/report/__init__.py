@@ -7,10 +7,10 @@ built from the sources in `page/` of the repository; the licences of what it is 
     data        all data of a plan: its program once, and a step, with its totals and all below, for each of its tactics
       program   the ops by scope, and what they read
         scopes  where an op is in the user's program: direction, loop, scope, function, line
-      sent        collectives, those of layers that are alike together, with their reasons
+      collective_rows  collectives, those of layers that are alike together, with their reasons
       placed      the layouts of all values, and how to draw each
-      open_ends   conflicts, stops, what runs unpartitioned, what is in excess
-      stored      memory over time
+      problems    conflicts, stops, what runs unpartitioned, what is in excess
+      memory_timeline  memory over time
       kernels     the dataflow graph, its nodes that are alike together
     pool        texts, lines and layouts that are written once and referred to by number
 

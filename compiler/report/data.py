@@ -7,20 +7,20 @@ Texts, source lines and layouts are written once. A step has the layouts that di
 
 from collections.abc import Sequence
 
+from ..advice.redundancy import silent
+from ..answers.summary import TRIED
+from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
+from ..cost.flops import flops_per_device
 from ..graph.graph import lower
-from ..plan.collectives import bytes_by_axes, bytes_per_device, counts
-from ..plan.prefixes import prefixes
-from ..plan.silent import silent
+from ..plan.history import prefixes
 from ..plan.state import State
-from ..plan.summary import TRIED
-from ..plan.work import flops_per_device
+from .collective_rows import sent_json
 from .kernels import kernels_json
-from .open_ends import open_json
+from .memory_timeline import memory_json
 from .placed import Kept, changes, layout_numbers, layouts_pool
 from .pool import Json, Pool, Pools
+from .problems import open_json
 from .program import program_json
-from .sent import sent_json
-from .stored import memory_json
 
 
 def data(plan: State) -> Json:

@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..gc_pause import without_collector
 from ..inputs.files import is_folder, path_of, write_text
 from ..plan.state import State

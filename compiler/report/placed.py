@@ -6,8 +6,8 @@ f32[data*128, 256]{+model}   -->   dims [512 in blocks of 128 over data, 256 who
 from math import prod
 from typing import NamedTuple
 
-from ...dialects.dtypes import itemsize
-from ...dialects.errors import Error
+from ...dialects.ground.dtypes import itemsize
+from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ..plan.state import State
 from .pool import Json, Pool

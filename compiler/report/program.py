@@ -1,9 +1,9 @@
 """The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
 
+from ..cost.flops import op_name
 from ..inputs.names import parts
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
-from ..plan.work import op_name
 from ..views.listing import starred
 from .pool import Json, Pools
 from .scopes import Part, Scopes, Tree

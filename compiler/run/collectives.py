@@ -17,7 +17,7 @@ from jax.sharding import get_abstract_mesh
 from xdsl.ir import Operation
 
 from ...dialects import spmd
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.types import AxesAttr
 from ..jax_private import jnp, lax, platform
 from ..ops.barrier import barrier_p

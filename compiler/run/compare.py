@@ -7,8 +7,8 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
-from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error
 from ..jax_private import Tracer, jax, tree
 from ..ops.prng_keys import is_void, unwrap
 from ..plan.state import State

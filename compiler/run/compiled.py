@@ -15,9 +15,9 @@ from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding
 from jax.stages import Lowered, Wrapped
 from typing_extensions import TypeVar
 
-from ...dialects.english import counted, there_are
-from ...dialects.errors import Error, warn
-from ...dialects.given import refused
+from ...dialects.ground.english import counted, there_are
+from ...dialects.ground.errors import Error, warn
+from ...dialects.ground.given import refused
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import donated
 from ..inputs.names import Patterns

@@ -7,7 +7,7 @@ from jax import Array
 from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ...rewrites.program.shard_maps import axes_of

@@ -23,7 +23,7 @@ from jax.extend.core import ClosedJaxpr, Primitive
 from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
-from ...rewrites.decide.op_layouts import boundary
+from ...rewrites.decide.placements import boundary
 from ..jax_private import (
     ad,
     apply_primitive,
@@ -37,7 +37,7 @@ from ..jax_private import (
     varying_axes,
 )
 from ..ops.prng_keys import physical
-from ..plan.kin import Kin, follow
+from ..plan.derived_plans import Kin, follow
 from ..plan.lowered import spmd
 from ..plan.state import State
 from ..trace.trace import trace

@@ -21,7 +21,7 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
-from ...dialects.errors import Error, Location
+from ...dialects.ground.errors import Error, Location
 from ...dialects.layouts import Layout
 from ..jax_private import jax, jnp, lax, varying_axes
 from ..ops.shard_map import dims_of

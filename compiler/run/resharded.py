@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error
 from ..inputs.arguments import Function
 from ..jax_private import Tracer, get_concrete_mesh
 from .program_mesh import Gathered, text

@@ -15,8 +15,8 @@ import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 
-from ...dialects.english import there_are
-from ...dialects.errors import Error
+from ...dialects.ground.english import there_are
+from ...dialects.ground.errors import Error
 from ..inputs.arguments import passed
 from ..inputs.files import regular
 from ..inputs.names import match

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ...dialects.english import counted, of_bytes
+from ...dialects.ground.english import counted, of_bytes
 from ..api.plan import Plan
 from ..views.columns import shortened
 from ..views.view import View

@@ -8,14 +8,14 @@ a device receives 1.5 MiB in a call, before 0 bytes; it holds 3.0 MiB of argumen
 
 from collections.abc import Iterator, Mapping
 
-from ...dialects.english import counted, of_bytes
-from ..plan.collectives import bytes_per_device, counts
-from ..plan.conflicts import conflict
-from ..plan.diff import argument_bytes
-from ..plan.open_conflicts import open_keys
+from ...dialects.ground.english import counted, of_bytes
+from ..advice.conflicts import conflict
+from ..advice.open_conflicts import open_keys
+from ..answers.diff import argument_bytes
+from ..cost.collectives import bytes_per_device, counts
+from ..cost.flops import flops_per_device
 from ..plan.queries import layouts
 from ..plan.state import State
-from ..plan.work import flops_per_device
 from ..views.listing import merged
 
 MOST = 2

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...dialects.english import there_are
-from ..plan.conflicts import Conflict, conflict
-from ..plan.open_conflicts import open_keys
+from ...dialects.ground.english import there_are
+from ..advice.conflicts import Conflict, conflict
+from ..advice.open_conflicts import open_keys
 from . import tactics
 from .answers import Answer
 from .session import Session

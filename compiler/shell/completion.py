@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import chain
 
-from ...dialects.english import counted
+from ...dialects.ground.english import counted
+from ..advice.candidates import places
+from ..advice.open_conflicts import open_keys
 from ..api.tactics import Tactic
-from ..plan.candidates import places
-from ..plan.counts import KINDS
+from ..cost.counts import KINDS
 from ..plan.laws import described
-from ..plan.open_conflicts import open_keys
 from .commands import TABLE, known
 from .forms import FORMS
 from .session import Session

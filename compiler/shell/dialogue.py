@@ -7,7 +7,7 @@ undo; explain w1                   -->   two answers
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...dialects.errors import did_you_mean
+from ...dialects.ground.errors import did_you_mean
 from ..gc_pause import without_collector
 from ..inputs.reader import read_in
 from . import helping, looking, moving, running, tactics

@@ -4,7 +4,7 @@ import inspect
 import re
 from textwrap import fill, wrap
 
-from ...dialects.errors import did_you_mean
+from ...dialects.ground.errors import did_you_mean
 from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.laws import OF_PLANS, described

@@ -8,7 +8,7 @@ plan.ranges()                 -->     `ranges`
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..api.tactics import Tactic
 from ..inputs.calls import Call
 from ..inputs.reader import Language, Question

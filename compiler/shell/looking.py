@@ -5,17 +5,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from ...dialects.english import of_bytes, there_are
+from ...dialects.ground.english import of_bytes, there_are
+from ..advice.conflicts import conflict
+from ..advice.open_conflicts import open_keys
+from ..advice.rewrites import tried
+from ..advice.stops import Stop
 from ..api.plan import Plan
+from ..cost.collectives import Collective, bytes_by_axes
+from ..cost.counts import KINDS
 from ..inputs.names import pattern
 from ..inputs.reader import taken
 from ..notation.statements import statement
-from ..plan.collectives import Collective, bytes_by_axes
-from ..plan.conflicts import conflict
-from ..plan.counts import KINDS
-from ..plan.open_conflicts import open_keys
-from ..plan.rewrites import tried
-from ..plan.stops import Stop
 from ..views.listing import Listing, by_index
 from ..views.view import View
 from .answers import Answer, shown

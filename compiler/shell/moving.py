@@ -1,12 +1,12 @@
 """Commands that go back, aside and on, and that change a plan otherwise than by a typed tactic."""
 
-from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error
+from ..advice.open_conflicts import open_keys
 from ..api.notation import load as load_file
 from ..api.plan_file import Replayed
 from ..api.tactics import Resolve
 from ..notation.statements import statement
-from ..plan.open_conflicts import open_keys
 from .answers import Answer, standing
 from .changes import changes
 from .commands import Words, command, number, picked, picked_conflict

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from rich.console import Group
 from rich.text import Text
 
-from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
 from ..plan.lowered import first_lines

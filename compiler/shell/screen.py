@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from textwrap import fill, wrap
 
-from ...dialects.english import counted, of_bytes
+from ...dialects.ground.english import counted, of_bytes
 from ..api.plan import Plan
 from ..inputs.names import parts
 from ..inputs.reader import Question, question, read_in

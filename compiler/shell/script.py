@@ -11,7 +11,7 @@ from io import StringIO
 from rich.console import Console
 from rich.text import Text
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from .answers import prompt
 from .colours import coloured
 from .dialogue import do

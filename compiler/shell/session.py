@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ...dialects.english import there_are
-from ...dialects.errors import Error, did_you_mean
 from ...dialects.grammar import grammar
+from ...dialects.ground.english import there_are
+from ...dialects.ground.errors import Error, did_you_mean
 from ..api.plan import Plan
 from ..notation.read import GRAMMAR, STARTS
 from .names import Names

@@ -20,7 +20,7 @@ from prompt_toolkit.output import Output
 from rich.console import Console
 from rich.status import Status
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..notation.statements import statement
 from ..views.colours import pieces
 from . import completion

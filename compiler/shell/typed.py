@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from ...dialects.errors import Error, Location
+from ...dialects.ground.errors import Error, Location
 
 _WORD = re.compile(r'"[^"\n]*"|\S+')
 # What may hold a `;` that ends no command: quotes, brackets and a comment. And one that does.

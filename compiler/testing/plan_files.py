@@ -14,16 +14,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
+from ..answers.plan_text import written
 from ..api.notation import load
 from ..api.plan import Plan
 from ..api.plan_file import Replayed
+from ..cost.collectives import Collective
+from ..cost.counts import KINDS
 from ..inputs.files import read_text, write_text
 from ..notation.statements import statement
-from ..plan.collectives import Collective
-from ..plan.counts import KINDS
-from ..plan.prefixes import plain
-from ..plan.saved import written
+from ..plan.history import plain
 
 MOST = 8
 """The most collectives that a failure shows."""

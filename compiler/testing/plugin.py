@@ -35,7 +35,7 @@ def plan_file(request: pytest.FixtureRequest) -> Callable[..., Plan]:
     folder, update = Path(str(request.path)).parent, bool(request.config.getoption("--update-plans"))
 
     def compare(plan: Plan, file: str | Path = "plan.partita", **budgets: int | str) -> Plan:
-        from ...dialects.errors import Error
+        from ...dialects.ground.errors import Error
         from .plan_files import keep
 
         __tracebackhide__ = True

@@ -22,7 +22,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, WhileOp, WholeOp, YieldOp
 from ...dialects.params import NO_PARAMS, Literal as Value, ParamsAttr, literal as literal_of
 from ...dialects.regions import BORDERS

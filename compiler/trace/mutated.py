@@ -15,7 +15,7 @@ from typing import cast
 from jax.extend.core import ClosedJaxpr
 from xdsl.ir import Operation
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..inputs.arguments import Function
 from ..inputs.names import escape, join, path
 from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree

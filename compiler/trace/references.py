@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ..inputs.arguments import Function
 from ..inputs.lines import Origin, resolve
 from ..jax_private import RefEffect, dce_jaxpr, discharge_state, internal_mutable_array_effect, jaxprs_in_params

@@ -22,10 +22,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
-from ...dialects.english import counted
-from ...dialects.errors import Error
+from ...dialects.ground.english import counted
+from ...dialects.ground.errors import Error
+from ...dialects.ground.names import set_names
 from ...dialects.module import Module
-from ...dialects.names import set_names
 from ..gc_pause import without_collector
 from ..inputs.arguments import Function, said
 from ..inputs.lines import Origin, Sources, resolve

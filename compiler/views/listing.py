@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from ...dialects.english import counted
+from ...dialects.ground.english import counted
 from ..inputs.reader import all_of, numbered
 from .view import Cell, Grid, Part, View
 

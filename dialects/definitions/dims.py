@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ..errors import Error
+from ..ground.errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
 from .ground_form import Dims

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import Error
+from ..ground.errors import Error
 from ..params import Literal, ParamsAttr, Record
 from .ground_form import Dims
 from .grounding import ground

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import prod
 
-from ..monoids import MERGE
+from ..ground.monoids import MERGE
 from ..params import ParamsAttr
 from .ground_form import Equation, Ground, Grounded, Guarded, along, inner
 from .grounding import ground

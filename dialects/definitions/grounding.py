@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..errors import Error
+from ..ground.errors import Error
 from ..params import ParamsAttr
 from . import tree
 from .dims import Sites

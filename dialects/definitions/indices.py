@@ -8,7 +8,7 @@ A guard and a `where` unify two variables into one index, or into a product of s
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ..errors import Error
+from ..ground.errors import Error
 from ..ranges.ravel import refine_dims
 from .dims import Site, Sites
 from .ground_form import Ids

@@ -13,9 +13,9 @@ from lark import Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from .. import grammar
-from ..errors import Error, Location, did_you_mean
 from ..grammar import Node, TooDeep, Word, phrases, words
-from ..monoids import SELECTIONS
+from ..ground.errors import Error, Location, did_you_mean
+from ..ground.monoids import SELECTIONS
 from .front_ends import FRONT_ENDS
 from .phrases import assign, bare, expr, formal, placing, target
 from .tree import Definition, Formal, Number, Read

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from ..dtypes import dtype_of, itemsize, kind_of, largest
-from ..monoids import MERGE, MONOIDS, SELECTIONS, Monoid
+from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
+from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
-from ..ranges.reach import Reach
+from ..ranges.affine_read import Reach
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground

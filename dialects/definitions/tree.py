@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 
-from ..errors import Span
+from ..ground.errors import Span
 from ..params import Literal, ParamsAttr, Record
 
 Shape: TypeAlias = tuple[int, ...]

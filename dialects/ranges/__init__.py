@@ -9,7 +9,7 @@ A place is a mesh axis, a part of one, or a loop. It knows its size, and an axis
     denotation    which positions a range holds
     refinement    when factorisations of one extent fit together
     factor        placed factors: what tactics claim and layouts are made of
-    reach         how an index reads a dim through a window
+    affine_read   how an index reads a dim through a window
     ravel         reshapes, by their common blocks
     windows       sliding windows, and the halo that a shard needs
 

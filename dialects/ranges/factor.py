@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import cast
 
-from ..errors import Error
-from ..interned import Interned, intern
+from ..ground.errors import Error
+from ..ground.interned import Interned, intern
 from .denotation import size
 from .laws import product, sub, window
 from .terms import MeshAxis, Of, Placed, Product, Range, axes, placed

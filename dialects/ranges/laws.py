@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..errors import Error
+from ..ground.errors import Error
 from .terms import Axis, Extent, Loop, Of, Pad, Product, Range, Sub, SubAxis, Sum, Window
 from .windows import compose
 

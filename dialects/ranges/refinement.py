@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..errors import Error
+from ..ground.errors import Error
 
 
 def refine(p: Sequence[int], q: Sequence[int]) -> list[int] | None:

@@ -13,8 +13,8 @@ from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
-from ..errors import Error
-from ..interned import Interned, intern
+from ..ground.errors import Error
+from ..ground.interned import Interned, intern
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

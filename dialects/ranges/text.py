@@ -11,10 +11,10 @@ from lark import Token, Transformer, UnexpectedCharacters, UnexpectedInput, Unex
 from lark.exceptions import VisitError
 
 from .. import grammar
-from ..errors import Error, Location
 from ..grammar import TooDeep, Word
+from ..ground.errors import Error, Location
+from ..ground.monoids import SIGNS
 from ..mesh import Mesh, axis_of
-from ..monoids import SIGNS
 from . import laws as laws
 from .terms import Extent, Loop, MeshAxis, Of, Range
 

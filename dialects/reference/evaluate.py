@@ -20,9 +20,9 @@ from ..definitions.grounding import ground
 from ..definitions.registry import definitions
 from ..definitions.signs import ARITHMETIC
 from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
-from ..dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
-from ..errors import Error
-from ..monoids import MERGE, MONOIDS, SELECTIONS
+from ..ground.dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
+from ..ground.errors import Error
+from ..ground.monoids import MERGE, MONOIDS, SELECTIONS
 from ..params import Literal, ParamsAttr, Record
 from . import scalars, whole_dims
 from .linalg import Task

@@ -17,9 +17,9 @@ from xdsl.traits import SymbolTable
 
 from .. import array, flow, lax, spmd
 from ..array import MESH, Barrier, Coordinate, around, mesh_of
-from ..dtypes import Array, dtype_of
-from ..english import counted
-from ..errors import Error
+from ..ground.dtypes import Array, dtype_of
+from ..ground.english import counted
+from ..ground.errors import Error
 from ..mesh import Mesh
 from ..types import ArrayType
 from .evaluate import evaluate

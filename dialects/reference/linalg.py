@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..dtypes import Array, dtype_of
+from ..ground.dtypes import Array, dtype_of
 from ..params import ParamsAttr
 
 

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..dtypes import Array
-from ..errors import Error
+from ..ground.dtypes import Array
+from ..ground.errors import Error
+from ..ground.monoids import MONOIDS
 from ..layouts import Layout
-from ..monoids import MONOIDS
 from ..ranges.algebra import MeshAxis, Placed, block
 from ..ranges.windows import windows_of
 from .scans import across

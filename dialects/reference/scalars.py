@@ -15,8 +15,8 @@ import ml_dtypes
 import numpy as np
 
 from ..definitions.signs import COMPARISONS
-from ..dtypes import Array, is_float, is_narrow, kind_of, widen
-from ..errors import Error, did_you_mean
+from ..ground.dtypes import Array, is_float, is_narrow, kind_of, widen
+from ..ground.errors import Error, did_you_mean
 from ..params import ParamsAttr, Record
 
 Function: TypeAlias = Callable[..., Array]

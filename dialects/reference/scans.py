@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtypes import Array
-from ..monoids import Monoid
+from ..ground.dtypes import Array
+from ..ground.monoids import Monoid
 
 
 def scan(monoid: Monoid, x: Array, axis: int, reverse: bool = False) -> Array:

@@ -8,7 +8,7 @@ local arrays.
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ..dtypes import Array
+from ..ground.dtypes import Array
 from ..params import ParamsAttr
 
 Function: TypeAlias = Callable[[Sequence[Array], ParamsAttr, "Sequence[tuple[str, tuple[int, ...]]]"], list[Array]]

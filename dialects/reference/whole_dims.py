@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from ..definitions.front_ends import moving
-from ..dtypes import Array, descending, dtype_of, widen
+from ..ground.dtypes import Array, descending, dtype_of, widen
 from ..params import Record
 from . import linalg
 from .linalg import Task, each

@@ -4,16 +4,16 @@
       requirements  what an op requires when an index is placed, and the laws for it
     propagate     carries claims along one mesh axis through the definitions
     points        constraints of a program, at which a value changes its layout, and what lies around them
-    op_layouts    what the table means at each op: layouts wanted and produced, and what is pending
-    stored        which arguments are gathered for each use, and which once
-    loops         what is gathered before a loop, and what is scattered after it
-    pending       where a pending sum resolves
+    placements    what the table means at each op: layouts wanted and produced, and what is pending
+    regather      which arguments are gathered for each use, and which once
+    loop_hoisting  what is gathered before a loop, and what is scattered after it
+    deferred_reductions  where a pending sum resolves
       linearity   through which ops it may move
       min_cut     where that is cheapest
         preflow   the largest flow
-    elsewhere     which ops run along a dim that a later tactic stores in parts, because that receives less
-      two_places  of ops that may do that, those that do
-    merges        whether sorted blocks are merged, or what is to be sorted is gathered
+    relocate      which ops run along a dim that a later tactic stores in parts, because that receives less
+      place_by_cut  of ops that may do that, those that do
+    sort_strategy  whether sorted blocks are merged, or what is to be sorted is gathered
     decide        all decisions of a plan: what the counts are read from, and what lowering writes
 
 Imports `redistribute`, `program` and `rules`.

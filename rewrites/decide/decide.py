@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
-from ...dialects.dtypes import itemsize
+from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
-from .elsewhere import Mismatch, elsewhere
-from .loops import carried_sums
-from .merges import unmerged
-from .op_layouts import Elsewhere, Merged, Pend, Placed, Placements, Selected, boundary, read
-from .pending import Carry
-from .stored import gathered_at_source, is_stored
+from .deferred_reductions import Carry
+from .loop_hoisting import carried_sums
+from .place_by_cut import Price
+from .placements import Elsewhere, Merged, Pend, Placed, Placements, Selected, boundary, read
+from .regather import gathered_at_source, is_stored
+from .relocate import Mismatch, elsewhere
+from .sort_strategy import unmerged
 from .table import Table
-from .two_places import Price
 
 FARTHEST = 64
 """How many values before a use are looked at for one that is stored in any case."""

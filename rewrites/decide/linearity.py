@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.monoids import MONOIDS
 from ..rules.compile import Environment
 from ..rules.files import rules
 

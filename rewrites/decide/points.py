@@ -14,14 +14,14 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...dialects.dtypes import itemsize
+from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
-from .op_layouts import Placed, place
+from .placements import Placed, place
 from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of
 

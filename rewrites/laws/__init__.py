@@ -2,12 +2,12 @@
 
     by_rule          a law that a rule says: where it applies, and what it makes there
       match          the left side of a rule, found in a program
-      alike          places of which the same would be found
-      made           either side of a rule, made of any kind of term
+      isomorphic_sites  places of which the same would be found
+      interpret_rule  either side of a rule, made of any kind of term
         build        of ops
         meaning      of random arrays: whether the two sides are equal
-      heads          the ops that a rule may name, read off their definitions
-      seen           values with an index for each dim, seen through ops that only move elements
+      rule_ops       the ops that a rule may name, read off their definitions
+      through_moves  values with an index for each dim, seen through ops that only move elements
     stack            products of one value, as one product
     recompute        values that the backward pass computes again
     chunk            a part of a program, in a loop over parts of one of its ranges
@@ -15,7 +15,7 @@
       chunk_loop     the loop that is written in their place
     library          the laws that need nothing but the program: those of `programs.rules`, and `stack`
     law              what all laws have in common
-    draft            a copy of a program in which values are replaced
+    module_copy      a copy of a program in which values are replaced
 
 Imports `program` and `rules` beside `dialects`.
 """

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ..emit import Emitter, type_at
-from .heads import PRODUCT, TELLS, fold_param
-from .made import Ids, Indices, NoTerm, summed
+from .interpret_rule import Ids, Indices, NoTerm, summed
+from .rule_ops import PRODUCT, TELLS, fold_param
 
 At = tuple[SSAValue, Indices]
 """An array, and the index of each of its dims."""

@@ -11,20 +11,20 @@ from math import prod
 from typing import NamedTuple, cast
 
 from ...dialects.definitions.flops import flops
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.params import ParamsAttr
 from ..emit import Emitter
 from ..program.program import Node, Program
 from ..rules import firing
 from ..rules.rule import Apply, Rule, Symbol, Term, subterms
-from .alike import Key, around, levels
 from .build import Ops
-from .draft import Before, Draft
-from .heads import NAMES, arity, form
+from .interpret_rule import Costs, Ids, NoTerm, made
+from .isomorphic_sites import Key, around, levels
 from .law import Site
-from .made import Costs, Ids, NoTerm, made
 from .match import Match, dtype_at, is_root, matches
 from .meaning import kinds_of, problem
+from .module_copy import Before, Draft
+from .rule_ops import NAMES, arity, form
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,8 +19,8 @@ from ..program.dim_classes import Classes
 from ..program.program import Node, Program, Signature
 from .chunk_loop import Loop
 from .chunk_part import FOLDS, Part, arrays, at_dim
-from .draft import Draft
 from .law import Site
+from .module_copy import Draft
 
 T = TypeVar("T")
 

@@ -11,13 +11,13 @@ from typing import cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ...dialects.dtypes import dtype_of, is_float, itemsize
+from ...dialects.ground.dtypes import dtype_of, is_float, itemsize
 from ...dialects.lax import ScanOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, type_at
 from .chunk_part import FOLDS, Part
-from .draft import Before, Draft
+from .module_copy import Before, Draft
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..program.program import Program
-from .draft import Draft
+from .module_copy import Draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import cast
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ..program.program import Node, Program
 from ..rules.rule import Apply, Number, Term, Variable
-from .heads import COMMUTES, NAMES, SAME, TELLS, Form, form
-from .made import Ids, NoTerm, made
-from .seen import Seen, at_operand, single, through_moves
+from .interpret_rule import Ids, NoTerm, made
+from .rule_ops import COMMUTES, NAMES, SAME, TELLS, Form, form
+from .through_moves import Seen, at_operand, single, through_moves
 
 
 @dataclass(frozen=True, slots=True)

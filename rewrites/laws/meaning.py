@@ -12,13 +12,13 @@ from random import Random
 
 import numpy as np
 
-from ...dialects.dtypes import Array
-from ...dialects.errors import Error
+from ...dialects.ground.dtypes import Array
+from ...dialects.ground.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.reference.evaluate import evaluate
 from ..rules.rule import Apply, Rule, Variable, subterms
-from .heads import TELLS, fold_param
-from .made import Ids, Indices, NoTerm, made
+from .interpret_rule import Ids, Indices, NoTerm, made
+from .rule_ops import TELLS, fold_param
 
 EXTENTS = (2, 3, 2, 4)
 """Of the indices that variables may have."""

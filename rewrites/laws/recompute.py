@@ -19,8 +19,8 @@ from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ..program.program import Node, Program
 from ..program.reached import reached
-from .draft import Before, Draft
 from .law import Site
+from .module_copy import Before, Draft
 
 
 @dataclass(frozen=True, slots=True)

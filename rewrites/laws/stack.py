@@ -18,9 +18,9 @@ from xdsl.ir import SSAValue
 from ...dialects.params import Literal, ParamsAttr
 from ..emit import Emitter, type_at
 from ..program.program import Node, Program
-from .draft import Before, Draft
-from .heads import PRODUCT
 from .law import Site
+from .module_copy import Before, Draft
+from .rule_ops import PRODUCT
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """From decisions to IR.
 
     materialise     the decisions as calls of a constructor, which writes them
-      picked        lookups whose elements arrive bit by bit
+      exact_lookups  lookups whose elements arrive bit by bit
       constructors  placed builders and slicers: as written, or fused by the builder rules
       localise      the device-local form of an op, with the offsets and masks that its definition asks for
       lookups       looked-up indices, counted from a block's first element
     fuse            the same calls from text, for the passes of `partita-opt`
     to_spmd         constructor of one device-local function with explicit collectives
-      beginning     as much of it as a screen shows
+      prefix        as much of it as a screen shows
       moved         what a device does to bring a value into another layout
       scan_blocks   combines scans of blocks into a scan of the whole
-      swapped       products that only their transposes read
+      transposed_products  products that only their transposes read
       gathered_folds  folds across devices without a collective
       before_loops    what frees memory is computed before a loop
     to_flow         constructors of graphs of kernels

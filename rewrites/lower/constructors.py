@@ -23,7 +23,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
-from ...dialects.dtypes import itemsize
+from ...dialects.ground.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 from xdsl.ir import Block, SSAValue
 
-from ...dialects.dtypes import itemsize
+from ...dialects.ground.dtypes import itemsize
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
-from ...dialects.monoids import MONOIDS
 from ..emit import Appending, Emitter, type_at
 from ..redistribute.search import parts
 from ..redistribute.steps import Step

@@ -22,16 +22,16 @@ from ...dialects.definitions.gathers import DROPS
 from ...dialects.definitions.requires import Component, Elements, Picks, Term
 from ...dialects.definitions.tilings import Placeable
 from ...dialects.definitions.tree import Param
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
-from ...dialects.monoids import MONOIDS
 from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.affine_read import Reach
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
-from ...dialects.ranges.reach import Reach
 from ...dialects.types import ArrayType
+from ..decide.deferred_reductions import Carry
 from ..decide.linearity import linear_in
-from ..decide.op_layouts import Merged, Placed, Selected
-from ..decide.pending import Carry
+from ..decide.placements import Merged, Placed, Selected
 from ..decide.requirements import Placing, counts_once, law, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program

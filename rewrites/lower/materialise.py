@@ -15,18 +15,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Region, SSAValue
 
+from ...dialects.ground.names import keep_names
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
 from ...dialects.module import Module
-from ...dialects.names import keep_names
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
-from ..decide.op_layouts import Pend, boundary
+from ..decide.placements import Pend, boundary
 from ..program.program import Control, Node
 from .constructors import Constructor, Fusing, Global, axes_of, returned, type_of
+from .exact_lookups import picked
 from .localise import localise, on_first, same_op
-from .picked import picked
 
 Start = Callable[[Sequence[ArrayType]], Constructor]
 """Makes the constructor of a function with arguments of these types."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Block, SSAValue
 
-from ...dialects.dtypes import itemsize
+from ...dialects.ground.dtypes import itemsize
 from ...dialects.types import ArrayType
 from ..redistribute.search import Step, joint, path
 from .gathered_folds import fold_parts

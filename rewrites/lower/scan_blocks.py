@@ -13,9 +13,9 @@ from functools import reduce
 from xdsl.ir import Block, SSAValue
 
 from ...dialects import spmd
-from ...dialects.dtypes import itemsize
+from ...dialects.ground.dtypes import itemsize
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
-from ...dialects.monoids import MONOIDS
 from ..emit import IDS, Appending, Emitter, type_at
 from ..redistribute.search import totals
 from ..redistribute.steps import Step

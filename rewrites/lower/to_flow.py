@@ -19,15 +19,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import flow
-from ...dialects.errors import Error
+from ...dialects.ground.errors import Error
 from ...dialects.lax import ConstantOp, RegionOp
 from ...dialects.types import ArrayType
 from ..rewire import rewire
 from .constructors import Built, End, Global, Nest, axes_of, function, on_device, placed, returned, type_of
 from .fuse import AsWritten, replayed
 from .materialise import Start
-from .swapped import swap_products
 from .to_spmd import Local
+from .transposed_products import swap_products
 
 GRANULARITIES = ("whole", "collective")
 LATER = ("stage",)

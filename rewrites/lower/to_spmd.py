@@ -23,7 +23,7 @@ from .before_loops import free_before_loops
 from .constructors import Built, End, Global, Nest, Nesting, function, on_device, type_of
 from .fuse import AsWritten, replayed
 from .moved import moved
-from .swapped import swap_products
+from .transposed_products import swap_products
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:

@@ -18,9 +18,9 @@ from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Instance, Placeable, bind
 from ...dialects.definitions.tree import Leaf, Number, Param, Read
+from ...dialects.ground.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
-from ...dialects.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .executions import Marks, trips

@@ -24,9 +24,9 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
+from ...dialects.ranges.affine_read import Reach
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
-from ...dialects.ranges.reach import Reach
 from .reached import reached
 
 

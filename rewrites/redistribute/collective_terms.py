@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import cast
 
-from ...dialects.monoids import MONOIDS
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.ranges.algebra import MeshAxis
 from ..rules.compile import Environment
 from ..rules.files import rules

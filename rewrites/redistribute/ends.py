@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
-from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
 from .moves import Run, neighbours

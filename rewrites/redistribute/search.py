@@ -27,8 +27,8 @@ from math import prod
 from operator import ne
 from typing import TypeAlias, cast
 
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
-from ...dialects.monoids import MONOIDS
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
 from .collective_terms import Op

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ...dialects.errors import Error, Location, nearest
+from ...dialects.ground.errors import Error, Location, nearest
 from .compile import RuleSet
 from .rule import Apply, Rule, Term
 from .terms import TUPLES

@@ -19,8 +19,8 @@ from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
-from ...dialects.errors import Error, Location, Span, nearest
 from ...dialects.grammar import Node, TooDeep, Word, phrases, place, words
+from ...dialects.ground.errors import Error, Location, Span, nearest
 from .rule import (
     All,
     AnyOf,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ...dialects.errors import Location
+from ...dialects.ground.errors import Location
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 from tiles import Tile, factors_of, layout, tiles_of
 
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.layouts import Layout, Pending, parse_array
 from partita.dialects.mesh import Mesh, axis_of
 from partita.dialects.ranges.algebra import Axis, Extent, SubAxis, denote, parse_range, product

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.mesh import Mesh
 
 

@@ -19,6 +19,9 @@ ROOMS = {
         report
         graph
         run
+        answers
+        advice
+        cost structure
         plan
         memory
         views
@@ -44,7 +47,8 @@ ROOMS = {
         spmd flow lax lax_shapes array regions module signature types layouts group_arrays
         definitions
         ranges mesh text params
-        errors english interned dtypes precision names grammar given monoids
+        grammar
+        ground
         """,
 }
 # The package's face is above all rooms.
@@ -111,7 +115,7 @@ WRONG = {
     "rewrites/__init__.py": "",
     "rewrites/rules/rule.py": "import jax\n\ndef f():\n    from . import parse\n",
     "rewrites/rules/parse.py": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from .rule import f\n",
-    "dialects/errors.py": "from ..rewrites.rules.rule import f\n",
+    "dialects/ground/errors.py": "from ...rewrites.rules.rule import f\n",
 }
 
 
@@ -129,5 +133,5 @@ def test_a_ring_is_found_with_a_way_around(wrong: Graph) -> None:
 
 
 def test_an_arrow_that_leads_up_is_found_with_both_ends(wrong: Graph) -> None:
-    assert upward(wrong) == ["partita.dialects.errors -> partita.rewrites.rules.rule"]
+    assert upward(wrong) == ["partita.dialects.ground.errors -> partita.rewrites.rules.rule"]
     assert "jax" in wrong["partita.rewrites.rules.rule"]

@@ -22,7 +22,7 @@ from jax.experimental import io_callback
 from jax.sharding import AxisType, PartitionSpec as P
 
 import partita as pt
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 
 Array = Any
 MESH = pt.Mesh(data=4, model=2)

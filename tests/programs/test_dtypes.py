@@ -13,7 +13,7 @@ import pytest
 from jax import lax
 
 import partita as pt
-from partita.dialects.dtypes import dtype_of, kind_of
+from partita.dialects.ground.dtypes import dtype_of, kind_of
 from partita.dialects.layouts import parse_array
 from partita.dialects.reference.interpret import interpret
 from partita.dialects.types import ArrayType

@@ -13,7 +13,7 @@ import pytest
 from sent import BOUND, normal, sent
 
 import partita as pt
-from partita.rewrites.decide import two_places
+from partita.rewrites.decide import place_by_cut as two_places
 
 MESH = pt.Mesh(data=8)
 FLOAT = 4

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita.compiler.advice.redundancy import redundant_flops
 from partita.compiler.api.plan import Plan
-from partita.compiler.plan.silent import redundant_flops
 from partita.examples import llama, moe, vocabulary
 
 MESH = pt.Mesh(data=2, model=4)

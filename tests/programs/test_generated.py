@@ -24,7 +24,7 @@ from tolerance import differs
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
-from partita.rewrites.decide import two_places
+from partita.rewrites.decide import place_by_cut as two_places
 
 # A gradient is three times as long as its program.
 PROGRAMS = {"forward": 130, "gradients": 70}

@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import partita as pt
+from partita.compiler.advice.open_conflicts import open_keys
+from partita.compiler.advice.open_stops import is_open
+from partita.compiler.advice.trials import Change
+from partita.compiler.answers.expect import QUANTITIES
 from partita.compiler.api.plan import Plan
 from partita.compiler.api.replay import ACTIONS
 from partita.compiler.api.tactics.combinators import Composable
+from partita.compiler.cost.counts import KINDS
 from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
-from partita.compiler.plan.counts import KINDS
-from partita.compiler.plan.expect import QUANTITIES
-from partita.compiler.plan.open_conflicts import open_keys
-from partita.compiler.plan.open_stops import is_open
-from partita.compiler.plan.prefixes import plain
+from partita.compiler.plan.history import plain
 from partita.compiler.plan.state import Action, State
-from partita.compiler.plan.trials import Change
 from partita.compiler.run.partitioned import Partitioned
 from partita.compiler.shell.commands import TABLE
 from partita.compiler.shell.completion import completions

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 import partita as pt
-from partita.compiler.plan.prefixes import prefixes
+from partita.compiler.plan.history import prefixes
 
 Function = Callable[..., Any]
 Made = tuple[pt.Plan, pt.Plan, Function, tuple[Any, ...]]

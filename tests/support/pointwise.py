@@ -9,7 +9,7 @@ import numpy as np
 from partita.compiler.notation.scalars import parameters
 from partita.compiler.notation.terms import SETTLED, Array, Dim, Equation, Function, Index, Mask, Term, free, settled
 from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
-from partita.dialects.dtypes import dtype_of
+from partita.dialects.ground.dtypes import dtype_of
 from partita.dialects.reference import scalars
 
 Arrays = dict[str, np.ndarray[Any, Any]]

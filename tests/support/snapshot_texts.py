@@ -24,9 +24,9 @@ from ten_plans import transformer
 from wrong_programs import IN_NOTATION, PROGRAMS, answer, answer_in_notation
 
 import partita as pt
+from partita.compiler.answers.plan_text import written
 from partita.compiler.api.plan import Plan
-from partita.compiler.plan.costs import seconds
-from partita.compiler.plan.saved import written
+from partita.compiler.cost.costs import seconds
 from partita.examples import demo
 
 GENERATED = 500

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from partita.dialects.definitions.dims import Site, Sites
 from partita.dialects.definitions.tilings import Index, Instance, Value, bind
 from partita.dialects.definitions.tree import Definition, names
-from partita.dialects.monoids import MONOIDS
+from partita.dialects.ground.monoids import MONOIDS
 from partita.dialects.params import ParamsAttr
 
 

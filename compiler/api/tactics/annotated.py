@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ....dialects.errors import Error
+from ....dialects.ground.errors import Error
 from ...inputs.names import Patterns
 from ...inputs.reader import Question, question
 from ...plan.annotations import misfit, misnamed, of_program

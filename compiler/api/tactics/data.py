@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ....dialects.errors import Error
+from ....dialects.ground.errors import Error
+from ...advice.tactic_checks import in_parts
 from ...inputs.checks import Axes, axes_of
 from ...inputs.names import Patterns, as_patterns, trees
 from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...plan.range_names import BATCH
-from ...plan.undone import in_parts
 from ..plan import Plan
 from .base import Strategy
 

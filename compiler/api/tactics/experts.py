@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....dialects.errors import Error
-from ...plan.products import Passes
+from ....dialects.ground.errors import Error
+from ...structure.products import Passes
 from ..plan import Plan
 from .base import Dims, Structural
 

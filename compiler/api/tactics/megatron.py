@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....dialects.errors import Error
+from ....dialects.ground.errors import Error
+from ...advice.tactic_checks import unpaired
 from ...inputs.checks import axis_of, flag_of, patterns_of
-from ...plan.pairs import Pair, pairs, with_stops
-from ...plan.undone import unpaired
+from ...structure.pairs import Pair, pairs, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
 from .base import Dims, Structural

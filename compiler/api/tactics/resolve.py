@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...plan.open_conflicts import open_keys
-from ...plan.prefixes import redone
-from ...plan.ways_out import Resolution, apart, next_count, tried
+from ...advice.open_conflicts import open_keys
+from ...advice.ways_out import Resolution, apart, next_count, tried
+from ...plan.history import redone
 from ..plan import Plan
 from .base import Tactic
 

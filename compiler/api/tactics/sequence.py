@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ....dialects.english import counted
-from ....dialects.errors import Error
+from ....dialects.ground.english import counted
+from ....dialects.ground.errors import Error
 from ...inputs.checks import axis_of
 from ...inputs.names import Patterns, as_patterns, trees
 from ...inputs.reader import step
 from ...plan.addresses import BORDERS
 from ...plan.claims import Seed
-from ...plan.keys import keys
-from ...plan.products import Passes
 from ...plan.range_names import LENGTH
-from ...plan.stream import kind, stream
+from ...structure.keys import keys
+from ...structure.products import Passes
+from ...structure.residual_stream import kind, stream
 from ..plan import Plan
 from .base import Strategy, at_dims
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ....dialects.errors import Error
+from ....dialects.ground.errors import Error
 from ...inputs.checks import Axes, axes_of, dims_given, flag_of
 from ...inputs.names import Patterns
 from ...inputs.reader import step

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ....dialects.errors import Error
+from ....dialects.ground.errors import Error
 from ...plan.claims import Seed
-from ...plan.vocabulary import vocabulary
+from ...structure.vocabulary import vocabulary
 from ..plan import Plan
 from .base import Dims, Structural
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from ....dialects.english import counted
-from ....dialects.errors import Error
+from ....dialects.ground.english import counted
+from ....dialects.ground.errors import Error
 from ....rewrites.decide.table import WHOLE
+from ...advice.open_conflicts import open_keys
 from ...inputs.checks import Axes, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts, trees
 from ...inputs.reader import step
 from ...plan.claims import Seed
-from ...plan.open_conflicts import open_keys
-from ...plan.succession import mistaken
+from ...structure.next_state import mistaken
 from ..plan import Plan
 from .base import Strategy
 

@@ -30,7 +30,7 @@ from typing import ClassVar, NamedTuple
 from xdsl.ir import SSAValue
 
 from ....dialects.definitions.tilings import Merging
-from ....dialects.dtypes import itemsize
+from ....dialects.ground.dtypes import itemsize
 from ....dialects.lax import OPS
 from ....dialects.params import ParamsAttr
 from ....dialects.ranges.factor import Factor, major_first

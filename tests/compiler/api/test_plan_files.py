@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 from models import chain
 
 import partita as pt
+from partita.compiler.answers.plan_text import written
 from partita.compiler.api.notation_plans import steps_of
 from partita.compiler.api.plan_file import Replayed
 from partita.compiler.inputs.calls import Call
@@ -23,9 +24,8 @@ from partita.compiler.notation.check import Program
 from partita.compiler.notation.diagnostics import Text
 from partita.compiler.notation.read import tree
 from partita.compiler.notation.statements import Statements, statement
-from partita.compiler.plan.prefixes import plain
+from partita.compiler.plan.history import plain
 from partita.compiler.plan.refusals import Seed
-from partita.compiler.plan.saved import written
 from partita.dialects.grammar import phrases
 
 MESH = pt.Mesh(data=4, model=2)

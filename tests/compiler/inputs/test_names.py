@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from partita.compiler.inputs.names import Tree, escape, match, parts, path, pattern, successors
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 
 NAMES = ["params/embed", "params/blocks/0/w1", "params/blocks/0/w2", "params/blocks/1/w1", "batch/x", "batch/y", "rate"]
 

@@ -13,7 +13,7 @@ from growing import calls
 from jax import Array
 
 import partita as pt
-from partita.dialects.errors import lines_of
+from partita.dialects.ground.errors import lines_of
 from partita.rewrites.redistribute.kinds.halo import pieces
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.plan.open_conflicts import open_keys
-from partita.compiler.plan.ways_out import tried
+from partita.compiler.advice.open_conflicts import open_keys
+from partita.compiler.advice.ways_out import tried
 
 A = np.ones((64, 64), np.float32)
 

@@ -10,7 +10,7 @@ import pytest
 from report_plans import PLANS, planned
 
 from partita.compiler.api.plan import Plan
-from partita.compiler.plan.prefixes import prefixes
+from partita.compiler.plan.history import prefixes
 from partita.compiler.report.data import data
 from partita.compiler.report.page import html
 

@@ -8,7 +8,7 @@ from browser import Opened
 from playwright.sync_api import Browser, expect
 from report_plans import PLANS, planned, written
 
-from partita.compiler.plan.prefixes import prefixes
+from partita.compiler.plan.history import prefixes
 
 TABS = ("Collectives", "Layouts", "Conflicts & stops", "Memory", "Kernels", "Program")
 

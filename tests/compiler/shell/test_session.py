@@ -12,7 +12,7 @@ import pytest
 from models import Transformer, chain, train_step
 
 import partita as pt
-from partita.compiler.plan.saved import written
+from partita.compiler.answers.plan_text import written
 from partita.compiler.shell import script
 from partita.compiler.shell.answers import prompt
 from partita.compiler.shell.commands import TABLE

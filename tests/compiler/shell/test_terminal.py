@@ -14,8 +14,8 @@ from rich.console import Console
 from strategies import strategy
 
 import partita as pt
-from partita.compiler.plan import rewrites
-from partita.compiler.plan.candidates import Candidate
+from partita.compiler.advice import rewrites
+from partita.compiler.advice.candidates import Candidate
 from partita.compiler.plan.state import State
 from partita.compiler.shell import script
 from partita.compiler.shell.colours import styles

@@ -17,7 +17,7 @@ from partita.dialects.definitions.requires import part
 from partita.dialects.definitions.signs import ARITHMETIC
 from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
 from partita.dialects.definitions.tree import Apply, Definition, Term, children
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from partita.dialects.reference import scalars, whole_dims
 

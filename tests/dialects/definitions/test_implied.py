@@ -21,7 +21,7 @@ from partita.dialects.definitions import printer
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
 from partita.dialects.definitions.tree import Definition, Param, Read
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.params import NO_PARAMS, ParamsAttr
 from partita.dialects.reference.evaluate import evaluate
 from partita.dialects.regions import BORDERS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import (
     Axis,

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from tiles import fits
 
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.ranges.algebra import refine
 
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from partita.dialects import context
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.dialects.layouts import Layout, parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.reference.interpret import entry_of, interpret, run_devices

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.rewrites.rules.compile import load
 
 CASES = {

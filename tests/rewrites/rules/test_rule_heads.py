@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from partita.dialects.errors import Error
+from partita.dialects.ground.errors import Error
 from partita.rewrites.decide import requirements
 from partita.rewrites.lower import localise
 from partita.rewrites.rules import files

@@ -1,0 +1,19 @@
+"""What could be better in a plan, and what to do about it, tried before it is offered.
+
+    stops            where propagation stopped and what runs unpartitioned, with bytes and flops
+      open_stops     which of these are open
+      fixes          tactics with which they are gone, each tried
+    conflicts        claims that cannot all hold, and the ways out of them
+      open_conflicts which of these are open
+      ways_out       the ways out, those of many conflicts tried in one plan
+      regions        where two plans of a program differ
+    trials           what is tried to get out of conflicts and stops
+    redundancy       what is replicated, computed by several devices, or not partitioned
+    refused          what helps where a claim is refused, tried
+    tactic_checks    whether a tactic did what it was asked for
+    rewrites         where which law applies, and what it saves
+      candidates     the places that are tried
+    in_parts         whether a large value fills the memory
+
+Imports `structure`, `cost` and `plan`.
+"""

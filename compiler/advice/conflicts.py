@@ -1,0 +1,134 @@
+"""Conflicts: claims that cannot all hold at one op, and the ways out of them, each tried and with what it costs.
+
+a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialects.ground.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide import table as placement
+from ...rewrites.decide.table import Key
+from ..inputs.checks import refused, shown
+from ..inputs.lines import Source, at_line
+from ..inputs.reader import Question, explained, question
+from ..plan.claims import Some
+from ..plan.source_lines import line_of
+from ..plan.state import State
+from ..views.listing import Listing, Shape
+from .open_conflicts import is_open, open_keys
+from .ways_out import Resolution, node_of, ways_out
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Claims that contradict each other at one op. Without a resolution, each device runs the op in full."""
+
+    plan: State
+    op: str
+    axis: str
+    source: Source | None
+    claims: tuple[str, ...]
+    key: Key
+
+    @property
+    def resolutions(self) -> tuple[Resolution, ...]:
+        """The ways out that can be applied, the fastest first; of those with the same cost, one.
+
+        Each is tried, so each has the plan's resulting cost.
+        """
+        return ways_out(self.plan, self.key)
+
+    def __repr__(self) -> str:
+        return f"conflict on `{self.axis}` in {self.op}{at_line(self.source)}: " + "; ".join(self.claims)
+
+
+def resolve(plan: Some, conflict: Conflict, choice: int | str | Resolution = 0) -> Some:
+    """The plan after one of the ways out of a conflict: itself, its number among `.resolutions`, or its tactic."""
+    ways = its_own(plan, conflict).resolutions
+    plain = isinstance(choice, int | str | Resolution) and not isinstance(choice, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    chosen = [way for number, way in enumerate(ways) if plain and choice in (number, way.tactic, way)]
+    if not chosen:
+        known = ", ".join(f"{number}: {way.tactic}" for number, way in enumerate(ways)) or "none: no tactic resolves it alone"
+        raise Error(f"{shown(choice)} is not a way out of this conflict", helps=[f"the ways out are {known}"])
+    return chosen[0](plan)
+
+
+def conflict_given(conflict: object) -> Conflict:
+    """Raises Error for what is not a conflict."""
+    if not isinstance(conflict, Conflict):
+        helps = ["take one of plan.conflicts: plan.resolve(plan.conflicts[0])", "to resolve all: plan.apply(pt.Resolve())"]
+        raise refused("conflict", "a conflict", conflict, *helps)
+    return conflict
+
+
+def its_own(plan: State, conflict: Conflict) -> Conflict:
+    """The conflict, if it is an open one of this plan. Raises Error otherwise."""
+    if conflict.plan.source is not plan.source or not is_open(plan, conflict.key):
+        helps = ["take one of plan.conflicts", "a tactic that came after it may have resolved it"]
+        raise Error(f"this is not an open conflict of this plan: {conflict!r}", helps=helps)
+    return conflict
+
+
+def conflicts(plan: State) -> Listing[Conflict]:
+    """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
+    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts", notes=_ways))
+
+
+def _ways(found: Sequence[Conflict]) -> Sequence[str]:
+    """The line below a list of conflicts: what shows the ways out of the first one."""
+    first = found[0]
+    return [f"{explained(open_keys(first.plan)[first.key])} shows the ways out of the first one"]
+
+
+def met_at(plan: State, node: int, value: int, axis: MeshAxis) -> str:
+    """What to say of a conflict that is open at an op, or at an argument: its claims, and what shows its ways out."""
+    key = node, value, axis
+    number = open_keys(plan).get(key)
+    if number is None:
+        return ""
+    claims = "; ".join(claims_of(plan, plan.table.conflicts[key]))
+    return f"a conflict on `{axis}`: {claims}; {explained(number)} shows the ways out"
+
+
+def warning(plan: State) -> str | None:
+    """What to say before a plan with open conflicts runs; None if there is none."""
+    found = [*open_keys(plan)]
+    if not found:
+        return None
+    op, source = _where(plan, plan.table.conflicts[found[0]])
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return (
+        f"a plan with open conflicts: {op}{at_line(source)}{more}. Each device of `{found[0][2]}` runs it in full. "
+        f"Apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
+    )
+
+
+def conflict(plan: State, key: Key) -> Conflict:
+    """A conflict, in the words of the user."""
+    each = plan.table.conflicts[key]
+    op, source = _where(plan, each)
+    return Conflict(plan, op, str(each.axis), source, claims_of(plan, each), key)
+
+
+def claims_of(plan: State, each: placement.Conflict) -> tuple[str, ...]:
+    """The claims that meet, each with its value, and where it comes from."""
+    return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
+
+
+def _where(plan: State, each: placement.Conflict) -> tuple[str, Source | None]:
+    """The op or argument at which the claims meet, and its source line."""
+    node = node_of(plan, each)
+    if node is None:
+        return f"argument `{plan.source.addresses.names[each.value]}`", line_of(plan, each.value, None)
+    return f"`{node.kind}`", line_of(plan, node.results[0], node)
+
+
+def _claim(plan: State, each: placement.Conflict, claim: placement.Claim, position: int) -> str:
+    node = node_of(plan, each)
+    value = each.value if node is None else node.end(position)
+    who = f"operand {position}" if position >= 0 else f"result {-1 - position}"
+    who = f"a use of dim {claim.at}" if node is None else who
+    by = "from" if node is None or value in plan.actions[claim.tactic].values else "propagated from"
+    return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}, {by} {plan.cited(claim.tactic)}"

@@ -1,0 +1,26 @@
+"""Which conflicts are open: no tactic has placed the op, or the argument, on the axis since.
+
+a + a.T, `a` tiled on 0: a conflict   --  tile('add#0', 0, 'data')   -->   none
+"""
+
+from collections.abc import Mapping
+
+from ...rewrites.decide.table import Key
+from ..plan.state import State
+
+
+def open_keys(plan: State) -> Mapping[Key, int]:
+    """By which the table of a plan has its open conflicts, each with its number in `plan.conflicts`."""
+    return plan.once(_numbered)
+
+
+def _numbered(plan: State) -> dict[Key, int]:
+    return {key: number for number, key in enumerate(key for key in plan.table.conflicts if is_open(plan, key))}
+
+
+def is_open(plan: State, key: Key) -> bool:
+    each = plan.table.conflicts.get(key)
+    if each is None or each.axis not in plan.table.axes:
+        return False
+    table = plan.table.axes[each.axis]
+    return table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None

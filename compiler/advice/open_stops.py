@@ -1,0 +1,54 @@
+"""Which stops are open: no tactic has placed the op on the axis since, nor said that the value at which it stops is kept whole.
+
+sort(x), x on `data`: a stop   --  replicate('x', 'data') first, or tile('sort#0', 1, 'data')   -->   none
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.table import Blocked
+from ..plan.state import State
+
+WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive more than a gather"
+"""The reason of a stop that the uses of the op's results cause."""
+
+
+def open_stops(plan: State) -> list[Blocked]:
+    """The stops at ops that no tactic has placed on the axis since, or that do not merge blocks."""
+    return plan.once(_open)
+
+
+def is_open(plan: State, stop: Blocked) -> bool:
+    """Whether the axis of a stop, or a part of it, stops at the same end of the same op of this plan."""
+    ends, axes = plan.once(_ends), plan.mesh.split(stop.axis.axis)
+    return any((stop.node, stop.operand, axis) in ends for axis in axes)
+
+
+def _ends(plan: State) -> frozenset[tuple[int, int, MeshAxis]]:
+    """The ends of ops at which an axis stops."""
+    return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
+
+
+def _open(plan: State) -> list[Blocked]:
+    axes = plan.table.axes
+    unplaced = (each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None)
+    return [each for each in (*_gathered(plan), *unplaced) if _arrives(plan, each)]
+
+
+def _arrives(plan: State, stop: Blocked) -> bool:
+    """Whether the claim that stops is still there: a later tactic may have put the value elsewhere, or keep it whole."""
+    claim = plan.table.claim(plan.source.program.nodes[stop.node].end(stop.operand), stop.axis)
+    return claim is None or claim.at == stop.dim
+
+
+def _gathered(plan: State) -> Iterator[Blocked]:
+    """The ops that do not merge blocks, because their results are wanted whole."""
+    for node in (plan.source.program.nodes[number] for number in plan.decisions.gathered):
+        placed = plan.decisions.placements.nodes[node.number].placement
+        for (position, at), (axis, table) in product(enumerate(node.signature.operand_at), plan.table.axes.items()):
+            claim = table.nodes[node.number]
+            if claim is not None and claim.at in at and (claim.at, claim.factor) not in placed:
+                dim = at[claim.at].dim
+                extent = plan.source.program.shape(node.operands[position])[dim]
+                yield Blocked(node.number, position, axis, dim, extent, claim.factor, WANTED_WHOLE, claim.tactic)

@@ -1,0 +1,120 @@
+"""Where two plans of one program differ: regions that do not touch, each with what it costs in either plan.
+
+A region is made of ops that lie otherwise, and of all that a redistribution joins which only one of the plans has. So regions
+are decided apart from each other, and what one of them costs does not depend on the others.
+
+    a + a.T and b + b.T, replicate('a', 'data') and tile('add#1', 0, 'data')   -->   a with its uses, and the op that adds b
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ...rewrites.decide.decide import Move
+from ...rewrites.decide.table import Claim
+from ...rewrites.program.program import Program
+from ..cost.costs import Cost, cost_of
+from ..plan.state import State
+
+
+@dataclass(slots=True)
+class Region:
+    """The ends that are joined, and the redistributions and ops that either plan has there, where they differ."""
+
+    ends: set[int] = field(default_factory=set[int])
+    nodes: list[int] = field(default_factory=list[int])
+    before: list[Move] = field(default_factory=list[Move])
+    after: list[Move] = field(default_factory=list[Move])
+
+    def costs(self, before: State, after: State) -> tuple[Cost, Cost]:
+        """What it costs in either plan."""
+        return cost_of(before, self.before, self.nodes), cost_of(after, self.after, self.nodes)
+
+
+def end_of(program: Program, value: int) -> int:
+    """The op that makes a value; of an argument, a negative number of its own."""
+    return program.producer[value] if program.producer[value] >= 0 else ~value
+
+
+def regions(before: State, after: State, joined: Iterable[Collection[int]] = ()) -> list[Region]:
+    """The regions in which two plans of a program on one mesh differ; these ends belong to one region, even if all stays."""
+    program, found = before.source.program, _Joined()
+    changed, moves = _changed(before, after), [*_moves(before, after)]
+    for ends in joined:
+        found.join(ends)
+    for end in changed:
+        # A value that lies otherwise joins what makes it and what reads it, if that runs otherwise too.
+        operands = program.nodes[end].operands if end >= 0 else ()
+        found.join([end, *(made for made in (end_of(program, value) for value in operands) if made in changed)])
+    for move, _ in moves:
+        found.join([each for part in (move, *move.together) for each in _ends(program, part)])
+    made: dict[int, Region] = {}
+    for end in found.above:
+        made.setdefault(found.first(end), Region()).ends.add(end)
+    for end in changed:
+        if end >= 0:
+            made[found.first(end)].nodes.append(end)
+    for move, is_after in moves:
+        region = made[found.first(end_of(program, move.value))]
+        (region.after if is_after else region.before).append(move)
+    return [*made.values()]
+
+
+class _Joined:
+    """Ends that are joined, step by step: of each, one that stands for all that are joined with it."""
+
+    def __init__(self) -> None:
+        self.above: dict[int, int] = {}
+
+    def first(self, end: int) -> int:
+        above = self.above
+        while (up := above.setdefault(end, end)) != end:
+            above[end] = above[up]
+            end = up
+        return end
+
+    def join(self, ends: Iterable[int]) -> None:
+        first, *others = (self.first(end) for end in ends)
+        for each in others:
+            self.above[self.first(each)] = self.first(first)
+
+
+def _ends(program: Program, move: Move) -> Iterator[int]:
+    """What a redistribution joins: the op that makes the value, and those that read it."""
+    yield end_of(program, move.value)
+    yield from (number for number, _ in move.uses if number < len(program.nodes))
+
+
+def _changed(before: State, after: State) -> set[int]:
+    """The ends that have other claims, that run otherwise, or that make what lies otherwise."""
+    program, found = before.source.program, set[int]()
+    none: Sequence[Claim | None] = [None] * max(len(program.nodes), len(program.types))
+    for axis in before.table.axes.keys() | after.table.axes.keys():
+        old, new = before.table.axes.get(axis), after.table.axes.get(axis)
+        found |= _otherwise(none if old is None else old.nodes, none if new is None else new.nodes)
+        values = _otherwise(none if old is None else old.values, none if new is None else new.values)
+        found |= {end_of(program, value) for value in values}
+    old, new = before.decisions.placements, after.decisions.placements
+    found |= {at for at, (a, b) in enumerate(zip(old.nodes, new.nodes, strict=True)) if a is not b and a != b}
+    lie = {at for at, (a, b) in enumerate(zip(old.homes, new.homes, strict=True)) if a is not b and a != b}
+    sums = {value for value, _ in old.sources.items() ^ new.sources.items()}
+    return found | {end_of(program, value) for value in lie | sums}
+
+
+def _otherwise(before: Sequence[Claim | None], after: Sequence[Claim | None]) -> set[int]:
+    """Where claims differ, whichever tactic made them."""
+    return {
+        at
+        for at, (old, new) in enumerate(zip(before, after, strict=False))
+        if old is not new and (old is None or new is None or old.at != new.at or old.factor is not new.factor)
+    }
+
+
+def _moves(before: State, after: State) -> Iterator[tuple[Move, bool]]:
+    """The redistributions that only one of the plans has, and whether that is the second one."""
+    old, new = (
+        {(move.value, move.target, tuple(move.uses)): move for move in each.decisions.moves} for each in (before, after)
+    )
+    for key in old.keys() | new.keys():
+        left, right = old.get(key), new.get(key)
+        if left is None or right is None or (left.path is not right.path and left.path.steps != right.path.steps):
+            yield from ((move, is_after) for move, is_after in ((left, False), (right, True)) if move is not None)

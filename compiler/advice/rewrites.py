@@ -1,0 +1,164 @@
+"""`plan.rewrites`: where which law applies to the program of a plan, and what each would save, the best first.
+
+law           at                  places   bytes saved   flops saved   memory saved
+reassociate   dot_general#3            1         1,024        65,536          4,096
+chunk         logits                   1             0             0      1,400,000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...dialects.ground.errors import Error
+from ...dialects.ground.given import checked
+from ...rewrites.laws.chunk import Chunk
+from ...rewrites.laws.law import Law
+from ..cost.collectives import bytes_per_device
+from ..cost.costs import BYTES_PER_SECOND, FLOPS_PER_SECOND
+from ..cost.flops import flops_per_device
+from ..cost.memory import peak_bytes
+from ..inputs.reader import cited
+from ..plan.claims import Some
+from ..plan.laws import law_of
+from ..plan.rewriting import rewrite
+from ..plan.state import State
+from ..views.listing import Listing, Shape
+from ..views.view import Cell, Part, View
+from .candidates import Candidate, matched, said, searched, unnumbered
+
+SHOWN = "recompute", "stack"
+"""What is listed even if it saves nothing on CPU, because compilers for other devices gain by it."""
+SPARE = "line", "places"
+"""The columns that are left out on a narrow screen."""
+COLUMNS = ("law", "at", "places", "bytes saved", "flops saved", "memory saved", "line")
+
+Saved = tuple[int, int, int]
+"""Bytes that a device receives, flops, and bytes of memory at the peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """A law at some places that are alike, and what one device saves by it; a negative number is a cost.
+
+    It is a tactic itself: `plan.apply(plan.rewrites()[0])`.
+    """
+
+    law: str
+    at: tuple[str, ...]
+    places: int
+    bytes: int
+    flops: int
+    memory: int
+    line: str = ""
+    given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
+
+    @property
+    def seconds(self) -> float:
+        """About how much sooner a TPU v5e receives and computes."""
+        return self.bytes / BYTES_PER_SECOND + self.flops / FLOPS_PER_SECOND
+
+    @property
+    def tactic(self) -> str:
+        """The same as a line of a trace."""
+        return (
+            f"rewrite({', '.join([repr(self.law), f'at={said(self.at)!r}', *(f'{k}={v!r}' for k, v in self.given.items())])})"
+        )
+
+    @checked
+    def __call__(self, plan: Some) -> Some:
+        return rewrite(plan, self.law, said(self.at), self.given)
+
+    def __repr__(self) -> str:
+        saves = f"{self.bytes:,} bytes received, {self.flops:,} flops and {self.memory:,} bytes of memory"
+        return f"{cited(self.tactic)}: saves a device {saves}"
+
+
+@dataclass(frozen=True, repr=False)
+class Trials(View):
+    """What has been found so far, the best first, and what has not been tried; `of` counts both and what saves nothing."""
+
+    found: Listing[Rewriting]
+    left: Sequence[Candidate]
+    of: int
+    whole: bool
+    is_done: bool = False
+
+    def parts(self) -> Sequence[Part]:
+        if self.is_done:
+            return self.found.all().parts() if self.whole else self.found.parts()
+        shape: Shape[Rewriting | Candidate] = Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE)
+        return [*shape.parts([*self.found, *self.left], self.whole), f"{self.of - len(self.left):,} of {self.of:,} tried"]
+
+
+def rewrites(plan: State) -> Listing[Rewriting]:
+    """Each law at each kind of place, tried. Those that save time come first, then those that save memory."""
+    *_, last = tried(plan)
+    return last.found
+
+
+def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
+    """The rewritings as they are tried: first the places that match, and what each saves as it becomes known."""
+    left = matched(plan)
+    yield Trials(_best(()), left, len(left), whole)
+    left = [*searched(plan), *left]
+    found, total = list[Rewriting](), len(left)
+    while left:
+        each = left.pop(0)
+        saved = _saved(plan, each)
+        if saved is not None and (max(saved) > 0 or each.law in SHOWN):
+            found.append(Rewriting(each.law, each.at, each.places, *saved, each.line, each.given))
+        if saved is not None and left:
+            yield Trials(_best(found), tuple(left), total, whole)
+    yield Trials(_best(found), (), total, whole, is_done=True)
+
+
+def _saved(plan: State, each: Candidate) -> Saved | None:
+    """What a device saves; None if the law cannot be applied there. It is tried once for each plan."""
+    known = plan.once(_known)
+    try:
+        law = law_of(plan, each.law, each.patterns, each.given)
+    except Error:
+        return None
+    # Large values that are computed in parts together are in one loop, whichever of them names it.
+    key = law.loop if isinstance(law, Chunk) else (each.law, each.at)
+    if key not in known:
+        known[key] = _tried(plan, law, each)
+    return known[key]
+
+
+def _tried(plan: State, law: Law, each: Candidate) -> Saved | None:
+    try:
+        made = rewrite(plan, law, each.patterns, each.given)
+    except Error:
+        return None
+    (sent, computed, stored), (sends, computes, stores) = _cost(plan), _cost(made)
+    return sent - sends, computed - computes, stored - stores
+
+
+def _known(plan: State) -> dict[object, Saved | None]:
+    """What has been tried."""
+    del plan
+    return {}
+
+
+def _cost(plan: State) -> Saved:
+    return bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
+
+
+def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
+    """The listing; of large values that are computed in parts together, one."""
+    unlike = {
+        (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
+        for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
+    }
+    best = sorted(unlike.values(), key=lambda each: (-max(each.seconds, 0.0), -each.memory))
+    return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
+
+
+def _row(each: Rewriting | Candidate) -> Sequence[Cell]:
+    first, *others = each.at
+    at = unnumbered(first) if others else first
+    law = ", ".join([each.law, *(f"{name} {value}" for name, value in each.given.items())])
+    saved = (each.bytes, each.flops, each.memory) if isinstance(each, Rewriting) else ("", "", "")
+    return law, at, each.places, *saved, each.line

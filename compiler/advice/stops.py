@@ -1,0 +1,289 @@
+"""Where propagation stops, and what that costs: each device of the axis runs the op in full, on operands that it gathers.
+
+So do the ops after it, until one is placed on the axis again. Such an op counts for the first op at which the axis stops.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.decide import Move
+from ...rewrites.decide.table import Blocked
+from ...rewrites.program.program import Node
+from ...rewrites.program.shard_maps import misfit
+from ..cost.collectives import exchanges
+from ..cost.counts import received
+from ..cost.flops import Flops, on_device, op_name, work
+from ..inputs.lines import Source, at_line
+from ..inputs.reader import Question, question, taken
+from ..plan.grouped import grouped
+from ..plan.source_lines import line_of
+from ..plan.state import State
+from ..views.listing import Listing, Shape
+from ..views.view import Cell
+from .fixes import Cure, advice, advice_for_whole, cure
+from .open_stops import open_stops
+
+MOST = 4
+"""The most ops that a text names."""
+TRIED = 5_000
+"""The most ops of a program for which a text tries the ways out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A dim at which propagation stopped, and what each device of the axis then runs in full.
+
+    `runs` names the op, and the ops after it that compute and that are not placed on the axis either. `flops` is what one
+    device computes in them in a call; all devices of the axis compute the same. `bytes` is what it receives for that over
+    the axis.
+    """
+
+    op: str
+    value: str
+    dim: int
+    extent: int
+    axis: str
+    size: int
+    reason: str
+    source: Source | None
+    runs: tuple[str, ...]
+    flops: Flops
+    bytes: int
+    advice: str
+    """A change of the program with which the axis would not stop here; empty if there is none."""
+    plan: State = field(repr=False, compare=False)
+    first: Blocked = field(repr=False, compare=False)
+    """The first of the stops at this dim of this value."""
+    number: int = field(default=0, compare=False)
+    """Its number in `plan.blocked`."""
+
+    @property
+    def cure(self) -> Cure | None:
+        """A tactic with which the axis does not stop here, and what a device then receives and computes; None if none is found.
+
+        It is found by trying, once for stops that are alike.
+        """
+        return cure(self.plan, self.first)
+
+    @property
+    def helps(self) -> Sequence[str]:
+        """What to do, and what that costs. Of a large program nothing is tried, because that takes long."""
+        is_large = len(self.plan.source.program.nodes) > TRIED
+        found = None if is_large else self.cure
+        if found is None:
+            return [self.advice] if self.advice else [not_tried()] if is_large else []
+        # What changes an earlier tactic cannot be written behind the others.
+        write = taken(self.number) if found.place else ""
+        costs = f"a device then receives {of_bytes(found.bytes)} in a call and computes {found.flops.text(number=of_flops)}"
+        return [f"{found}\n    {write}{costs}"]
+
+    @property
+    def title(self) -> str:
+        """Where propagation stopped, and why."""
+        return (
+            f"`{self.axis}` ({self.size} devices) stops at {self.op}{at_line(self.source)}: "
+            f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
+        )
+
+    @property
+    def cost(self) -> str:
+        """What each device runs in full because of that, and what it receives for it."""
+        return f"each device runs {self._ops()} in full: {self._work()}; it receives {of_bytes(self.bytes)} for that"
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, _row(self)), *_below(self)])
+
+    __repr__ = __str__
+
+    def _ops(self) -> str:
+        first, *after = (f"`{name}`" for name in self.runs)
+        more = [f"{len(after) - MOST} more"] if len(after) > MOST else []
+        return f"{first}, and then {', '.join([*after[:MOST], *more])}," if after else first
+
+    def _work(self) -> str:
+        parts = f" instead of {of_flops(-(-self.flops.known // self.size))}" if self.flops.known else ""
+        return self.flops.text(parts, of_flops)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOp:
+    """A primitive that runs unpartitioned, with its location; `value` is its result, or the operand of an effect."""
+
+    primitive: str
+    value: str
+    source: Source | None
+    own: bool = False
+    """Whether it runs on the mesh axes that it names, with its own collectives, instead of on gathered operands."""
+    why: str = ""
+    makes: bool = True
+    """Whether it has a result, rather than only an effect."""
+    once: bool = False
+    """Whether one device runs it for all devices."""
+    bytes: int = 0
+    """The bytes that a device receives in a call for its operands. What it computes is unknown."""
+    cure: str = ""
+
+    def __repr__(self) -> str:
+        where = f" at {self.source}" if self.source is not None and self.source.line else ""
+        if self.own:
+            runs = "unchanged, on its own mesh axes: its collectives are in `counts().own`"
+        elif not self.makes:
+            runs = f"unpartitioned, on one device: {self.why or 'it is an effect'}"
+        elif self.once:
+            runs = f"unpartitioned, on one device: {self.why or 'the others receive its result'}"
+        else:
+            runs = f"unpartitioned: {self.why or 'it has no definition'}"
+        what = f", which {'makes' if self.makes else 'reads'} `{self.value}`," if self.value else ""
+        costs = f"\n  each device receives {of_bytes(self.bytes)} for that; what it computes is unknown" if self.bytes else ""
+        return f"`{self.primitive}`{where}{what} runs {runs}{costs}" + (f"\n  help: {self.cure}" if self.cure else "")
+
+
+def not_tried() -> str:
+    """What a text says if it has tried nothing."""
+    return f"{question(Question.TRY)} tries what could be done"
+
+
+def stops(plan: State) -> Listing[Stop]:
+    """Every stop, the most expensive first: those that cost nothing come last."""
+
+    def place(each: Blocked) -> tuple[object, ...]:
+        node = plan.source.program.nodes[each.node]
+        value = node.end(each.operand)
+        # Ops of one line can stop the same dim of the same value, as two windows of it do.
+        return node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
+
+    alike = grouped(open_stops(plan), place)
+    in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
+    found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
+    ordered = sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
+    return Listing([replace(each, number=at) for at, each in enumerate(ordered)], _SHAPE)
+
+
+def _row(stop: Stop) -> Sequence[Cell]:
+    return [f"{stop.title}\n  {stop.cost}"]
+
+
+def _below(stop: Stop) -> Sequence[str]:
+    return [f"  help: {each}" for each in stop.helps]
+
+
+_SHAPE = Shape("stops", row=_row, below=_below)
+
+
+def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> Stop:
+    one, program = alike[0], plan.source.program
+    node = program.nodes[one.node]
+    value = node.end(one.operand)
+    nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full[number]]
+    wanted = plan.once(_wanted)
+    return Stop(
+        node.kind,
+        plan.source.addresses.names[value],
+        one.dim,
+        one.extent,
+        str(one.axis),
+        one.size,
+        one.reason,
+        line_of(plan, value, node),
+        tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
+        work(plan, nodes),
+        received_for(plan, [use for each in alike for use in wanted[each.node, each.operand, each.axis]], one.axis),
+        advice(node) if one.weight is None else _apart(plan, one.weight.value),
+        plan,
+        one,
+    )
+
+
+def _apart(plan: State, weight: int) -> str:
+    return f"give the parts of `{plan.source.addresses.names[weight]}` a dim of their own"
+
+
+def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]]]:
+    """For each stop the operands that its op needs whole because of it, each counted once.
+
+    A stop at an operand needs that; one at a result needs what the op reads, unless the axis stops at it too.
+    """
+    found: dict[tuple[int, int, MeshAxis], list[tuple[int, int]]] = {}
+    counted = set[tuple[int, int, MeshAxis]]()
+    for each in sorted(open_stops(plan), key=lambda stop: stop.operand < 0):
+        ends = [(each.node, each.operand)] if each.operand >= 0 else [*_reads(plan.source.program.nodes[each.node])]
+        found[each.node, each.operand, each.axis] = [end for end in ends if (*end, each.axis) not in counted]
+        counted.update((*end, each.axis) for end in ends)
+    return found
+
+
+def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
+    """Each op at which the axis stops, and those after it that are not placed on the axis either, each for its first stop."""
+    program, claims = plan.source.program, plan.table.axes[axis].nodes
+    stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
+    seen, found = set(stopped), {number: [program.nodes[number]] for number in stopped}
+    for nodes in found.values():
+        # The list grows: after the op come those that read its results, and after them those that read theirs.
+        for node in nodes:
+            for reader in (reader for value in node.results for reader in program.readers(value)):
+                if reader.number not in seen and claims[reader.number] is None:
+                    seen.add(reader.number)
+                    nodes.append(reader)
+    return found
+
+
+def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | None = None) -> int:
+    """The bytes that a device receives in a call so that these operands lie as their ops want them, over one axis or all."""
+    moves = dict[int, Move]()
+    for use in uses:
+        move = _move(plan, use)
+        while move is not None:
+            # The first of several that share collectives counts them.
+            move = move.together[0] if move.together else move
+            moves[id(move)] = move
+            move = move.before
+    steps = ((move, step) for move in moves.values() for step in move.path.steps if axis is None or axis in step.axes)
+    return received(exchanges(plan, steps))
+
+
+def _move(plan: State, use: tuple[int, int]) -> Move | None:
+    """The move by which an operand comes to its op, perhaps before ops that only move its elements."""
+    program, at_use = plan.source.program, plan.decisions.at_use
+    while use not in at_use:
+        number = program.producer[program.nodes[use[0]].operands[use[1]]]
+        if number < 0 or not program.nodes[number].passes_on:
+            return None
+        use = number, 0
+    return at_use[use]
+
+
+def wholes(plan: State) -> Listing[WholeOp]:
+    """The primitives that run unpartitioned, except one that makes a scalar from nothing: no plan could do otherwise."""
+    program = plan.source.program
+    found = [
+        _whole(plan, node)
+        for node in program.nodes
+        if node.kind == "whole" and (node.operands or node.signature.own or any(map(program.shape, node.results)))
+    ]
+    return Listing(found, Shape("unpartitioned ops"))
+
+
+def _whole(plan: State, node: Node) -> WholeOp:
+    params = cast(ParamsAttr, node.op.properties["params"])
+    value = node.results[0] if node.results else node.operands[0] if node.operands else -1
+    mapped = misfit(params, plan.mesh)
+    once = node.signature.once
+    return WholeOp(
+        str(params["primitive"]),
+        plan.source.addresses.names.get(value, ""),
+        line_of(plan, value, node),
+        bool(node.signature.own) and not once,
+        f"{mapped}: run through vmap on replicated arrays" if mapped else str(params.get("why", "")),
+        bool(node.results),
+        once,
+        received_for(plan, _reads(node)),
+        advice_for_whole(node),
+    )
+
+
+def _reads(node: Node) -> Iterator[tuple[int, int]]:
+    return ((node.number, position) for position in range(len(node.operands)))

@@ -1,0 +1,151 @@
+"""Whether a tactic did what it was asked for: batches that are computed in parts, weights whose products pair up.
+
+DataParallel("data", inputs="x"), x.reshape(3, 10, ...) and a scan over the 3   -->   an error: nothing would run in parts
+Megatron("model", column={"up": 0})                                             -->   an error: dim 0 of `up` is summed over
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...dialects.ground.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.table import Claim
+from ...rewrites.program.program import Node
+from ..cost.collectives import use_of
+from ..inputs.lines import at_line
+from ..inputs.reader import cited, step
+from ..plan.addresses import argument, is_seen_through
+from ..plan.source_lines import line_of
+from ..plan.state import State
+from ..structure.products import is_product, sums
+from .fixes import instead
+
+
+def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
+    """The error for the inputs of the last tactic, if no op that reads them runs in parts, because propagation stops there."""
+    program, values = plan.source.program, plan.actions[-1].values
+    reads = {number for value in values for number, _ in program.uses[value]}
+    parts = [part for axis in axes for part in plan.mesh.named(axis) if part in plan.table.axes]
+    stopped = [each for each in plan.table.blocked.values() if each.node in reads and each.axis in parts]
+    if not stopped or any(plan.table.axes[axis].nodes[number] is not None for axis in parts for number in reads):
+        return None
+    first, names = stopped[0], plan.source.addresses.names
+    node = program.nodes[first.node]
+    value = node.end(first.operand)
+    source = line_of(plan, value, node)
+    splits = plan.table.ways_across(first) and first.axis is first.axis.axis
+    tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
+    split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
+    return Error(
+        f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",
+        location=None if source is None else source.location(),
+        label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
+        helps=[split] if splits else [f"{way.why}: {cited(way.tactic)}"] if (way := instead(plan, first)) is not None else [],
+    )
+
+
+class Product(NamedTuple):
+    """An op that reads a weight, as which operand, and its claim on an axis."""
+
+    node: Node
+    operand: int
+    claim: Claim
+
+    @property
+    def sums(self) -> bool:
+        """Whether the placed index is summed over."""
+        return sums(self.node, self.claim.at)
+
+
+def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], axis: str) -> Error | None:
+    """The error for the first weight that does not take its part: columns give tiled values, and rows sum over tiled values.
+
+    A pair then costs one all_reduce forward, after the row, and one backward, before the column.
+    """
+    for part in (part for part in plan.mesh.named(axis) if part.size > 1):
+        for weights, is_row in ((columns, False), (rows, True)):
+            for name, value in weights.items():
+                for each in _products(plan, value, part):
+                    if problem := _problem(plan, name, each, part, is_row):
+                        return problem
+        if problem := _summed(plan, part) or _gathered(plan, part):
+            return problem
+    return None
+
+
+def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
+    """The forward products that read a value, also through casts, moves and the borders of loops, where they are placed."""
+    program, claims, direction = plan.source.program, plan.table.axes[axis].nodes, plan.source.traced.sources.direction
+    for each in program.downstream([value], is_seen_through):
+        for node, operand in program.reads(each):
+            claim = claims[node.number]
+            if is_product(node) and claim is not None and direction(node.op).name != "backward":
+                yield Product(node, operand, claim)
+
+
+def _problem(plan: State, name: str, product: Product, axis: MeshAxis, is_row: bool) -> Error | None:
+    node, source = product.node, line_of(plan, product.node.results[0], product.node)
+    where = f"`{node.kind}`{at_line(source)}"
+    side, other = ("row", "column") if is_row else ("column", "row")
+    weight = node.signature.operand_at[product.operand]
+    location = None if source is None else source.location()
+    if product.claim.at not in weight:
+        by = plan.cited(product.claim.tactic)
+        if product.claim.tactic == len(plan.actions) - 1:
+            return None
+        title = f"`Megatron` cannot use `{axis}` for `{name}`: {where} already uses it, by {by}"
+        return Error(title, location=location, helps=["apply `Megatron` before it, or use another axis"])
+    if product.sums != is_row:
+        dim = weight[product.claim.at].dim
+        does = "does not sum over" if is_row else "sums over"
+        title = f"`{name}` is no {side} of `Megatron`: {where} {does} its dim {dim}"
+        helps = [f'give it as `{other}`, or name its dim, from the end: {side}={{"{name}": {-2 if is_row else -1}}}']
+        return Error(title, location=location, helps=helps)
+    return None
+
+
+def _summed(plan: State, axis: MeshAxis) -> Error | None:
+    """The error for a product of two computed values inside of a pair which sums over the dim that a column puts on the axis.
+
+    scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
+    """
+    program, number = plan.source.program, len(plan.actions) - 1
+    for node, claim in zip(program.nodes, plan.table.axes[axis].nodes, strict=True):
+        # Few ops sum over what they are placed on, so this is asked first: the rest takes longer.
+        if claim is None or claim.tactic != number or not sums(node, claim.at) or not is_product(node):
+            continue
+        if any(argument(program, value) is not None for value in node.operands):
+            continue
+        source = line_of(plan, node.results[0], node)
+        if source is None or source.direction != "backward":
+            names = [plan.source.addresses.names[value] for value in node.operands]
+            return Error(
+                f"`Megatron` does not pair up: `{node.kind}` sums over the dim that a column puts on `{axis}`",
+                location=None if source is None else source.location(),
+                label=f"the product of `{names[0]}` and `{names[1]}` would need an all_reduce between column and row",
+                helps=['name a dim of the weights that no op between them sums over, as that of the heads: column={"wq": -2}'],
+            )
+    return None
+
+
+def _gathered(plan: State, axis: MeshAxis) -> Error | None:
+    """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
+    program, number, claims = plan.source.program, len(plan.actions) - 1, plan.table.axes[axis].nodes
+    # Without a stop there is no need to decide anything yet.
+    if not any(stop.tactic == number and stop.axis == axis for stop in plan.table.blocked.values()):
+        return None
+    conflicts = {node for node, _, _ in plan.table.conflicts}
+    for move in plan.decisions.moves:
+        claim, node = plan.table.claim(move.value, axis), use_of(plan, move)
+        steps = [step for step in move.path.steps if axis in step.axes and step.kind in ("all_gather", "all_to_all")]
+        if not steps or node is None or claims[node.number] is not None or node.number in conflicts:
+            continue
+        if not move.uses or claim is None or claim.tactic != number or program.parameter[move.value]:
+            continue
+        if (source := line_of(plan, move.value, node)) is not None and source.direction != "backward":
+            name = plan.source.addresses.names[move.value]
+            title = f"`Megatron` does not pair up: `{node.kind}` needs `{name}` whole, which its column puts on `{axis}`"
+            label = f"{plan.layout_text(move.value)} by {steps[0]}"
+            helps = ["leave out the column before it and the row after it", "or place the op by another tactic before"]
+            return Error(title, location=source.location(), label=label, helps=helps)
+    return None

@@ -1,0 +1,348 @@
+"""The ways out of conflicts, tried for many conflicts at one time.
+
+A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts.
+Where the changes of one do not touch those of another, each costs what it would cost alone. Those that touch are tried again in
+two halves, down to single ones.
+
+    a + a.T, b + b.T, ...   -->   one plan with the first way out of each, one with the second way out of each
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import combinations, islice, zip_longest
+from math import prod
+from typing import NamedTuple
+
+from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide import table as placement
+from ...rewrites.decide.table import WHOLE, Key
+from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
+from ..cost.costs import Cost, cost, seconds
+from ..cost.memory import peak_bytes
+from ..inputs.reader import cited
+from ..plan.claims import Some, replicate, tile
+from ..plan.grouped import grouped
+from ..plan.history import redone
+from ..plan.refusals import Refused
+from ..plan.state import State
+from .open_conflicts import is_open, open_keys
+from .regions import end_of, regions
+from .trials import Change
+
+FARTHEST = 16
+"""How many values before a conflict, and how many ops after it, are looked at for smaller values that could be gathered."""
+
+MOST_VALUES = 8
+"""The most values of an op, the smallest ones, that are tried alone and in pairs."""
+
+MOST_WAYS = 5
+"""The most ways out that a conflict shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A resolution of a conflict: a tactic, and what one device then receives, computes and stores.
+
+    It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
+    """
+
+    value: str | tuple[str, ...]
+    """The value, or the two values that are replicated."""
+    axis: str
+    dim: int | None
+    """The dim that is tiled; None if values are replicated."""
+    first: bool
+    """Whether they are replicated before all other tactics, so that these find them whole."""
+    bytes: int
+    flops: int
+    seconds: float
+    """About how long a TPU v5e receives and computes in a call: what ways out are compared by."""
+    stored: Callable[[], int] = field(repr=False, compare=False)
+
+    @property
+    def memory(self) -> int:
+        """The most bytes that a device stores at one time. It takes a walk through the whole program, when it is asked for."""
+        return self.stored()
+
+    @property
+    def tactic(self) -> str:
+        """The same tactic as a line of a trace."""
+        if self.dim is None:
+            return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
+        return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
+
+    @property
+    def step(self) -> Callable[[State], State]:
+        """The tactic, where it stands in the trace."""
+        values = self.value if isinstance(self.value, str) else [*self.value]
+        if self.dim is not None:
+            return partial(tile, values=values, dim=self.dim, axis=self.axis)
+        return partial(replicate, values=values, axis=self.axis)
+
+    def __call__(self, plan: Some) -> Some:
+        return Change(self.step, plan.own if self.first else None, keeps=True)(plan)
+
+    def __repr__(self) -> str:
+        when = ", as the first tactic" if self.first else ""
+        cost = (
+            f"a device then receives {of_bytes(self.bytes)}, computes {of_flops(self.flops)} and stores {of_bytes(self.memory)}"
+        )
+        return f"{cited(self.tactic)}{when}: {cost}"
+
+
+class Ways(NamedTuple):
+    """The ways out of a conflict that can be applied, and all ends that any of them changes."""
+
+    found: tuple[Resolution, ...]
+    touched: frozenset[int]
+
+
+class _Way(NamedTuple):
+    """A way out that is to be tried."""
+
+    key: Key
+    value: str | tuple[str, ...]
+    dim: int | None
+    step: Callable[[State], State]
+    first: bool
+    ends: frozenset[int]
+    """What it is about: the op in conflict, and what makes the values."""
+
+
+class _Tried(NamedTuple):
+    """A way out that can be applied: what the plan then costs, the ends that change, and what it stores."""
+
+    way: _Way
+    cost: Cost
+    touched: frozenset[int]
+    stored: Callable[[], int]
+
+
+# --- which are asked for ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been tried; and how many conflicts are to be tried together next."""
+
+    ways: dict[Key, Ways] = field(default_factory=dict[Key, Ways])
+    count: int = 1
+
+
+def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
+    """The ways out of an open conflict.
+
+    Who asks for one conflict may ask for no other, and who asks for a second one may ask for all. So each trial is for twice as
+    many as the one before.
+    """
+    known = plan.once(_nothing)
+    if key not in known.ways:
+        left = [each for each in open_keys(plan) if each not in known.ways]
+        start = left.index(key)
+        keys = left[start : start + known.count]
+        known.ways |= (found := tried(plan, keys))
+        known.count = next_count(known.count, found)
+    return known.ways[key].found
+
+
+def _nothing(plan: State) -> _Known:
+    del plan
+    return _Known()
+
+
+def apart(ways: Mapping[Key, Ways]) -> list[Key]:
+    """The conflicts of which no way out changes what one of a conflict before it does."""
+    found, touched = list[Key](), set[int]()
+    for key, each in ways.items():
+        if touched.isdisjoint(each.touched):
+            found.append(key)
+        touched |= each.touched
+    return found
+
+
+def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
+    """How many conflicts to try together after so many: twice as many, unless most of those touched others."""
+    return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
+
+
+def tried(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
+    """The ways out of these conflicts, the fastest first; of those with the same cost, one."""
+    found: dict[Key, list[_Tried]] = {key: [] for key in keys}
+    for ways in zip_longest(*(_ways(plan, key) for key in keys)):
+        for each in _outcomes(plan, [way for way in ways if way is not None]):
+            found[each.way.key].append(each)
+    return {key: _best(plan, each) for key, each in found.items()}
+
+
+def _best(plan: State, found: Sequence[_Tried]) -> Ways:
+    made = [
+        Resolution(way.value, str(way.key[2]), way.dim, way.first, cost.bytes, cost.flops, seconds(plan, cost), stored)
+        for way, cost, _, stored in found
+    ]
+    made.sort(key=lambda each: (each.seconds, each.bytes, each.first))
+    shown = tuple({(each.bytes, each.flops): each for each in reversed(made)}.values())[::-1][:MOST_WAYS]
+    return Ways(shown, frozenset[int]().union(*(each.touched for each in found)))
+
+
+# --- trials ------------------------------------------------------------------------------------------------------------------
+
+
+def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
+    """What comes of ways out of different conflicts, each taken alone; nothing of one that is refused."""
+    if not ways:
+        return
+    together, settled = _together(plan, ways), set[Key]()
+    if together is None and len(ways) == 1:
+        return
+    if together is not None:
+        made, ways = together
+        for each in _apart(plan, made, ways):
+            settled.add(each.way.key)
+            if not is_open(made, each.way.key):
+                yield each
+    left = [way for way in ways if way.key not in settled]
+    for half in (left[::2], left[1::2]):
+        yield from _outcomes(plan, half)
+
+
+def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
+    """The plan with all of these, without those that get in the way of a tactic; None if it is refused."""
+    first, after = ([way for way in ways if way.first == is_first] for is_first in (True, False))
+    made = plan
+    try:
+        while first:
+            try:
+                made = redone(plan, plan.own, [way.step for way in first], keeps=True)
+                break
+            except Refused as error:
+                # A tactic makes all its claims at once, and names all of the values that it does not find free.
+                taken = {each.have.tactic - plan.own for each in error.among if each.have is not None}
+                left = [way for number, way in enumerate(first) if number not in taken]
+                if len(left) == len(first):
+                    return None
+                first = left
+        for way in after:
+            made = way.step(made)
+    except Error:
+        return None
+    return made, [*first, *after]
+
+
+def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
+    """Of ways out that are taken together, those that touch no other, each as if it were taken alone."""
+    if len(ways) == 1:
+        (way,) = ways
+        touched = frozenset[int]().union(*(each.ends for each in regions(plan, made, [way.ends])))
+        yield _Tried(way, cost(made), touched, cache(partial(peak_bytes, made)))
+        return
+    found = regions(plan, made, [way.ends for way in ways])
+    at = {end: number for number, region in enumerate(found) for end in region.ends}
+    inside = grouped(ways, lambda way: at[next(iter(way.ends))])
+    costs = [region.costs(plan, made) for region in found]
+    if any(before != after for number, (before, after) in enumerate(costs) if number not in inside):
+        return
+    for number, (way, *others) in inside.items():
+        if not others:
+            touched, stored = frozenset(found[number].ends), cache(partial(_stored, plan, way))
+            yield _Tried(way, cost(plan).instead(*costs[number]), touched, stored)
+
+
+def _stored(plan: State, way: _Way) -> int:
+    """The most bytes that a device stores with this way out alone."""
+    made = _together(plan, [way])
+    assert made is not None, "it was taken together with others"
+    return peak_bytes(made[0])
+
+
+# --- what is tried -----------------------------------------------------------------------------------------------------------
+
+
+def _ways(plan: State, key: Key) -> Iterator[_Way]:
+    """What is tried for a conflict, unless it is refused at once, or leaves the conflict open."""
+    names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
+    met = each.node if each.node >= 0 else end_of(program, each.value)
+
+    def way(values: Sequence[int], dim: int | None, first: bool) -> _Way:
+        named = [names[value] for value in values]
+        step = (
+            partial(replicate, values=named if len(named) > 1 else named[0], axis=str(each.axis))
+            if dim is None
+            else partial(tile, values=named[0], dim=dim, axis=str(each.axis))
+        )
+        ends = frozenset((met, *(end_of(program, value) for value in values)))
+        return _Way(key, tuple(named) if len(named) > 1 else named[0], dim, step, first, ends)
+
+    alone = _replicable(plan, each)
+    several = [*((value,) for value in alone), *combinations(alone, 2)]
+    yield from (made for some in several for first in (False, True) if _helps(plan, made := way(some, None, first)))
+    yield from (made for value, dim in _tileable(plan, each) if _helps(plan, made := way((value,), dim, False)))
+
+
+def _helps(plan: State, way: _Way) -> bool:
+    """Whether a way out that comes after all tactics can be applied, and ends the conflict: that is soon known."""
+    if way.first:
+        return True
+    try:
+        return not is_open(way.step(plan), way.key)
+    except Error:
+        return False
+
+
+def node_of(plan: State, each: placement.Conflict) -> Node | None:
+    """The op at which the claims meet; None if it is an argument."""
+    return plan.source.program.nodes[each.node] if each.node >= 0 else None
+
+
+def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
+    """The dims that the axis may have: those that an argument is asked for, or those of what the op makes."""
+    node = node_of(plan, each)
+    if node is None:
+        return list(dict.fromkeys((each.value, claim.at) for claim, _ in each.claims))
+    return [(value, dim) for value in node.results for dim in range(len(plan.source.program.shape(value)))]
+
+
+def _replicable(plan: State, each: placement.Conflict) -> list[int]:
+    """The values that could be replicated along the axis: those that claim, and smaller ones from which their claims come."""
+    node = node_of(plan, each)
+    if node is None:
+        return [each.value]
+    found: list[int] = []
+    for value in (value for value in node.operands if _is_tiled(plan, value, each.axis)):
+        found += [value, *_smallest(plan, value, _before(plan, value, each.axis))]
+    for value in (node.end(position) for _, position in each.claims if position < 0):
+        found += _smallest(plan, value, _behind(plan, value, each.axis))
+    smallest = sorted(dict.fromkeys(found), key=lambda value: prod(plan.source.program.shape(value)))[:MOST_VALUES]
+    return [value for value in dict.fromkeys(found) if value in smallest]
+
+
+def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
+    """The smallest of these values, if it is smaller than `value`: to gather keys is cheaper than to gather scores."""
+    sizes = {each: prod(plan.source.program.shape(each)) for each in others}
+    found = [each for each, size in sizes.items() if size < prod(plan.source.program.shape(value))]
+    return [min(found, key=lambda each: sizes[each])] if found else []
+
+
+def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
+    """The values with a claim on the axis from which one is computed."""
+    made_of = plan.source.program.made_of
+    return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
+
+
+def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
+    """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
+    program, ahead, seen = plan.source.program, [value], set[int]()
+    for each in ahead:
+        for node in program.readers(each):
+            if node.number not in seen and len(seen) < FARTHEST:
+                seen.add(node.number)
+                ahead += node.results
+                yield from (operand for operand in node.operands if operand not in ahead and _is_tiled(plan, operand, axis))
+
+
+def _is_tiled(plan: State, value: int, axis: MeshAxis) -> bool:
+    claim = plan.table.claim(value, axis)
+    return claim is not None and claim.at != WHOLE

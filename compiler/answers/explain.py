@@ -1,0 +1,363 @@
+"""`plan.explain`: why values have their layouts, why a collective runs, and what a conflict is about, step by step.
+
+w1: f32[data*2, 16]
+  dim 0 on `data`: decided by 2: tile('w1', 0, 'data')
+  for `dot_general` at train.py:12: f32[8, 16] by all_gather over (data)
+    `dot_general` already uses `data` by 1: tile('x', 0, 'data'), which was earlier than 2: tile('w1', 0, 'data')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...dialects.definitions import printer
+from ...dialects.ground.errors import Error
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.decide import Move
+from ...rewrites.decide.table import WHOLE, Claim
+from ...rewrites.program.program import Node
+from ..advice.conflicts import Conflict, claims_of, its_own, met_at
+from ..advice.open_stops import open_stops
+from ..advice.stops import Stop, stops
+from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
+from ..cost.flops import in_blocks, op_name, work
+from ..cost.lookups import is_own, lines, terms_of
+from ..cost.memory import peak_bytes
+from ..cost.relocations import along, because, parameter
+from ..inputs.lines import Source, at_line
+from ..inputs.names import Patterns
+from ..inputs.reader import all_of, step
+from ..plan.claims import each_trip
+from ..plan.grouped import grouped
+from ..plan.source_lines import line_of, line_of_op
+from ..plan.state import State
+from ..views.listing import starred
+from ..views.view import Part, View
+
+MOST = 3
+"""The most ops named at which a propagated claim loses."""
+MOST_LINES = 40
+"""The most lines that an explanation shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One step of an explanation: what it says, how far it is below the first one, its line, its tactics by number."""
+
+    text: str
+    depth: int = 0
+    source: Source | None = None
+    tactics: tuple[int, ...] = ()
+    """Counted from 1, as in `plan.trace`; empty if no tactic is the reason."""
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{self.text}"
+
+
+class Explanation(View):
+    """The answer of `plan.explain`: `steps` has all reasons, in order. Layers that are alike are shown once."""
+
+    def __init__(self, steps: Iterable[Reason], whole: bool = False) -> None:
+        self.steps, self.whole = tuple(steps), whole
+
+    def all(self) -> Explanation:
+        """The same explanation, which shows all of its steps."""
+        return Explanation(self.steps, whole=True).on(self.axes)
+
+    def parts(self) -> Sequence[Part]:
+        if self.whole:
+            return ["\n".join(map(str, self.steps))]
+        alike = grouped(self._paragraphs(), starred).items()
+        shown = [some[0] if len(some) == 1 else f"{name}\n  ({len(some)} alike)" for name, some in alike]
+        text = "\n\n".join(shown).splitlines()
+        more = [f"and {len(text) - MOST_LINES:,} lines more: see {all_of('`.steps`')}"] if len(text) > MOST_LINES else []
+        return ["\n".join([*text[:MOST_LINES], *more])]
+
+    def _paragraphs(self) -> Iterator[str]:
+        starts = [at for at, step in enumerate(self.steps) if step.depth == 0]
+        for start, end in zip(starts, [*starts[1:], len(self.steps)], strict=True):
+            yield "\n".join(map(str, self.steps[start:end]))
+
+    def __contains__(self, text: str) -> bool:
+        return text in "\n".join(map(str, self.steps))
+
+
+def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Explanation:
+    """Raises Error for a collective, a conflict or a stop of another plan."""
+    match what:
+        case Stop():
+            return Explanation(_stop(plan, what))
+        case Collective():
+            return Explanation(_collective(plan, what))
+        case Conflict():
+            return Explanation(_conflict(plan, what))
+        case _:
+            return Explanation(_values(plan, what))
+
+
+def _values(plan: State, values: Patterns) -> Iterator[Reason]:
+    """A paragraph for each value that the patterns match."""
+    found = plan.source.addresses.find(values)
+    moves = grouped(plan.decisions.moves, lambda move: move.value)
+    carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
+    for name, value in found.items():
+        yield from _placed(plan, name, value, carried)
+        for move in moves.get(value, ()):
+            yield from _moved(plan, move)
+
+
+def _collective(plan: State, each: Collective) -> Iterator[Reason]:
+    """The value that it moves, and whose tactic that is; the op that needs it, or those that make its sum, by which tactics."""
+    moves = plan.decisions.moves
+    if not 0 <= each.move < len(moves) or each not in of_move(plan, each.move):
+        raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
+    move = moves[each.move]
+    yield Reason(str(each), 0, each.source, each.tactics)
+    axes = tuple(map(plan.mesh.place, each.axes))
+    terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
+    if terms:
+        yield from _terms(plan, terms, axes)
+        waits = plan.source.addresses.names[move.value]
+        if not any(move.value in term.results for term in terms):
+            what = "the sum waits" if len(terms) == 1 else f"these {len(terms)} sums are added and wait"
+            yield Reason(f"{what} through linear ops, up to `{waits}`", 1, line_of(plan, move.value, None))
+    else:
+        yield from _source(plan, move, axes)
+    node = use_of(plan, move) if move.uses else None
+    target, where = plan.layout_text(move.value, move.target), each.used
+    if node is None:
+        yield Reason(f"{each.use} has it as {target}", 1)
+    elif node.is_border:
+        yield Reason(f"the loop that reads it{at_line(where)} has it as {target}", 1, where)
+    elif node not in terms:
+        yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
+        yield from _op(plan, node, axes, "computes")
+        yield from (Reason(text, 2, where) for axis in axes if (text := _lost(plan, move, axis)))
+    yield from _other_uses(plan, move, axes)
+    yield from _each_trip_instead(plan, move)
+
+
+def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[Reason]:
+    """The ops beside the first one that read what is moved, and run in full because of a conflict."""
+    nodes = plan.source.program.nodes
+    for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
+        where = line_of_op(plan, node)
+        for said in filter(None, (met_at(plan, node.number, -1, axis) for axis in axes if node is not use_of(plan, move))):
+            yield Reason(f"`{node.kind}`{at_line(where)} reads it too, because of {said}", 1, where)
+
+
+def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
+    """The ops that make the terms of a sum; those of layers, which are alike, once."""
+    reasons = (tuple(_op(plan, node, axes, "sums")) for node in terms)
+    alike = grouped(reasons, lambda some: tuple(starred(each.text) for each in some))
+    for (first, *rest), *others in alike.values():
+        yield replace(first, text=f"{first.text} ({len(others) + 1} alike)") if others else first
+        yield from rest
+
+
+def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reason]:
+    """The layout that a value leaves, and the tactic of each axis."""
+    name, made = plan.source.addresses.names[parameter(plan, move.value)], line_of(plan, move.value, None)
+    for axis in axes:
+        claim = plan.table.claim(move.value, axis)
+        by = "" if claim is None or claim.at == WHOLE else f", on `{axis}` by {plan.cited(claim.tactic)}"
+        tactics = () if claim is None else (claim.tactic + 1,)
+        yield Reason(f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, tactics)
+
+
+def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
+    """What an op is by its definition, and the index that each axis is on."""
+    where, definition = line_of_op(plan, node), node.signature.instance.definition
+    if node.kind == "whole":
+        yield Reason(f"`{op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
+        return
+    text = "   ".join(printer.definition(definition).split("   ")[:2])
+    yield Reason(f"`{node.kind}`{at_line(where)} {does} {text}", 1, where)
+    for axis in axes:
+        claim = plan.decisions.placements.claim(node.number, axis)
+        if claim is None:
+            yield Reason(f"no index of it is on `{axis}`: all of its devices run it in full", 2)
+            if said := met_at(plan, node.number, -1, axis):
+                yield Reason(f"because of {said}", 3, where)
+            continue
+        folded = "the summed index" if node.signature.instance.indices[claim.at].monoid is not None else "the index"
+        text = f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}"
+        yield Reason(text, 2, where, (claim.tactic + 1,))
+
+
+def _dims(plan: State, node: Node, claim: Claim) -> str:
+    """Where an index is in the operands and the results: "dim 1 of `x` and dim 0 of `w`"."""
+    names = plan.source.addresses.names
+    sides = [(node.operands, node.signature.operand_at), (node.results, node.signature.result_at)]
+    found = [
+        f"dim {at[claim.at].dim} of `{names[value]}`"
+        for values, tables in sides
+        for value, at in zip(values, tables, strict=True)
+        if claim.at in at
+    ]
+    return " and ".join(dict.fromkeys(found)) or "no dim"
+
+
+def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
+    """The claims that contradict each other, and the ways out."""
+    its_own(plan, each)
+    yield Reason(f"conflict on `{each.axis}` in {each.op}{at_line(each.source)}", 0, each.source)
+    for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
+        yield Reason(text, 1, each.source, (claim.tactic + 1,))
+    yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
+
+
+def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
+    """Whose claim stops, at which index of the op, what runs in full because of that, and what to do."""
+    if stop.first not in open_stops(plan):
+        raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
+    node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
+    yield Reason(stop.title, 0, stop.source, (tactic + 1,))
+    side = "arrives with" if stop.first.operand >= 0 else "is wanted with"
+    side = side if stop.first.weight is None else "would arrive with"
+    said = f"`{stop.value}` {side} `{stop.axis}` on dim {stop.dim} by {plan.cited(tactic)}"
+    yield Reason(said, 1, stop.source, (tactic + 1,))
+    yield from _op(plan, node, (), "computes")
+    yield Reason(stop.cost, 1, stop.source)
+    yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
+
+
+def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int, list[Move]]]) -> Iterator[Reason]:
+    """A value's layout, the tactic that placed each axis, and the later ops where that tactic loses."""
+    program, placements = plan.source.program, plan.decisions.placements
+    made = line_of(plan, value, None)
+    yield Reason(f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}", 0, made)
+    for axis, table in plan.table.axes.items():
+        claim = plan.table.claim(value, axis)
+        if claim is None:
+            yield from _left_whole(plan, value, axis)
+            yield from _contradicted(plan, value, axis)
+            yield from _stopped(plan, value, axis)
+            continue
+        what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
+        how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
+        yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, (claim.tactic + 1,))
+        yield from _reconciled(plan, program.producer[value], axis)
+        for move in carried[axis].get(value, ()):
+            if move.value != value:
+                lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
+                yield Reason(lost, 2, line_of(plan, move.value, use_of(plan, move)))
+    yield from _rim(plan, value)
+    for text, node in (*along(plan, value), *lines(plan, value)):
+        place = line_of(plan, value, node)
+        yield Reason(text.format(at_line(place)), 1, place)
+
+
+def _reconciled(plan: State, number: int, axis: MeshAxis) -> Iterator[Reason]:
+    """The claims of the program that met at an op, of which it takes the one that receives the fewest bytes."""
+    if (met := plan.table.reconciled.get((number, -1, axis))) is not None:
+        node = plan.source.program.nodes[number]
+        claims = "; ".join(claims_of(plan, met))
+        yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
+
+
+def _left_whole(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+    """The claims of the program on an argument that no dim of it can serve."""
+    if (met := plan.table.reconciled.get((-1, value, axis))) is not None:
+        claims = "; ".join(claims_of(plan, met))
+        yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
+
+
+def _contradicted(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+    """The conflict by which a value, or the op that makes it, is on no dim of an axis."""
+    number = plan.source.program.producer[value]
+    key = (number, -1) if number >= 0 else (-1, value)
+    if said := met_at(plan, *key, axis):
+        yield Reason(f"whole along `{axis}`, because of {said}", 1, line_of(plan, value, None))
+
+
+def _stopped(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+    """The stop for which a tactic leaves an argument whole, and what to do."""
+    if (stop := plan.once(_weights).get((value, str(axis)))) is not None:
+        tactic = stop.first.tactic
+        yield Reason(f"left whole by {plan.cited(tactic)}: {stop.title}", 1, stop.source, (tactic + 1,))
+        yield from (Reason(f"help: {line.strip()}", 2) for each in stop.helps for line in each.splitlines()[:1])
+
+
+def _weights(plan: State) -> dict[tuple[int, str], Stop]:
+    """The stops for which arguments are left whole."""
+    left = any(each.weight is not None for each in open_stops(plan))
+    found = ((stop.first.weight, stop) for stop in (stops(plan) if left else ()))
+    return {(weight.value, stop.axis): stop for weight, stop in found if weight is not None}
+
+
+def _rim(plan: State, value: int) -> Iterator[Reason]:
+    """What it costs to compute a value in windows that overlap, rim and all, together with what it is computed from."""
+    placed = plan.decisions.placements.nodes
+
+    def in_windows(node: Node) -> bool:
+        return any(factor.has_halo for _, factor in placed[node.number].placement)
+
+    found = [*plan.source.program.upstream([value], in_windows)]
+    windows, blocks = work(plan, found), work(plan, found, in_blocks)
+    if windows != blocks:
+        yield Reason(
+            f"computed in windows that overlap, with what it is computed from: {windows} on a device instead of {blocks}", 1
+        )
+
+
+def _moved(plan: State, move: Move) -> Iterator[Reason]:
+    """One move, and the earlier tactic that gave its use another layout."""
+    node = use_of(plan, move)
+    target = plan.layout_text(move.value, move.target)
+    use = end_of(move) if node is None else f"`{node.kind}`"
+    place = line_of(plan, move.value, node)
+    reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
+    said = f" ({'; '.join(reasons)})" if reasons else ""
+    yield Reason(f"for {use}{at_line(place)}: {target} by {move.path}{said}", 1, place)
+    for axis in plan.table.axes:
+        if said := _lost(plan, move, axis):
+            yield Reason(said, 2, place)
+
+
+def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
+    """What a gather before a loop would cost in every trip of it: bytes and memory of both."""
+    program, node = plan.source.program, use_of(plan, move) if move.uses else None
+    value = parameter(plan, move.value)
+    if node is None or not node.is_border or value not in program.arguments:
+        return
+    name = plan.source.addresses.names[value]
+    try:
+        other = each_trip(plan, name)
+    except Error:
+        return
+    costs = [
+        f"{bytes_per_device(each):,} bytes received by a device in a call, {peak_bytes(each):,} stored"
+        for each in (plan, other)
+    ]
+    yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
+
+
+def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
+    """How the tactic of the value loses at the use, if an earlier tactic made the claim of the use; otherwise empty."""
+    node = use_of(plan, move)
+    if node is None or not move.uses or is_own(move):
+        return ""
+    claim, own = plan.decisions.placements.claim(node.number, axis), plan.table.claim(move.value, axis)
+    if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
+        return ""
+    first, later = (plan.cited(each.tactic) for each in (claim, own))
+    return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier than {later}"
+
+
+def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
+    """Value -> the first moves at which its claim, propagated by the same tactic, loses: one sweep backwards."""
+    program, claims = plan.source.program, plan.table.axes[axis].nodes
+    lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}
+    for node in reversed(program.nodes):
+        claim = claims[node.number]
+        behind = [move for value in node.results for move in lost.get(value, ())]
+        if claim is None or not behind:
+            continue
+        for value in node.operands:
+            own = plan.table.claim(value, axis)
+            if own is not None and own.at != WHOLE and own.tactic == claim.tactic:
+                here = lost.setdefault(value, [])
+                here += [move for move in behind if move not in here][: MOST - len(here)]
+    return lost

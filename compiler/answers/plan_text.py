@@ -1,0 +1,67 @@
+"""The text of a plan file: the mesh, the tactics as statements, what each of them does in the plan, and the final layouts.
+
+mesh data=4, model=2
+
+plan train_step {
+  DataParallel(axis='data', inputs='batch/*')
+    => batch/x, batch/y: 3 all_reduce
+  tile params/w1.1 @model
+    => params/w1: 1 all_reduce
+  layout params/w1: f32[64, model*128]
+}
+
+A record says which values a tactic claims, and which collectives of the plan it causes. So it changes if a pattern matches
+other values, or if the program around these values has changed.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..cost.collectives import by_cause
+from ..cost.counts import Counts
+from ..notation.statements import AXIS, statement
+from ..plan.queries import layouts
+from ..plan.state import State
+from ..views.listing import merged
+
+MOST = 4
+"""The most values that a record names, layers that are alike counted as one."""
+
+
+def written(plan: State) -> str:
+    """The text of a plan's file; equal plans have the same text."""
+    lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
+    spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
+    for number, record in enumerate(records(plan, spans), plan.own):
+        lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]
+    lines += [f"  layout {row}" for row in layout_rows(plan)]
+    return "\n".join([*lines, "}", ""])
+
+
+def name_of(plan: State) -> str:
+    """The name of the plan's function, as the notation can write it."""
+    name = re.sub(r"\W+", "_", plan.source.traced.name).strip("_")
+    return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
+
+
+def records(plan: State, spans: Iterable[tuple[int, int]]) -> list[str]:
+    """What the actions from one number to another do in the plan; empty for actions that claim nothing and cause nothing."""
+    caused = by_cause(plan)
+    return [_record(plan, range(*span), caused) for span in spans]
+
+
+def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts]) -> str:
+    names = plan.source.addresses.names
+    values = dict.fromkeys(names[value] for number in numbers for value in plan.actions[number].values)
+    sent = " and ".join(caused[number + 1].text() for number in numbers if number + 1 in caused)
+    if not values and not sent:
+        return ""
+    # The order of arguments is not the tactic's.
+    rows = [str(row[0]) for row in merged([name] for name in sorted(values))]
+    more = [f"and {len(rows) - MOST} more"] if len(rows) > MOST else []
+    return f"{', '.join([*rows[:MOST], *more])}: {sent or 'no collectives'}"
+
+
+def layout_rows(plan: State) -> list[str]:
+    """The layouts of arguments and results, layers that are alike in one row: `params/blocks/*/w1 x 4: f32[64, model*16]`."""
+    return [f"{name}: {layout}" for name, layout in merged(layouts(plan).items())]

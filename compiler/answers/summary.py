@@ -1,0 +1,136 @@
+"""`print(plan)`: the whole state of a plan on one screen, and its `repr`, which computes nothing.
+
+Plan of train_step on data=4, model=2
+  1: DataParallel(axis='data', inputs='batch/*')
+collectives: 9 all_reduce
+a device receives 144 KiB in a call: 96.0 KiB over data, 48.0 KiB over model
+a device computes 12.8 MFLOP in a call, 1.3% of it redundantly
+a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...dialects.ground.english import counted, of_bytes, of_flops
+from ..advice.conflicts import conflict, warning
+from ..advice.in_parts import in_parts
+from ..advice.open_conflicts import open_keys
+from ..advice.redundancy import silent
+from ..advice.stops import TRIED, Stop, stops
+from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
+from ..cost.flops import flops_per_device
+from ..cost.memory import memory
+from ..gc_pause import without_collector
+from ..inputs.reader import Question, question, step
+from ..plan.annotations import unapplied
+from ..plan.state import State
+
+MOST_TACTICS = 8
+MOST_SHOWN = 3
+"""The most entries of one kind that a summary shows."""
+WIDTH = 160
+"""The most characters of a tactic or of an entry; what is cut ends in `...`."""
+
+
+def brief(plan: State) -> str:
+    """The `repr` of a plan: its function, mesh and tactics; its counts, if they are already computed."""
+    lines = [*_tactics(plan), *(line for line in (unapplied(plan), warning(plan)) if line is not None)]
+    if "decisions" in vars(plan):
+        lines.append(counts(plan).text())
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What there is to say of a plan: its tactics and figures, then what is redundant or open, each under a title."""
+
+    tactics: list[str]
+    """The title, and a line for each tactic."""
+    figures: list[str]
+    sections: list[tuple[str, list[str]]]
+    notes: list[str]
+
+    def text(self) -> str:
+        """As lines, those of a section below its title."""
+        below = [line for title, lines in self.sections for line in (f"{title}:", *(f"  {each}" for each in lines))]
+        return "\n".join([*self.tactics, *self.figures, *below, *self.notes])
+
+
+def summary(plan: State) -> Summary:
+    """The tactics of a plan, its counts, bytes, flops, memory, and what is open."""
+    with without_collector():
+        return _summary(plan)
+
+
+def _summary(plan: State) -> Summary:
+    kinds, received, flops = counts(plan), bytes_per_device(plan), flops_per_device(plan)
+    excessive, stored = silent(plan), memory(plan)
+    parts = [f"{of_bytes(size)} over {_links(plan, axes)}" for axes, size in bytes_by_axes(plan).items() if size]
+    # Branches with collectives over different axes do not all run.
+    by_axes = ("at most " if kinds.branches else "") + ", ".join(parts)
+    share = f", {excessive.share} of it redundantly" if excessive.share else ""
+    figures = [
+        f"collectives: {text}" if (text := kinds.text()) != "no collectives" else text,
+        f"a device receives {of_bytes(received)} in a call" + (f": {by_axes}" if parts else ""),
+        f"a device computes {flops.text(number=of_flops)} in a call{share}",
+        f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
+        *_in_parts(plan),
+    ]
+    redundant = _section(Question.SILENT, [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
+    note = unapplied(plan)
+    sections = [*redundant, *_conflicts(plan), *_stops(plan)]
+    return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
+
+
+def _in_parts(plan: State) -> Iterator[str]:
+    """The help for a large value that fills the memory even after tactics."""
+    if plan.actions and (found := in_parts(plan)) is not None:
+        text, size = found
+        yield f"  help: {of_bytes(size)} of it can be computed in parts: {step(text)}"
+
+
+def cut(text: str) -> str:
+    """A text that fits a line; what is left out is marked."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+
+
+def _tactics(plan: State) -> Iterator[str]:
+    count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
+    yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
+    for number, action in list(enumerate(plan.actions))[:MOST_TACTICS]:
+        yield f"  {cut(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
+    if (more := len(plan.actions) - MOST_TACTICS) > 0:
+        yield f"  ... and {more} more: {question(Question.TRACE)}"
+
+
+def _links(plan: State, axes: Sequence[str]) -> str:
+    """The axes over which bytes come, marked if their links are slow."""
+    return ", ".join(axes) + (", by slow links" if plan.mesh.is_slow(axes) else "")
+
+
+def _section(name: Question, shown: Sequence[str], count: int, title: str) -> Iterator[tuple[str, list[str]]]:
+    if shown:
+        more = f", of which {question(name)} has all {count:,}" if count > len(shown) else ""
+        yield f"{title}{more}", [line for each in shown for line in each.splitlines()]
+
+
+def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
+    keys = [*open_keys(plan)]
+    if not keys:
+        return
+    first = conflict(plan, keys[0])
+    way = f"apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
+    if len(plan.source.program.nodes) <= TRIED and (ways := first.resolutions):
+        way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
+    yield from _section(Question.CONFLICTS, [f"{cut(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
+
+
+def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
+    found = [each for each in stops(plan) if each.bytes or each.flops.known]
+    alike: dict[tuple[str, str, int, str], Stop] = {}
+    for each in found:
+        alike.setdefault((each.op, each.axis, each.dim, each.reason), each)
+    shown = [
+        "\n".join([cut(each.title), *(f"  help: {help}" for help in each.helps)]) for each in list(alike.values())[:MOST_SHOWN]
+    ]
+    yield from _section(Question.BLOCKED, shown, len(found), "propagation stopped")

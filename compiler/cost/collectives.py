@@ -1,0 +1,194 @@
+"""The collectives of a plan, each with its provenance: the value sent, how often, and the tactics that cause it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ...rewrites.decide.decide import Move
+from ...rewrites.program.program import Node
+from ...rewrites.redistribute.steps import Bytes, Step
+from ..inputs.lines import Source, at_line, place_of
+from ..ops.shard_map import own_collectives
+from ..plan.grouped import grouped
+from ..plan.source_lines import line_of, line_of_op
+from ..plan.state import State
+from ..views.colours import paragraph
+from ..views.listing import Listing, Shape, by_index
+from ..views.view import Cell
+from .causes import Cause, causes, listed
+from .counts import Counts, Exchange, counted, received
+from .relocations import because, parameter
+
+RESULT, ARGUMENT = "the result", "the argument"
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Exchange):
+    """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactics that cause it.
+
+    A device receives `bytes` of it each time it runs, which is `times` in one call, and so `total_bytes` in one call.
+    """
+
+    value: str = field(kw_only=True)
+    use: str = field(kw_only=True)
+    made: Source | None = field(kw_only=True)
+    """The line of the op that makes the value; None for an argument."""
+    used: Source | None = field(kw_only=True)
+    """The line of the op that needs it; None for a result, and for an op that no line of the program has written."""
+    resolves: bool = field(kw_only=True)
+    """Whether it resolves a fold that devices have done in part, and does not only move what they have."""
+    causes: tuple[Cause, ...] = field(kw_only=True)
+    """The tactics that cause it, in the order of `plan.trace`; none for what the program alone needs."""
+    why: str = field(kw_only=True, default="")
+    """How it relates to lookups, scans, selections, sorts, gathered folds, or an op that runs along a stored dim, if at all."""
+    move: int = field(kw_only=True, default=-1, repr=False, compare=False)
+    """The number of the redistribution that it is a part of."""
+    mesh: tuple[str, ...] = field(kw_only=True, default=(), repr=False, compare=False)
+    """The axes of the plan's mesh, which have colours in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return paragraph(str(self), self.mesh)
+
+    def __str__(self) -> str:
+        made, used = (f", made at {self.made}, ", "") if self.is_of_maker else (" ", at_line(self.used))
+        when = f" ({self.when})" if self.when else ""
+        why = f" ({self.why})" if self.why else ""
+        use = f"for {self.use}" if self.use in (RESULT, ARGUMENT) else f"needed by `{self.use}`"
+        what = f"{self.kind} of `{self.value}`{when}{made}over {', '.join(self.axes)}"
+        return f"{what}: {self.sent}, {use}{used}, because of {listed(self.causes)}{why}"
+
+    __repr__ = __str__
+
+    @property
+    def is_of_maker(self) -> bool:
+        """Whether the line by which it is known is that of the op that makes the value: of a sum, or without a use's line."""
+        return self.made is not None and (self.resolves or self.used is None)
+
+    @property
+    def source(self) -> Source | None:
+        """The line by which it is known: of a sum `made`, of what is only moved `used`."""
+        return self.made if self.is_of_maker else self.used
+
+    @property
+    def at(self) -> str:
+        """That line's file and number, for a table that names the use before it: `mlp.py:12`, `made at mlp.py:12`."""
+        place = place_of(self.source)
+        return f"made at {place}" if place and self.is_of_maker else place
+
+    @property
+    def direction(self) -> str:
+        """`forward`, `recomputed` or `backward`, in a program that JAX has differentiated; otherwise empty."""
+        return "" if self.source is None else self.source.direction
+
+    @property
+    def when(self) -> str:
+        """The pass, and the branch or the loop of unknown trip count that it runs in: `backward, in while#0`."""
+        return ", ".join(filter(None, (self.direction, self.where and f"in {self.where}")))
+
+    @property
+    def tactics(self) -> tuple[int, ...]:
+        """The numbers of the tactics that cause it, as `plan.trace` counts them, from 1."""
+        return tuple(each.number for each in self.causes)
+
+    @property
+    def numbers(self) -> str:
+        """The same for a table: `1, 3`."""
+        return ", ".join(map(str, self.tactics))
+
+
+def counts(plan: State) -> Counts:
+    """Executions of each kind of collective in one call."""
+    program = plan.source.program
+    maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
+    return counted(_exchanges(plan), own_collectives(maps, plan.source.traced.foreign))
+
+
+def bytes_per_device(plan: State) -> int:
+    return received(_exchanges(plan))
+
+
+def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
+    """The bytes that one device receives in one call, by the axes over which they come."""
+    found = list(_exchanges(plan))
+    return {axes: received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)}
+
+
+def _exchanges(plan: State) -> Iterator[Exchange]:
+    return exchanges(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+
+
+def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[Exchange]:
+    """The collectives of steps of moves. (A dead value is never moved to its home.)"""
+    where = plan.source.program.where
+    return (
+        Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
+    )
+
+
+def by_cause(plan: State) -> dict[int, Counts]:
+    """The executions of each kind of collective by the numbers of the tactics that cause them; 0 is the program.
+
+    What several tactics cause is counted for each of them.
+    """
+    steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
+    caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
+    rows = grouped(caused, lambda pair: pair[0])
+    return {number: counted(exchanges(plan, (each for _, each in found)), ()) for number, found in rows.items()}
+
+
+def collectives(plan: State) -> Listing[Collective]:
+    found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
+    spare = "for", "when", "times", "at"
+    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
+
+
+def of_move(plan: State, number: int) -> list[Collective]:
+    """The collectives of one redistribution."""
+    move = plan.decisions.moves[number]
+    return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.parts]
+
+
+_COLUMNS = ("value", "collective", "over", "when", "times", "total bytes", "for", "at", "tactic")
+
+
+def _row(each: Collective) -> Sequence[Cell]:
+    when = ", ".join(filter(None, (each.direction, each.where)))
+    return each.value, each.kind, ", ".join(each.axes), when, each.times, each.total_bytes, each.use, each.at, each.numbers
+
+
+def _tactics(found: Sequence[Collective]) -> list[str]:
+    """The tactics that a table cites by number."""
+    return list(map(str, sorted({cause for each in found for cause in each.causes})))
+
+
+def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) -> Collective:
+    addresses, program = plan.source.addresses, plan.source.program
+    node = use_of(plan, move)
+    # A sum that waits behind ops that only move it is known by what it was before.
+    value = program.source(move.value) if move.pending else parameter(plan, move.value)
+    return Collective(
+        step.kind,
+        step.names,
+        bytes,
+        move.trips,
+        program.where(move.region),
+        value=addresses.names[value],
+        use=node.kind if node is not None else end_of(move),
+        made=line_of(plan, value, None),
+        used=line_of_op(plan, node) if node is not None and (move.uses or value != move.value) else None,
+        resolves=bool(move.pending),
+        causes=causes(plan, move, step),
+        why=because(plan, move, step),
+        move=number,
+        mesh=plan.coloured,
+    )
+
+
+def end_of(move: Move) -> str:
+    """What a move is for that no op needs: a result, or an argument as the program has it inside."""
+    return RESULT if move.uses else ARGUMENT
+
+
+def use_of(plan: State, move: Move) -> Node | None:
+    nodes = plan.source.program.nodes
+    number = move.uses[0][0] if move.uses else plan.source.program.producer[move.value]
+    return nodes[number] if 0 <= number < len(nodes) else None

@@ -1,0 +1,96 @@
+"""What one device computes in a call: the arithmetic of its ops on their local shapes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ...dialects.definitions.flops import flops
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.factor import Factor, joined
+from ...rewrites.decide.placements import Placed, place
+from ...rewrites.program.program import Node
+from ..plan.state import State
+from .counts import most
+
+
+@dataclass(frozen=True, slots=True)
+class Flops:
+    """Arithmetic operations; `unknown` names the ops whose number is not known, and which `known` leaves out."""
+
+    known: int
+    unknown: tuple[str, ...] = ()
+
+    def text(self, parts: str = "", number: Callable[[int], str] = "{:,} flops".format) -> str:
+        """As a text, with `parts` after the number that is known."""
+        known = f"{number(self.known)}{parts}"
+        if not self.unknown:
+            return known
+        names = ", ".join(f"`{name}`" for name in self.unknown)
+        return f"{known}, and those of {names}, which are unknown" if self.known else "unknown flops"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def flops_per_device(plan: State) -> Flops:
+    return plan.once(_in_a_call)
+
+
+def _in_a_call(plan: State) -> Flops:
+    return work(plan, plan.source.program.nodes)
+
+
+def on_device(plan: State, node: Node) -> int | None:
+    """What one device computes each time that it runs an op; None if that is unknown."""
+    return plan.once(of_each_op)[node.number]
+
+
+def of_each_op(plan: State) -> Sequence[int | None]:
+    """What one device computes each time that it runs each op: ops that are alike share it."""
+    known: dict[tuple[int, int], int | None] = {}
+    found: list[int | None] = []
+    for node, placed in zip(plan.source.program.nodes, plan.decisions.placements.nodes, strict=True):
+        key = id(placed), id(node.op.properties.get("params"))
+        if key not in known:
+            known[key] = _in(plan, node, placed)
+        found.append(known[key])
+    return found
+
+
+def in_blocks(plan: State, node: Node) -> int | None:
+    """The same, if each device computed only its block of each dim, and not the windows in which results are read."""
+    placement = plan.decisions.placements.nodes[node.number].placement
+    blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
+    return _in(plan, node, place(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
+
+
+def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
+    """The factors of an index without halos, where their blocks have all of it, if the op can read what it needs for them."""
+    extent = node.signature.instance.indices[index].extent
+    blocks = [factor.at(factor.stride) if factor.span >= extent else factor for factor in factors]
+    one = joined(extent, blocks)
+    wholes = blocks if one is None else [one]
+    is_read = all(reach.outward(whole) is not None for reach in node.signature.reaches(index) for whole in wholes)
+    return blocks if is_read else factors
+
+
+def _in(plan: State, node: Node, placed: Placed) -> int | None:
+    ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
+    # The parameters of a border are those of its loop or branch.
+    params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)
+    return flops(node.kind, cast(ParamsAttr, params), ins, outs)
+
+
+def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
+    """What one device computes in these ops in a call; of branches, the one that computes most."""
+    program = plan.source.program
+    counts = [(node, of(plan, node)) for node in nodes]
+    known = [(count * program.trips(node.region), program.where(node.region)) for node, count in counts if count]
+    return Flops(int(most(known)), tuple(dict.fromkeys(op_name(node) for node, count in counts if count is None)))
+
+
+def op_name(node: Node) -> str:
+    """The name of an op's primitive, or the name that a user gave it."""
+    if node.kind == "whole":
+        return str(cast(ParamsAttr, node.op.properties["params"])["primitive"])
+    return node.signature.instance.definition.title

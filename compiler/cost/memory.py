@@ -1,0 +1,200 @@
+"""The memory of one device: the most bytes at one time, by value and source line.
+
+plan.memory()                          arguments, results, and the temporaries at the peak
+plan.memory(donate=["params", "opt"])  results take the buffers of these arguments, and of those that `pt.jit` donates
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...dialects.layouts import Layout
+from ...rewrites.decide.placements import boundary
+from ..gc_pause import without_collector
+from ..inputs.arguments import donated
+from ..inputs.lines import Source, at_line
+from ..inputs.names import Patterns
+from ..inputs.reader import all_of
+from ..memory.fusion import fuse
+from ..memory.live_ranges import Peak, Profile, peak, profile
+from ..memory.local_arrays import Body
+from ..memory.steps import steps
+from ..plan.source_lines import line_of
+from ..plan.state import State
+from ..views.view import Part, View
+
+MOST_ROWS = 12
+"""The most arrays that the text of a `Memory` shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An array that a device stores at the peak: its bytes, the value's name, its kind, and the line of the op that makes it.
+
+    `kind` is `argument`, `result` or `temporary`. `form` says what a temporary is, if it is not the value as its op makes it:
+    `all_gather`, `transposed` for a product, `sliced`, `stacked` by a loop.
+    """
+
+    bytes: int
+    value: str
+    kind: str
+    form: str = ""
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        form = f" ({self.form})" if self.form else ""
+        return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{at_line(self.source)}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class Memory(View):
+    """The most bytes that one device stores at one time, estimated for XLA on CPU without compiling.
+
+    `bytes` is `arguments + results + temporaries - donated`. `at` is the op that runs at the peak, and `arrays` are the
+    arguments, the results and the temporaries stored then, the largest first.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+    donated: int
+    """Bytes of results that take the buffers of donated arguments."""
+    at: str
+    arrays: tuple[Stored, ...]
+    whole: bool = field(default=False, compare=False)
+    """Whether it shows all of its arrays."""
+
+    def all(self) -> Memory:
+        """The same memory, which shows all of its arrays."""
+        return replace(self, whole=True).on(self.axes)
+
+    @property
+    def bytes(self) -> int:
+        """The most bytes at one time."""
+        return self.arguments + self.results + self.temporaries - self.donated
+
+    def sums(self, text: Callable[[int], str] = "{:,}".format) -> str:
+        """What `bytes` is the sum of: `64 of arguments, 32 of results, 128 of temporaries`."""
+        sums = f"{text(self.arguments)} of arguments, {text(self.results)} of results, {text(self.temporaries)} of temporaries"
+        return sums + (f", less {text(self.donated)} donated" if self.donated else "")
+
+    def parts(self) -> Sequence[Part]:
+        lines = [f"{self.bytes:,} bytes on a device at the peak: {self.sums()}", f"The peak is in {self.at}. Stored then:"]
+        most = len(self.arrays) if self.whole else MOST_ROWS
+        lines += map(str, self.arrays[:most])
+        rest = self.arrays[most:]
+        lines += [f"{sum(each.bytes for each in rest):>16,}  in {len(rest)} more: see {all_of('`.arrays`')}"] if rest else []
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Peak:
+    """What the peak leaves of all the steps of the program: the temporaries, and the op that runs, its value, and its node."""
+
+    bytes: int
+    arrays: tuple[tuple[int, int, str], ...]
+    """Of each temporary its bytes, its value, and its form; the largest first."""
+    step: str = ""
+    value: int = -1
+    node: int = -1
+
+
+def memory(plan: State, donate: Patterns = ()) -> Memory:
+    """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
+    taken = [*_donated(plan, donate)]
+    return _memory(plan, plan.once(_peak), taken)
+
+
+def over_time(plan: State) -> tuple[Memory, Profile]:
+    """The memory of one device at the peak, and its temporaries while each step runs, in the order in which XLA runs them."""
+    with without_collector():
+        most, found = profile(_body(plan))
+    return _memory(plan, _left_by(most), _donated(plan)), found
+
+
+def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
+    placements = plan.decisions.placements
+    taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
+    program, names = plan.source.program, plan.source.addresses.names
+    # Arguments and results are stored all the time.
+    arguments, results = (
+        [Stored(placements.bytes_outside(value), name, kind) for name, value in zip(given, values, strict=True)]
+        for given, values, kind in (
+            (program.argument_names, program.arguments, "argument"),
+            (program.result_names, program.returned, "result"),
+        )
+    )
+    temporaries = (
+        Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in found.arrays
+    )
+    arrays = [*arguments, *results, *temporaries]
+    node = program.nodes[found.node] if found.node >= 0 else None
+    source = line_of(plan, found.value, node) if found.value >= 0 else None
+    where = f"`{found.step}`{at_line(source)}" if found.step else "the call"
+    return Memory(
+        sum(each.bytes for each in arguments),
+        sum(each.bytes for each in results),
+        found.bytes,
+        taken,
+        where,
+        tuple(sorted((each for each in arrays if each.bytes), key=lambda each: -each.bytes)),
+    )
+
+
+def peak_bytes(plan: State) -> int:
+    """The most bytes that one device stores at one time, as `memory` has it."""
+    placements, program = plan.decisions.placements, plan.source.program
+    ends = (*program.arguments, *program.returned)
+    taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan))
+    return plan.once(_peak).bytes + sum(map(placements.bytes_outside, ends)) - taken
+
+
+def at_peak(plan: State) -> list[int]:
+    """The values that one device stores at the peak, the largest first."""
+    return [value for _, value in held_at_peak(plan)]
+
+
+def held_at_peak(plan: State) -> list[tuple[int, int]]:
+    """The bytes of what is computed and stored at the peak, and the value that each of them are, the largest first."""
+    return [(size, value) for size, value, _ in plan.once(_peak).arrays]
+
+
+def _peak(plan: State) -> _Peak:
+    with without_collector():
+        return _left_by(peak(_body(plan)))
+
+
+def _left_by(found: Peak) -> _Peak:
+    largest = sorted(found.arrays, key=lambda each: -each.bytes)
+    arrays = tuple((each.bytes, each.value, each.form) for each in largest)
+    if (step := found.step) is None:
+        return _Peak(found.bytes, arrays)
+    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else -1, step.node)
+
+
+def _body(plan: State) -> Body:
+    """The program as steps on the arrays of one device, with what is never stored."""
+    body = steps(plan.decisions)
+    fuse(body, plan.source.program)
+    return body
+
+
+def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:
+    """The results that take the buffer of an argument of their type and layout that is donated, here or by the function."""
+    placements, program, function = plan.decisions.placements, plan.source.program, plan.source.traced.function
+    names = {*donated(function, donate), *function.donated}
+    if not names:
+        return
+    free: Counter[tuple[str, Layout]] = Counter()
+    for name, value in zip(program.argument_names, program.arguments, strict=True):
+        if name.split("/")[0] in names:
+            free[program.types[value].dtype, boundary(placements, value)] += 1
+    for value in program.returned:
+        key = program.types[value].dtype, boundary(placements, value)
+        if free[key]:
+            free[key] -= 1
+            yield value, key[1]

@@ -1,0 +1,48 @@
+"""Says which ops run along the dim of a value that a later tactic stores in parts, because that receives less.
+
+params/embed: f32[data*4096, 1024]
+  `gather` at lm.py:12 runs along it on `data`, which receives less than to gather it
+"""
+
+from collections.abc import Iterator
+
+from ...rewrites.decide.decide import SELECTED, Move
+from ...rewrites.program.program import Node
+from ...rewrites.redistribute.steps import Step
+from ..plan.state import State
+from .lookups import terms_of, why
+
+
+def because(plan: State, move: Move, step: Step) -> str:
+    """All that is to say about a collective: how it relates to a lookup and the like, and to ops that run elsewhere."""
+    return "; ".join(filter(None, (why(plan, move, step), follows(plan, move, step))))
+
+
+def follows(plan: State, move: Move, step: Step) -> str:
+    """Why a collective moves what it does, if an op that reads the value or makes the sum runs elsewhere than tactics say."""
+    elsewhere, end = plan.decisions.placements.elsewhere, len(plan.source.program.nodes)
+    made = terms_of(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
+    uses = [number for number, position in move.uses if number < end and position < SELECTED]
+    for number in [*(node.number for node in made), *uses]:
+        for axis, instead in elsewhere.get(number, {}).items():
+            if axis in step.axes:
+                kind, name = plan.source.program.nodes[number].kind, plan.source.addresses.names[parameter(plan, instead.value)]
+                if instead.claim is None:
+                    return f"`{kind}` runs on all devices of `{axis}`, which receives less than to sum `{name}`"
+                return f"`{kind}` runs along `{name}`, which receives less than to move it"
+    return ""
+
+
+def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
+    """The ops that run along a value's dims, because that receives less than to gather it."""
+    for node, position in plan.source.program.reads(value):
+        for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():
+            if instead.claim is not None and instead.claim.at in node.signature.operand_at[position]:
+                yield f"`{node.kind}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
+
+
+def parameter(plan: State, value: int) -> int:
+    """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
+    program = plan.source.program
+    source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))
+    return source if program.producer[source] < 0 else value

@@ -1,0 +1,76 @@
+"""The plans on the way to a plan: after none of its tactics, after the first, and so on, to itself.
+
+A plan keeps its tactics and not the plans before it. These are made again when they are first asked for, which takes as long
+as the tactics took, and are kept then, with all that they are asked.
+
+    DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
+
+`redone` goes that way again with other steps on it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from ...dialects.ground.errors import Error
+from ...rewrites.decide.table import Table
+from .claims import Some, place_own
+from .state import State
+
+
+def prefixes(plan: Some) -> Sequence[Some]:
+    """The plans after 0, 1, ... of a plan's tactics; the last one is the plan itself.
+
+    Where a tactic cannot be applied again as it was, because it came to be in another order, the plans between the first and
+    the last one are left out.
+    """
+    return [*plan.once(_before), plan]
+
+
+def _before(plan: Some) -> Sequence[Some]:
+    """All of them but the plan itself, which keeps them."""
+    first = plain(plan)
+    found = [first]
+    for action in plan.actions[plan.own :]:
+        if action.redo is None:
+            return [first]
+        try:
+            found.append(cast(Some, action.redo(found[-1])))
+        except Error:
+            return [first]
+    return found[:-1] if _same(found[-1], plan) else [first]
+
+
+def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *, keeps: bool) -> Some:
+    """The plan with these steps instead of an action of its trace, or, if it `keeps` that, before it.
+
+    Raises Error for a step that is refused, and if an action cannot be applied again.
+
+        [tile('x', 0, 'data')], replicate('y', 'data') before the first   -->   [replicate('y', 'data'), tile('x', 0, 'data')]
+    """
+    made: State = plain(plan)
+    again = [each.redo for each in plan.actions]
+    again[number : number if keeps else number + 1] = steps
+    for step in again[plan.own :]:
+        if step is None:
+            raise Error("a tactic of the plan cannot be applied again")
+        made = step(made)
+    return cast(Some, made)
+
+
+def plain(plan: Some) -> Some:
+    """The plan of the program as it was traced, on which only the program's own claims are placed."""
+    source = plan.source
+    if source.root is not source.traced:
+        return place_own(type(plan).start(source.root, source.mesh))
+    return place_own(replace(plan, mesh=source.mesh, table=Table(source.program), actions=(), labels={}))
+
+
+def _same(left: State, right: State) -> bool:
+    """Whether the same is placed, by the same tactics."""
+    return _placed(left) == _placed(right)
+
+
+def _placed(plan: State) -> object:
+    axes = {axis: (table.nodes, table.values) for axis, table in plan.table.axes.items()}
+    return plan.mesh, axes, plan.table.widened, plan.table.each_trip

@@ -1,0 +1,68 @@
+"""The collectives of a plan, those of layers that are alike as one row with its members, and the reason for each row.
+
+all_gather of params/blocks/0/w1, ..., of params/blocks/31/w1   -->   all_gather of params/blocks/*/w1, 32 members
+"""
+
+from typing import NamedTuple
+
+from ...rewrites.decide.decide import SELECTED, Move
+from ..answers.explain import explain
+from ..cost.collectives import Collective, of_move
+from ..inputs.lines import place_of
+from ..plan.state import State
+from ..views.listing import starred
+from .pool import Json, Pools, alike
+from .program import Numbers
+
+
+class Sent(NamedTuple):
+    """A collective, and the redistribution that it is a part of."""
+
+    collective: Collective
+    move: Move
+
+
+def sent_json(plan: State, pools: Pools) -> list[Json]:
+    """The rows, in the order in which their first members run."""
+    numbers = Numbers(plan)
+    sent = (Sent(each, move) for at, move in enumerate(plan.decisions.moves) for each in of_move(plan, at))
+    return [_row(plan, members, numbers, pools) for members in alike(sent, _common)]
+
+
+def _common(sent: Sent) -> object:
+    """What collectives of one row have in common: all but the number of a layer, and the bytes."""
+    each = sent.collective
+    name, line, tactics = starred(each.value), (each.is_of_maker, place_of(each.source)), each.tactics
+    return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tactics, each.why
+
+
+def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Json:
+    first, several = members[0].collective, len(members) > 1
+    return {
+        "value": pools.text(starred(first.value) if several else first.value),
+        "kind": first.kind,
+        "axes": list(first.axes),
+        "times": first.times,
+        "where": first.where,
+        "direction": first.direction,
+        "use": pools.text(first.use),
+        "line": pools.line(first.source),
+        "made": first.is_of_maker,
+        "tactics": list(first.tactics),
+        "why": pools.text(first.why),
+        "bytes": round(sum(each.times * each.received for each, _ in members)),
+        "reasons": [[pools.text(why.text), why.depth, list(why.tactics)] for why in explain(plan, first).steps[1:]],
+        "members": [_member(each, numbers, pools) for each in members],
+    }
+
+
+def _member(each: Sent, numbers: Numbers, pools: Pools) -> list[object]:
+    """Its name, the op that makes what it moves, the ops that read the result, the bytes that a device receives in a call."""
+    move = each.move
+    ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in move.uses]
+    return [
+        pools.text(each.collective.value),
+        numbers.maker(move.value),
+        list(dict.fromkeys(ends)),
+        each.collective.total_bytes,
+    ]

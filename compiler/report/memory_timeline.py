@@ -1,0 +1,210 @@
+"""Memory over time: what one device stores while each step of the program runs, by kind, and the largest arrays of it.
+
+received        what a collective makes
+backward        made by the forward pass, and read by the backward pass
+other           the other temporaries
+inside          what loops and branches store while they run
+arguments and results are stored all the time
+
+A loop takes as much of the time as one of its trips has steps, and a `cond` as the branch that stores the most:
+
+    dot, scan of (dot, tanh), sum   -->   the start, dot, scan, dot in scan, tanh in scan, sum
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from ..cost.counts import KINDS
+from ..cost.memory import Stored, over_time
+from ..inputs.lines import place_of
+from ..memory.live_ranges import Buffer, Profile, over_steps
+from ..memory.local_arrays import LocalArray, Step
+from ..plan.source_lines import line_of
+from ..plan.state import State
+from ..views.listing import starred
+from .pool import Json, Pools, alike
+from .scopes import Scopes
+
+KINDS_OF_BUFFERS = ("received", "backward", "other")
+POINTS = 240
+"""The most points in time that a page has; each has the most that is stored since the one before."""
+MOST_BARS = 64
+MOST_ROWS = 60
+
+
+def memory_json(plan: State, pools: Pools) -> Json:
+    """The memory of a step: its parts, its course, the arrays that are large at the peak."""
+    stored, profile = over_time(plan)
+    # Arrays of layers that are alike are one row, the most first.
+    rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
+    rows.sort(key=lambda some: -sum(each.bytes for each in some))
+    line = _Course(plan, profile, pools)
+    return {
+        "bytes": stored.bytes,
+        "arguments": stored.arguments,
+        # What takes the buffer of a donated argument takes no room of its own.
+        "results": stored.results - stored.donated,
+        "temporaries": stored.temporaries,
+        "at": pools.text(stored.at),
+        "rows": [_stored(some, pools) for some in rows[:MOST_ROWS]],
+        **line.json(pools),
+    }
+
+
+def _stored(some: Sequence[Stored], pools: Pools) -> Json:
+    first = some[0]
+    return {
+        "value": pools.text(starred(first.value) if len(some) > 1 else first.value),
+        "count": len(some),
+        "kind": first.kind,
+        "form": first.form,
+        "line": pools.line(first.source),
+        "bytes": sum(each.bytes for each in some),
+    }
+
+
+class _Moment(NamedTuple):
+    """One point in time: what runs, the number of the program's own step, and what is stored inside of that.
+
+    `within` is the number of the innermost region around it; 0 is the program.
+    """
+
+    step: Step | None
+    time: int
+    inside: int = 0
+    within: int = 0
+
+
+class _Lasting(NamedTuple):
+    """An array with its kind, its bytes, and the first and the last moment at which it is stored."""
+
+    array: LocalArray
+    kind: str
+    bytes: int
+    first: int
+    last: int
+
+
+def _moments(profile: Profile) -> Iterator[_Moment]:
+    """All points in time. The first is before the first step, as the first of a loop is before its first step."""
+    yield _Moment(None, -1)
+    for time, step in enumerate(profile.steps):
+        within = profile.inside.get(time)
+        inside = [_Moment(step, time)] if within is None else _trip(within, time)
+        yield from (each._replace(inside=max(0, each.inside)) for each in inside)
+
+
+def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
+    """The points in time of one trip, in the step of the program with this number."""
+    region, stored = profile.region, profile.stored()
+    yield _Moment(None, time, stored[0], region)
+    for number, (step, own) in enumerate(zip(profile.steps, stored[1:], strict=True)):
+        within = profile.inside.get(number)
+        inside = [_Moment(step, time, 0, region)] if within is None else _trip(within, time)
+        yield from (each._replace(inside=max(0, each.inside) + own) for each in inside)
+
+
+class _Course:
+    """What is stored from moment to moment."""
+
+    def __init__(self, plan: State, profile: Profile, pools: Pools) -> None:
+        self.plan, self.profile = plan, profile
+        self.moments = list(_moments(profile))
+        self.makers = {array: step for step in profile.steps for array in step.makes}
+        self.directions = [self.direction(step) for step in profile.steps]
+        self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
+
+    def direction(self, step: Step) -> str:
+        """The direction of an op, or of a loop; empty for a redistribution, and in a program without gradients."""
+        program, sources = self.plan.source.program, self.plan.source.traced.sources
+        number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node
+        op = program.nodes[number].op if number >= 0 else None
+        return sources[op].direction if op is not None and op in sources else ""
+
+    def kind(self, buffer: Buffer) -> str:
+        if any(each.form in KINDS for each in buffer.arrays):
+            return "received"
+        maker = self.makers.get(buffer.arrays[0])
+        made = self.direction(maker) if maker is not None else ""
+        read = self.directions[buffer.last] if 0 <= buffer.last < len(self.directions) else ""
+        return "backward" if made == "forward" and read == "backward" else "other"
+
+    def json(self, pools: Pools) -> Json:
+        series = self.series()
+        totals = [sum(each) for each in zip(*series.values(), strict=True)]
+        # Of stretches of the same length the first time with the most bytes.
+        length = -(-len(totals) // POINTS)
+        stretches = (range(start, min(start + length, len(totals))) for start in range(0, len(totals), length))
+        times = [max(each, key=totals.__getitem__) for each in stretches]
+        peak = max(times, key=totals.__getitem__)
+        # Of the largest arrays, those that are alive at the peak come before the others.
+        ranked = sorted(self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.bytes))
+        return {
+            "steps": len(totals),
+            "peak": peak,
+            "times": times,
+            "series": {kind: [each[time] for time in times] for kind, each in series.items()},
+            "running": [pools.text(self.name(self.moments[time])) for time in times],
+            "bars": [self.bar(each, pools) for each in sorted(ranked[:MOST_BARS], key=lambda each: each.first)],
+            "loops": [[pools.text(self.names[each.region]), first, end - 1] for each, first, end in _regions(self.profile, 0)],
+        }
+
+    def series(self) -> dict[str, list[int]]:
+        """The bytes of each kind at each moment."""
+        of_kind: dict[str, list[Buffer]] = {kind: [] for kind in KINDS_OF_BUFFERS}
+        for buffer in self.profile.buffers:
+            of_kind[self.kind(buffer)].append(buffer)
+        own = {kind: over_steps(its, len(self.profile.steps)) for kind, its in of_kind.items()}
+        found = {kind: [each[moment.time + 1] for moment in self.moments] for kind, each in own.items()}
+        return {**found, "inside": [moment.inside for moment in self.moments]}
+
+    def name(self, moment: _Moment) -> str:
+        """What runs at a moment, with its direction, and the loop or the branch that it is in."""
+        within = self.names[moment.within]
+        if moment.step is None:
+            return "the start" + (f" of {within}" if within else "")
+        said = self.direction(moment.step)
+        return moment.step.name.removeprefix("lax.") + (f" ({said})" if said else "") + (f" in {within}" if within else "")
+
+    def lasting(self) -> Iterator[_Lasting]:
+        """What is stored in the program and inside of its loops and branches, from when to when."""
+        for buffer, first, last in _ends(self.profile, 0, len(self.moments)):
+            yield _Lasting(buffer.arrays[-1], self.kind(buffer), buffer.bytes, first, last)
+        for region, start, end in _regions(self.profile, 0):
+            for buffer, first, last in _ends(region, start, end):
+                if not buffer.arrays[0].given:
+                    yield _Lasting(buffer.arrays[-1], "inside", buffer.bytes, first, last)
+
+    def bar(self, lasting: _Lasting, pools: Pools) -> list[object]:
+        """What is in it, its kind, its bytes, its first and its last moment, and the line that makes it."""
+        array = lasting.array
+        name = self.plan.source.addresses.names[array.value] + (f" ({array.form})" if array.form else "")
+        line = pools.line(line_of(self.plan, array.value, None))
+        return [pools.text(name), *lasting[1:], line]
+
+
+def _starts(profile: Profile, start: int) -> list[int]:
+    """The first moment of each step of a trip that starts at a moment, and the one after its last."""
+    widths = (_width(profile.inside[time]) if time in profile.inside else 1 for time in range(len(profile.steps)))
+    return list(accumulate(widths, initial=start + 1))
+
+
+def _width(profile: Profile) -> int:
+    """How many moments a trip has."""
+    return _starts(profile, 0)[-1]
+
+
+def _regions(profile: Profile, start: int) -> Iterator[tuple[Profile, int, int]]:
+    """All loops and branches in it, the outer ones first, with their first moments and those after their last."""
+    for time, first in enumerate(_starts(profile, start)):
+        if (within := profile.inside.get(time)) is not None:
+            yield within, first, first + _width(within)
+            yield from _regions(within, first)
+
+
+def _ends(profile: Profile, start: int, end: int) -> Iterator[tuple[Buffer, int, int]]:
+    """The buffers of a trip from a moment to another one, with their first and their last moments."""
+    starts = [start, *_starts(profile, start), end]
+    for buffer in profile.buffers:
+        yield buffer, starts[buffer.first + 1], starts[buffer.last + 2] - 1

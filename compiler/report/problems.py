@@ -1,0 +1,105 @@
+"""What a plan leaves open, or does in full on several devices: conflicts, stops, unpartitioned ops, what is in excess."""
+
+from ..advice.conflicts import conflict
+from ..advice.open_conflicts import open_keys
+from ..advice.redundancy import InExcess, Silent
+from ..advice.stops import TRIED, Stop, not_tried, stops, wholes
+from ..plan.annotations import unapplied
+from ..plan.state import State
+from ..views.listing import starred
+from .pool import Json, Pools, alike
+from .program import Numbers
+
+MOST_TRIED = 8
+"""The most conflicts, and the most rows of stops, of a step whose ways out are tried."""
+MOST_ROWS = 200
+"""The most rows of one kind, after those that are alike are one."""
+
+
+def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
+    return {
+        "conflicts": _conflicts(plan, pools),
+        "stops": [
+            _stop(some, pools, is_tried=number < MOST_TRIED)
+            for number, some in enumerate(
+                alike(stops(plan), lambda each: (each.op, each.axis, each.dim, each.reason, pools.line(each.source)))[
+                    :MOST_ROWS
+                ]
+            )
+        ],
+        "excess": [
+            _silent(some, pools)
+            for some in alike(
+                excess, lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source))
+            )[:MOST_ROWS]
+        ],
+        "wholes": [
+            {"op": pools.text(each.primitive), "text": pools.text(repr(each)), "line": pools.line(each.source)}
+            for each in wholes(plan)
+        ],
+        "annotations": pools.text(unapplied(plan) or ""),
+    }
+
+
+def _conflicts(plan: State, pools: Pools) -> list[Json]:
+    """The open conflicts. The ways out of the first ones are tried, unless the program is so large that this takes long."""
+    found: list[Json] = []
+    tried = MOST_TRIED if len(plan.source.program.nodes) <= TRIED else 0
+    for number, key in enumerate(open_keys(plan)):
+        each, node = conflict(plan, key), plan.table.conflicts[key].node
+        found.append(
+            {
+                "op": pools.text(each.op),
+                "axis": each.axis,
+                "line": pools.line(each.source),
+                "at": Numbers(plan).op(node) if node >= 0 else -1,
+                "claims": [
+                    [pools.text(text), claim.tactic + 1]
+                    for text, (claim, _) in zip(each.claims, plan.table.conflicts[key].claims, strict=True)
+                ],
+                "ways": [
+                    {
+                        "tactic": pools.text(way.tactic),
+                        "first": way.first,
+                        "bytes": way.bytes,
+                        "flops": way.flops,
+                        "memory": way.memory,
+                    }
+                    for way in each.resolutions
+                ]
+                if number < tried
+                else None,
+            }
+        )
+    return found
+
+
+def _stop(some: list[Stop], pools: Pools, is_tried: bool) -> Json:
+    """A row of stops, with what to do if that is tried."""
+    first = some[0]
+    value = starred(first.value) if len(some) > 1 else first.value
+    return {
+        "op": pools.text(first.op),
+        "axis": first.axis,
+        "value": pools.text(f"dim {first.dim} of {value} ({first.extent:,})"),
+        "reason": pools.text(first.reason),
+        "cure": pools.text("\n".join(first.helps) or "no single tactic cures it" if is_tried else first.advice or not_tried()),
+        "line": pools.line(first.source),
+        "bytes": sum(each.bytes for each in some),
+        "flops": sum(each.flops.known for each in some),
+        "count": len(some),
+    }
+
+
+def _silent(some: list[Silent], pools: Pools) -> Json:
+    first = some[0]
+    return {
+        "what": first.what,
+        "value": pools.text(starred(first.value) if len(some) > 1 else first.value),
+        "op": pools.text(first.op),
+        "axes": list(first.axes),
+        "line": pools.line(first.source),
+        "bytes": sum(each.bytes for each in some),
+        "flops": sum(each.flops for each in some),
+        "count": len(some),
+    }

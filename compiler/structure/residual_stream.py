@@ -1,0 +1,77 @@
+"""The stream of activations between the parts of a model that a tactic has placed on an axis: what their sums add up to.
+
+h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backward, the gradient of what w1 is multiplied by
+"""
+
+from collections.abc import Iterable, Iterator, Set
+from functools import partial
+
+from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.table import AxisTable
+from ...rewrites.program.program import Program
+from ...rewrites.program.reached import reached
+from ..plan.addresses import argument
+from ..plan.state import State
+from .products import Passes, sums
+
+
+def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
+    """The values of which sums over an axis are resolved, if they have the dims of what products with parameters make.
+
+    Each with the parameters whose products are summed there. Forward, backward, and where they are recomputed; sums of lookups
+    among them. They are read off the plan's decisions, so a sum that waits is where it ends: three gradients of one value are
+    one.
+    """
+    parts = set(plan.mesh.named(axis))
+    kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}
+    moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
+    ends = dict.fromkeys(move.value for move in moves if kind(plan, move.value) in kinds)
+    found: dict[int, tuple[int, ...]] = {}
+    for end in ends:
+        of = tuple(dict.fromkeys(_parameters(plan, end, parts)))
+        for value in _tileable(plan, end, kinds):
+            found[value] = (*found.get(value, ()), *of)
+    return found
+
+
+def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
+    """The parameters of the products and lookups whose sums over these axes wait until a value."""
+    program, waiting = plan.source.program, plan.decisions.placements.sources
+    tables = [plan.table.axes[part] for part in parts if part in plan.table.axes]
+
+    def later(value: int) -> Iterator[int]:
+        is_end = _is_summed(program, value, tables)
+        return (v for v in program.made_of(value) if not is_end and any(pend.axis in parts for pend in waiting.get(v, ())))
+
+    for value in reached([end], later):
+        if _is_summed(program, value, tables):
+            yield from (own for own in map(partial(argument, program), program.made_of(value)) if own is not None)
+
+
+def _is_summed(program: Program, value: int, tables: Iterable[AxisTable]) -> bool:
+    """Whether the op that makes the value sums over what one of these tables places."""
+    node = program.nodes[program.producer[value]]
+    return any(claim is not None and sums(node, claim.at) for table in tables for claim in [table.nodes[node.number]])
+
+
+def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
+    """Where a tactic tiles the value: where a product or a lookup makes it; if it adds up several, where it is read."""
+    program = plan.source.program
+    if _is_summed(program, value, plan.table.axes.values()):
+        return [value]
+    read = [result for node in program.readers(value) for result in node.results]
+    return [result for result in read if kind(plan, result) in kinds] or [value]
+
+
+def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
+    """What the forward products make that sum over the axis and multiply by a parameter."""
+    passes, table = Passes(plan), plan.table.axes.get(part)
+    for node in passes.products() if table is not None else ():
+        claim = table.nodes[node.number] if table is not None else None
+        if claim is not None and sums(node, claim.at) and any(passes.parameter(value) is not None for value in node.operands):
+            yield node.results[0]
+
+
+def kind(plan: State, value: int) -> frozenset[int]:
+    """The classes of the dims of a value."""
+    return frozenset(plan.source.classes.dims(value))

@@ -1,0 +1,60 @@
+"""The vocabulary of a program, found from structure: the rows of tables that inputs look up, and what logits are made along.
+
+x = params["embed"][tokens]             -->   embed.0: the tokens of the batch look rows up
+logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and first folded by an op that is no product
+"""
+
+from collections.abc import Iterator
+
+from ...rewrites.program.program import Node
+from ...rewrites.program.reached import reached
+from ..plan.state import State
+from .products import Passes, Spot, is_product
+
+
+def vocabulary(plan: State) -> list[Spot]:
+    """The parameters that have the vocabulary, and on which dim: tables first, then what makes logits."""
+    passes = Passes(plan)
+    found = dict.fromkeys(_tables(passes))
+    extents = {plan.source.program.shape(value)[dim] for value, dim in found}
+    heads = dict.fromkeys(_heads(passes, extents))
+    longest = {plan.source.program.shape(value)[dim] for value, dim in heads} or extents
+    return list(dict.fromkeys([spot for spot in found if plan.source.program.shape(spot[0])[spot[1]] in longest] + [*heads]))
+
+
+def _tables(passes: Passes) -> Iterator[Spot]:
+    """The parameters of which an input looks up rows."""
+    program = passes.plan.source.program
+    for node in program.nodes:
+        indices = node.signature.instance.indices
+        if node.is_border or not any(index.lookups for index in indices) or not passes.is_forward(node):
+            continue
+        table = passes.parameter(node.operands[0])
+        for dim, digits in enumerate(node.signature.operand_dims[0]) if table is not None else ():
+            looked_up = len(digits) == 1 and indices[digits[0].at].lookups and indices[digits[0].at].folds
+            if looked_up and _reads_input(passes, node) and (spot := passes.on_parameter(node.operands[0], dim)) is not None:
+                yield spot
+
+
+def _reads_input(passes: Passes, node: Node) -> bool:
+    """Whether what the op looks up comes from an input."""
+    return not passes.inputs.isdisjoint(reached(node.operands[1:], passes.plan.source.program.made_of))
+
+
+def _heads(passes: Passes, extents: set[int]) -> Iterator[Spot]:
+    """The parameters by which products make a range of such an extent that something else than a product folds first."""
+    for node in passes.products():
+        for position, value in enumerate(node.operands):
+            if passes.parameter(value) in (None, *passes.inputs):
+                continue
+            for dim, digits in enumerate(node.signature.operand_dims[position]):
+                at = node.signature.result_at[0].get(digits[0].at) if len(digits) == 1 else None
+                if at is None or digits[0].at in node.signature.operand_at[1 - position]:
+                    continue
+                fold = (
+                    passes.first_fold(node.results[0], at.dim)
+                    if passes.plan.source.program.shape(value)[dim] in extents
+                    else None
+                )
+                if fold is not None and not is_product(fold) and (spot := passes.on_parameter(value, dim)) is not None:
+                    yield spot

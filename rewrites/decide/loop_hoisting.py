@@ -1,0 +1,163 @@
+"""What a loop leaves to the time before or after it, so that its collectives run once and not in every trip.
+
+A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry that adds up what each
+trip reduces is not tiled on the axis of the sum: it stays a pending sum, and is scattered after the loop.
+
+    %w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
+    %g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis
+from ..program.program import Node
+from ..program.reached import reached
+from ..redistribute.steps import Bytes
+from .deferred_reductions import Carry, is_linear, through
+from .placements import Placements
+from .regather import reads_of
+
+
+def carried_sums(placements: Placements) -> dict[int, Carry]:
+    """The ops that carry a pending sum; takes placements off ops in loops where that saves collectives in every trip."""
+    nodes = placements.program.nodes
+    if not placements.program.has_regions:
+        return through(placements)
+    for node in reversed(nodes):
+        if node.is_border and node.passes_on and placements.program.source(node.operands[0]) not in placements.table.each_trip:
+            _gather_before(placements, node)
+    found = list(_accumulated(placements))
+    before = {number: placements.nodes[number] for each in found for number in each.nodes}
+    while True:
+        for number, placed in before.items():
+            placements.put(nodes[number], placed)
+        for each in found:
+            for node in (nodes[number] for number in each.nodes):
+                placements.put(node, placements.without(node, {each.axis}))
+        carried = through(placements)
+        kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
+        if len(kept) == len(found):
+            return carried
+        found = kept
+
+
+def _axes(carry: Carry | None) -> set[MeshAxis]:
+    return set() if carry is None else {each.axis for each in carry.pend}
+
+
+# --- values that are the same in all trips ---------------------------------------------------------------------------
+
+
+def _gather_before(placements: Placements, border: Node) -> None:
+    """Lets a value enter a loop in the layout in which the loop reads it, if all trips together receive fewer bytes then."""
+    program = placements.program
+    moved, reads = reads_of(placements, border.results[0])
+    wanted = [placements.wanted(*use) for use, _ in reads]
+    axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes for each in wanted)}
+    if not axes or any(
+        value in placements.fixed for number in (border.number, *moved) for value in program.nodes[number].results
+    ):
+        return
+
+    def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
+        value, outside = border.operands[0], program.regions[border.region].parent
+        total = placements.received(value, placements.home(value), at_border) * program.likely_trips(outside)
+        # In one trip, ops share what they read in one layout.
+        shared = {(read, want, program.use_region(*use)) for (use, read), want in zip(reads, wanted, strict=True)}
+        for read, want, region in shared:
+            total += placements.received(read, layouts[read], want) * program.likely_trips(region)
+        return total
+
+    after = {number: placements.without(program.nodes[number], axes) for number in (border.number, *moved)}
+    homes = {value: after[program.producer[value]].produced[0] for _, value in reads}
+    now = received(placements.nodes[border.number].wanted[0], {value: placements.home(value) for value in homes})
+    if received(after[border.number].wanted[0], homes) < now:
+        for number, placed in after.items():
+            placements.put(program.nodes[number], placed)
+
+
+# --- sums over all trips ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Accumulated:
+    """A carry to which each trip adds what is pending on an axis that tiles the carry; and the ops that need not be tiled."""
+
+    axis: MeshAxis
+    carry: int
+    nodes: frozenset[int]
+
+
+def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
+    for node in placements.program.nodes:
+        if node.kind == "carry":
+            for axis in sorted(placements.axes(node)):
+                if (nodes := _Sum(placements, node, axis).nodes()) is not None:
+                    yield _Accumulated(axis, node.number, frozenset(nodes))
+
+
+class _Sum:
+    """The ops by which one trip adds to a carry."""
+
+    def __init__(self, placements: Placements, carry: Node, axis: MeshAxis) -> None:
+        self.placements = placements
+        self.program = placements.program
+        self.carry = carry
+        self.axis = axis
+
+    def nodes(self) -> set[int] | None:
+        """The ops that are tiled on the axis, and compute the carry linearly of itself and of sums; None if others do."""
+        first, last = self.carry.operands
+        made = self.zeros(first)
+        if made is None:
+            return None
+        sums, linear = {self.carry.results[0]}, set[int]()
+        for number in sorted(node.number for node in self.program.upstream([last], self.is_inside)):
+            node = self.program.nodes[number]
+            positions = frozenset([at for at, value in enumerate(node.operands) if value in sums or self.is_pending(value)])
+            others = (value for at, value in enumerate(node.operands) if at not in positions and not self.program.zero[value])
+            if positions and is_linear(self.program, node, positions) and not any(map(self.is_tiled, others)):
+                linear.add(number)
+                sums.update(node.results)
+        inside = {node.number for node in self.program.upstream([last], lambda node: node.number in linear)}
+        own = {self.carry.number} | inside
+        is_sum = any(self.is_pending(value) for number in inside for value in self.program.nodes[number].operands)
+        if not is_sum or last not in sums or not all(self.is_private(number, own) for number in own):
+            return None
+        return made | own
+
+    def is_pending(self, value: int) -> bool:
+        return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
+
+    def is_tiled(self, value: int) -> bool:
+        return self.axis in self.placements.home(value).axes
+
+    def is_inside(self, node: Node) -> bool:
+        """Whether an op is tiled on the axis, and leads neither into the loop nor to a sum."""
+        is_tiled = not node.is_border and len(node.results) == 1 and self.axis in self.placements.axes(node)
+        return is_tiled and not self.is_pending(node.results[0])
+
+    def is_private(self, number: int, among: set[int]) -> bool:
+        """Whether only these ops read a result of the op, and what follows the loop; and no tactic has placed it."""
+        for value in self.program.nodes[number].results:
+            others = {user for user, _ in self.placements.uses(value)} - among
+            nodes = self.program.nodes
+            if value in self.placements.fixed or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
+                return False
+        return True
+
+    def zeros(self, value: int) -> set[int] | None:
+        """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with something else."""
+        made = set[int]()
+        for each in reached(filter(self.is_tiled, [value]), lambda each: filter(self.is_tiled, self.program.made_of(each))):
+            node = self.program.maker(each)
+            if node is None or node.is_border or not self.program.zero[each] or each in self.placements.fixed:
+                return None
+            if self.axis not in self.placements.axes(node):
+                return None
+            made.add(node.number)
+        return made

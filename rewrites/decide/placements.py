@@ -1,0 +1,335 @@
+"""The meaning of the table at each op: the layout of every operand and every result, and the reductions left pending.
+
+Derived from the definitions once for each distinct (signature, placement); a transformer has a few hundred of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from itertools import repeat
+from math import prod
+from typing import NamedTuple, cast
+
+from ...dialects.definitions.tilings import Merging
+from ...dialects.ground.dtypes import itemsize
+from ...dialects.layouts import Layout, Pending
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.factor import Factor, overhang
+from ..program.program import Node, Position, Program, Signature
+from ..redistribute.kinds.merge import Merge
+from ..redistribute.search import Path, path
+from ..redistribute.steps import Bytes
+from .requirements import Placing, requirements
+from .table import Claim, Table, fits_index
+
+Pend = tuple[Pending, ...]
+"""Pending reductions, major axis first."""
+
+Placement = tuple[tuple[int, Factor], ...]
+"""The placed factors of an op's indices, major axis first."""
+
+
+class Instead(NamedTuple):
+    """What an op takes instead of the table's claim, None if it is not placed on the axis, and the value that it follows."""
+
+    claim: Claim | None
+    value: int
+
+
+Elsewhere = Mapping[int, Mapping[MeshAxis, Instead]]
+"""Op -> axis -> what the op takes there instead."""
+
+
+class Selected(NamedTuple):
+    """What an op selects of the blocks of a dim of its operand: one list for each block, on its device, and gathered.
+
+    ```
+    argmax of f32[data*4, model*512], model=8   -->   dim 1: [data*4, model*1], [data*4, 8]
+    ```
+    """
+
+    dim: int
+    apart: Layout
+    gathered: Layout
+
+
+class Merged(NamedTuple):
+    """Sorted blocks that an op has of a dim with these factors, and is to merge."""
+
+    merging: Merging
+    dim: int
+    factors: tuple[Factor, ...]
+
+    def step(self, blocks: Layout) -> Merge:
+        """The step that merges arrays in this layout."""
+        return Merge.of_blocks(self.merging, self.dim, self.factors, blocks.local_shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One op under one placement."""
+
+    placement: Placement
+    wanted: tuple[Layout, ...]
+    produced: tuple[Layout, ...]
+    pending: tuple[Pend, ...]
+    selected: Selected | None
+    merged: Merged | None
+    is_plain: bool
+    """Whether one device runs the op itself, on its blocks, and nothing else is required."""
+
+
+def place(signature: Signature, placement: Placement) -> Placed:
+    """Slices the operands' dims with a placed index, tiles those of the results, and leaves folds pending."""
+    found = signature.placed.get(placement)
+    if found is None:
+        ins, outs = signature.shapes
+        wanted = tuple(_layout(shape, at, placement) for shape, at in zip(ins, signature.operand_at, strict=True))
+        produced = tuple(_layout(shape, at, placement) for shape, at in zip(outs, signature.result_at, strict=True))
+        found = signature.placed[placement] = Placed(
+            placement,
+            wanted,
+            produced,
+            _pending(signature, placement),
+            _selected(signature, placement),
+            _merged(signature, placement),
+            _is_plain(signature, placement),
+        )
+    return cast(Placed, found)
+
+
+def _layout(shape: tuple[int, ...], at: dict[int, Position], placement: Placement) -> Layout:
+    return Layout.of(
+        shape, [(at[i].dim, at[i].outward(factor, _beside(placement, i, factor))) for i, factor in placement if i in at]
+    )
+
+
+def _beside(placement: Placement, index: int, factor: Factor) -> list[Factor]:
+    """The other factors of an index."""
+    return [each for at, each in placement if at == index and each is not factor]
+
+
+def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+    return tuple(folds + scans for folds, scans in zip(_folds(signature, placement), _scans(signature, placement), strict=True))
+
+
+def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+    """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
+    scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.instance.indices[i].scan)]
+    return tuple(
+        tuple(Pending(scan.monoid, axis, at[index].dim, scan.backwards) for axis, index, scan in scans if index in at)
+        for at in signature.result_at
+    )
+
+
+def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+    monoids = [(factor.axis, index, signature.instance.indices[index].monoid) for index, factor in placement]
+    folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
+    return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
+
+
+def _selected(signature: Signature, placement: Placement) -> Selected | None:
+    """The lists that an op selects of blocks; None if it does not select along a placed index."""
+    found = ((i, selects) for i, _ in placement if (selects := signature.instance.indices[i].selects) is not None)
+    index, selects = next(found, (None, None))
+    if index is None or selects is None:
+        return None
+    at, own = signature.operand_at[0], [factor for i, factor in placement if i == index]
+    block = min(factor.stride for factor in own)
+    lists = [(index, factor.at(factor.stride // block * selects.best)) for factor in own]
+    others = tuple(each for each in placement if each[0] != index)
+    shape, dim = list(signature.shapes[0][0]), at[index].dim
+    shape[dim] = max(factor.span for _, factor in lists)
+    apart, gathered = (_layout(tuple(shape), at, each) for each in ((*others, *lists), others))
+    return Selected(dim, apart, gathered)
+
+
+def _merged(signature: Signature, placement: Placement) -> Merged | None:
+    """The blocks that an op merges; None if it does not merge along a placed index."""
+    for index, merging in ((i, signature.instance.indices[i].merges) for i, _ in placement):
+        if merging is not None:
+            return Merged(merging, signature.result_at[0][index].dim, tuple(f for i, f in placement if i == index))
+    return None
+
+
+def _is_plain(signature: Signature, placement: Placement) -> bool:
+    for index in {index for index, _ in placement}:
+        info, factors = signature.instance.indices[index], [factor for at, factor in placement if at == index]
+        if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info, factors))):
+            return False
+    return True
+
+
+@dataclass(slots=True)
+class Placements:
+    """Every op's `Placed`, every value's home layout, and the sources of pending sums."""
+
+    table: Table
+    program: Program
+    nodes: list[Placed]
+    fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
+    """Pending reductions that resolve where the value is made: scans of blocks, folds without a collective, and sums of ops
+    that run on one device."""
+    homes: list[Layout] = field(default_factory=list[Layout])
+    sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
+    returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[MeshAxis, Instead]])
+    """The ops that do not take the table's claims."""
+    results: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    """The layouts in which such ops return their results: those that they have by the table."""
+    sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
+    """The local bytes of an array in a layout with elements of a dtype, for those that were asked for."""
+
+    def __repr__(self) -> str:
+        return f"Placements({len(self.nodes):,} ops)"
+
+    def claim(self, number: int, axis: MeshAxis) -> Claim | None:
+        """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""
+        if (instead := self.elsewhere.get(number, {}).get(axis)) is not None:
+            return instead.claim
+        table = self.table.axes.get(axis)
+        return None if table is None else table.nodes[number]
+
+    def home(self, value: int) -> Layout:
+        """A value's own layout; its uses may need others."""
+        return self.homes[value]
+
+    def with_sums(self, value: int) -> Layout:
+        """A value's own layout, with the sums that are pending in it."""
+        return self.homes[value].with_pending(self.sources.get(value, ()))
+
+    def uses(self, value: int) -> list[tuple[int, int]]:
+        """The uses of a value; returning it is a use by a node one past the last."""
+        inside, returned = self.program.uses[value], self.returns.get(value)
+        if returned is None:
+            return inside
+        end = len(self.program.nodes)
+        return [*inside, *((end, position) for position in returned)]
+
+    def wanted(self, number: int, position: int) -> Layout:
+        """The layout that a use needs."""
+        if number == len(self.program.nodes):
+            return boundary(self, self.program.returned[position])
+        return self.nodes[number].wanted[position]
+
+    def put(self, node: Node, placed: Placed) -> None:
+        """Places an op otherwise; what it leaves pending stays as it is."""
+        self.nodes[node.number] = placed
+        for value, layout in zip(node.results, placed.produced, strict=True):
+            self.homes[value] = self.fixed.get(value, layout)
+
+    def without(self, node: Node, axes: Set[MeshAxis]) -> Placed:
+        """The op without its own placement on some axes."""
+        return place(node.signature, self.kept(node, axes))
+
+    def reduced(self, node: Node, pend: Pend) -> Placed:
+        """The op without its own placement on the pending axes."""
+        return self.without(node, {each.axis for each in pend})
+
+    def kept(self, node: Node, axes: Set[MeshAxis]) -> Placement:
+        """The op's placement on all axes but some."""
+        placement = self.nodes[node.number].placement
+        return tuple([each for each in placement if each[1].axis not in axes]) if placement else placement
+
+    def axes(self, node: Node) -> set[MeshAxis]:
+        """The axes on which the op is placed."""
+        return {factor.axis for _, factor in self.nodes[node.number].placement}
+
+    def keeps(self, node: Node, pend: Pend) -> bool:
+        """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""
+        placement = self.nodes[node.number].placement
+        if len(placement) < 2:
+            return True
+        axes = {each.axis for each in pend}
+        after = self.kept(node, axes)
+        lost = {index for index, factor in placement if factor.axis in axes}
+        left = ((index, [factor for at, factor in after if at == index]) for index in lost)
+        return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
+
+    def local_bytes(self, value: int, layout: Layout) -> int:
+        """The local bytes of the value on one device in this layout: thousands of values have a few hundred layouts."""
+        key = layout, self.program.types[value].dtype
+        if (found := self.sizes.get(key)) is None:
+            found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
+        return found
+
+    def bytes_outside(self, value: int) -> int:
+        """The local bytes of an argument or a result, as it lies at the program's boundary."""
+        return self.local_bytes(value, boundary(self, value))
+
+    def way(self, value: int, source: Layout, target: Layout) -> Path:
+        """How the value changes its layout."""
+        return path(source, target, itemsize(self.program.types[value].dtype))
+
+    def received(self, value: int, source: Layout, target: Layout) -> Bytes:
+        """The bytes that a device receives if the value changes its layout."""
+        return self.way(value, source, target).bytes
+
+    def trips(self, value: int) -> int:
+        """How often one call is taken to compute the value."""
+        return self.program.likely_trips(self.program.region[value])
+
+
+def read(table: Table, elsewhere: Elsewhere) -> Placements:
+    """Reads the whole table: each value from its producer, then the values that tactics placed directly."""
+    program = table.program
+    nodes, results, axes = _placed(table), dict[int, Layout](), major_to_minor(table.axes)
+    for number, instead in elsewhere.items():
+        claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
+        claims |= {axis: each.claim for axis, each in instead.items()}
+        claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
+        results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
+        nodes[number] = place(program.nodes[number].signature, tuple(claimed))
+    homes = [type.layout for type in program.types]
+    sources: dict[int, Pend] = {}
+    settled: dict[int, Pend] = {}
+    returned = frozenset(program.returned)
+    for value in program.arguments:
+        homes[value] = table.layout(value)
+    for node, placed in zip(program.nodes, nodes, strict=True):
+        for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
+            homes[value] = layout
+            if pend:
+                at_once = any(each.scans or each.is_gathered for each in pend) or (
+                    node.signature.once and bool(program.uses[value] or value in returned)
+                )
+                (settled if at_once else sources)[value] = pend
+    fixed = _fixed(table)
+    for value, layout in fixed.items():
+        homes[value] = layout
+        sources.pop(value, None)
+        settled.pop(value, None)
+    returns: dict[int, list[int]] = {}
+    for position, value in enumerate(program.returned):
+        returns.setdefault(value, []).append(position)
+    return Placements(table, program, nodes, fixed, settled, homes, sources, returns, elsewhere, results)
+
+
+def _placed(table: Table) -> list[Placed]:
+    """Every op under its claims along all axes."""
+    axes = major_to_minor(table.axes)
+    claims = zip(*(table.axes[axis].nodes for axis in axes), strict=True) if axes else repeat((), len(table.program.nodes))
+    known: dict[object, Placed] = {}
+    placed: list[Placed] = []
+    for node, claimed in zip(table.program.nodes, claims, strict=True):
+        key = node.signature, claimed
+        found = known.get(key)
+        if found is None:
+            placement = tuple([(claim.at, claim.factor) for claim in claimed if claim is not None])
+            found = known[key] = place(node.signature, placement)
+        placed.append(found)
+    return placed
+
+
+def _fixed(table: Table) -> dict[int, Layout]:
+    """Values inside the program that a tactic placed or replicated directly."""
+    producer = table.program.producer
+    own = {v for t in table.axes.values() for v, claim in enumerate(t.values) if claim is not None and producer[v] >= 0}
+    return {value: table.layout(value) for value in own}
+
+
+def boundary(placements: Placements, value: int) -> Layout:
+    """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
+    return placements.results.get(value, placements.home(value)).natural

@@ -1,0 +1,90 @@
+"""Arguments that lie in parts but are read whole: which are gathered again for each use, and which once.
+
+A parameter is stored in parts by a later tactic than the one that placed the ops which read it: it is gathered for each use.
+What is not stored is redistributed once. If ops that only move its elements are read whole, it is gathered before them.
+
+    %a {x*8, 64}: %t = transpose %a; fft %a, fft %t   -->   one all_gather of %a, and a local transpose, not two all_gathers
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis
+from ..redistribute.steps import Bytes
+from .placements import Placed, Placements
+from .table import Claim
+
+Use = tuple[int, int]
+
+
+def is_stored(placements: Placements, value: int) -> bool:
+    """Whether an argument only lies on an axis, on which an op that reads it is placed otherwise, or not at all."""
+    table, end = placements.table, len(placements.program.nodes)
+    _, reads = reads_of(placements, value)
+    for axis in placements.homes[value].axes:
+        own = table.claim(value, axis)
+        readers = [use[0] for use, _ in reads if use[0] < end and axis not in placements.wanted(*use).axes]
+        if own is not None and any(_is_taken(placements, number, axis, own) for number in readers):
+            return True
+    return False
+
+
+def _is_taken(placements: Placements, number: int, axis: MeshAxis, own: Claim) -> bool:
+    """Whether an op does not follow a value's claim: by an earlier tactic, or for lack of propagation."""
+    table, node = placements.table, placements.program.nodes[number]
+    claim = table.axes[axis].nodes[number]
+    if claim is None:
+        stops = ((number, position, axis) in table.blocked for position in range(len(node.operands)))
+        return (number, -1, axis) not in table.conflicts and not any(stops)
+    return claim.tactic < own.tactic
+
+
+def gathered_at_source(placements: Placements) -> None:
+    """Takes the axes off ops that only move an argument, if they are read whole and it then receives fewer bytes."""
+    program = placements.program
+    for value in program.arguments:
+        axes = set(placements.homes[value].axes)
+        if not axes or len(program.uses[value]) < 2:
+            continue
+        moved, reads = reads_of(placements, value)
+        if not moved or all(axes <= set(placements.wanted(*use).axes) for use, _ in reads) or is_stored(placements, value):
+            continue
+        lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
+        after = {number: placements.without(program.nodes[number], gone) for number, gone in lost.items() if gone}
+        fixed = any(value in placements.fixed for number in after for value in program.nodes[number].results)
+        if after and not fixed and _received(placements, value, after) < _received(placements, value, {}):
+            for number, placed in after.items():
+                placements.put(program.nodes[number], placed)
+
+
+def _read_on(placements: Placements, value: int) -> set[MeshAxis]:
+    """The axes on which any op wants what is made of a value by moving its elements."""
+    _, reads = reads_of(placements, value)
+    return {axis for use, _ in reads for axis in placements.wanted(*use).axes}
+
+
+def _received(placements: Placements, value: int, after: dict[int, Placed]) -> Bytes:
+    """The bytes that a device receives for a value and what is made of it by moving its elements, each layout once."""
+    program, moves = placements.program, set[tuple[int, Layout]]()
+    moved, reads = reads_of(placements, value)
+    homes = {value: placements.homes[value]}
+    for number in moved:
+        placed, node = after.get(number, placements.nodes[number]), program.nodes[number]
+        homes[node.results[0]] = placed.produced[0]
+        moves.add((node.operands[0], placed.wanted[0]))
+    moves.update((read, placements.wanted(*use)) for use, read in reads)
+    return sum((placements.received(read, homes[read], wanted) for read, wanted in moves), start=0)
+
+
+def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[Use, int]]]:
+    """The ops that only move or cast a value, or let it enter a loop; and the other uses, each with what it reads of these."""
+    program, moved, reads = placements.program, list[int](), list[tuple[Use, int]]()
+    for each in program.downstream([value], attrgetter("passes_on")):
+        for use in placements.uses(each):
+            if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:
+                moved.append(use[0])
+            else:
+                reads.append((use, each))
+    return moved, reads

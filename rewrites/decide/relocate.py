@@ -1,0 +1,357 @@
+"""Ops that run along the dim in which an operand lies, and not where an earlier tactic placed them, if that receives less.
+
+An earlier tactic wins at an op that it shares with a later one: what the later one stores in parts is gathered. Where the op's
+other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
+as that pays (`two_places.py`).
+
+    %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
+
+An op that only looks elements up may also run on all devices, and a sum may wait in ops that compute little, although all
+devices then do all of it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from ...dialects.definitions.flops import flops
+from ...dialects.layouts import Layout
+from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.factor import Factor, is_padded
+from ..program.program import Node, Signature
+from ..redistribute.steps import Bytes
+from .deferred_reductions import Carry, is_linear, makers
+from .place_by_cut import AsItIs, Otherwise, TwoPlaces
+from .placements import Instead, Pend, Placement, Placements, place
+from .propagate import Sweep
+from .table import AxisTable, Claim, Table, fits_index
+
+LARGEST = 200
+"""How many ops around a value are tried together."""
+
+LITTLE = 2
+"""The flops for each element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
+
+Claims = dict[int, Claim | None]
+"""Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A value that changes its layout, for some of its uses."""
+
+    value: int
+    source: Layout
+    target: Layout
+    uses: tuple[tuple[int, int], ...]
+
+
+def elsewhere(
+    placements: Placements, carried: Mapping[int, Carry], mismatches: list[Mismatch]
+) -> dict[int, dict[MeshAxis, Instead]]:
+    """The ops that run elsewhere. Places them so in `placements` too."""
+    search = _Search(placements, dict(carried))
+    for each in mismatches:
+        search.try_around(each)
+    return search.found
+
+
+class _Search:
+    """Tries the ops around one mismatch after another; those that were found before are in place."""
+
+    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
+        self.placements, self.program = placements, placements.program
+        self.table: Table = placements.table
+        self.carried = carried
+        self.found = dict[int, dict[MeshAxis, Instead]]()
+        self.tried: set[tuple[int, MeshAxis, Claim | None]] = set()
+        self.known: dict[object, bool] = {}
+        self.now = AsItIs(placements, self.carried)
+        self.movable: dict[tuple[int, MeshAxis], bool] = {}
+        """Whether ops may move along an axis; this and the next two hold as long as none moves."""
+        self.patient: dict[tuple[int, frozenset[int]], bool] = {}
+        self.known_ways: dict[tuple[int, MeshAxis, Claim | None, Pend | None], Otherwise | None] = {}
+        self.in_conflict = {node for node, _, _ in self.table.conflicts}
+
+    def try_around(self, each: Mismatch) -> None:
+        terms = makers(self.placements, self.carried, each.value) if each.source.pending else []
+        for axis, claim in list(self.claims(each, terms)):
+            self.attempt(axis, self.region(each.value, axis, claim), each.value)
+        for axis in sorted({pending.axis for pending in each.source.pending}):
+            if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
+                parts = ((dim, factor) for dim, factor in each.target.factors if factor.axis == axis)
+                around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
+                self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
+
+    def attempt(self, axis: MeshAxis, claims: Claims, value: int) -> None:
+        """Places ops elsewhere if that receives less, unless all of them have been tried before."""
+        keys = {(number, axis, claim) for number, claim in claims.items()}
+        if keys <= self.tried:
+            return
+        self.tried |= keys
+        ways = self.ways(axis, claims)
+        chosen = sorted(TwoPlaces(self.now, ways).best())
+        if chosen:
+            self.now.forget()
+            for known in (self.movable, self.patient, self.known_ways):
+                known.clear()
+        for number in chosen:
+            node, way = self.program.nodes[number], ways[number]
+            self.placements.results.update(zip(node.results, self.placements.nodes[number].produced, strict=True))
+            self.placements.put(node, way.placed)
+            self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
+            self.carried.pop(number, None)
+            if way.carries:
+                self.carried[number] = Carry(way.pend)
+            for result in node.results:
+                self.placements.sources.pop(result, None)
+                if way.pend:
+                    self.placements.sources[result] = way.pend
+
+    # --- what could receive less ------------------------------------------------------------------------------------------
+
+    def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[MeshAxis, Claim]]:
+        """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
+        kept, pending = set(each.target.factors), {pend.axis for pend in each.source.pending}
+        for dim, factor in each.source.factors:
+            if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
+                yield factor.axis, self.claim(each.value, dim, factor)
+        for dim, factor in each.target.factors:
+            if factor.axis in pending and self.promises_parts(each, factor, terms):
+                yield factor.axis, self.claim(each.value, dim, factor)
+
+    def claim(self, value: int, dim: int, factor: Factor) -> Claim:
+        """A claim by the tactic that has placed the value or, if none has, what its sum becomes."""
+        own = self.table.claim(value, factor.axis)
+        uses = (self.table.axes[factor.axis].nodes[number] for number, _ in self.program.uses[value])
+        tactics = [each.tactic for each in (own, *uses) if each is not None]
+        return Claim(dim, factor, tactics[0] if tactics else 0)
+
+    def promises(self, number: int, position: int, dim: int, factor: Factor) -> bool:
+        """Whether an op could receive less along this dim of an operand: what lacks the dim is gathered, or becomes a sum."""
+        if number == len(self.program.nodes) or factor.has_halo:
+            return False
+        node = self.program.nodes[number]
+        if position >= len(node.operands):
+            return False
+        # Layers are alike: what one of them tells is not asked again.
+        key = (
+            node.signature,
+            self.placements.nodes[number],
+            tuple(map(self.placements.with_sums, node.operands)),
+            position,
+            dim,
+            factor,
+        )
+        known = self.known.get(key)
+        if known is False or not self.may_move(node, factor.axis):
+            return False
+        if known is None:
+            known = self.known[key] = self.receives_less(node, position, dim, factor)
+        return known
+
+    def receives_less(self, node: Node, position: int, dim: int, factor: Factor) -> bool:
+        """Whether what would move for an op along the dim of an operand is less than what moves for it now."""
+        index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
+        if index is None:
+            return False
+        now, after = self.placements.nodes[node.number], self.placements.without(node, {factor.axis})
+        ins = list(enumerate(node.operands))
+        gathered = sum(self.lacks(v, after.wanted[at]) for at, v in ins if index not in node.signature.operand_at[at])
+        is_sum = any(index not in at for at in node.signature.result_at)
+        scattered = min(self.waiting(node)) * (factor.size - 1) / factor.size if is_sum else 0
+        return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
+
+    def promises_parts(self, each: Mismatch, factor: Factor, terms: list[Node]) -> bool:
+        """Whether ops that make a sum could receive less if each device made its part of the result."""
+        scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
+        return any(self.least(node) < scattered and self.may_move(node, factor.axis) for node in terms)
+
+    def least(self, node: Node) -> Bytes:
+        """What a device receives to have one operand of an op whole: the smallest that is not zero."""
+        operands = [value for value in node.operands if not self.program.zero[value]]
+        wholes = [type.layout for type in map(self.program.types.__getitem__, operands)]
+        return min(map(self.lacks, operands, wholes), default=0)
+
+    def waiting(self, node: Node) -> Iterator[int]:
+        """The local bytes of what an op makes, and of what the ops make of it in which a sum may wait."""
+        for _ in range(LARGEST):
+            (value, *others), axes = node.results, self.placements.axes(node)
+            yield self.placements.local_bytes(value, self.placements.without(node, axes).produced[0])
+            uses = self.placements.uses(value)
+            if others or len(uses) != 1 or not self.may_wait(uses[0][0], frozenset({uses[0][1]})):
+                return
+            node = self.program.nodes[uses[0][0]]
+
+    def received(self, value: int, target: Layout) -> Bytes:
+        return self.placements.received(value, self.placements.with_sums(value), target)
+
+    def lacks(self, value: int, target: Layout) -> int:
+        """The bytes by which the target is larger than what a device has: at least so many it receives."""
+        return max(
+            self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
+        )
+
+    # --- which ops --------------------------------------------------------------------------------------------------------
+
+    def is_free(self, node: Node) -> bool:
+        """Whether claims alone say where the op runs: no loop, no conflict, and no tactic that places its result."""
+        settled = any(value in self.placements.fixed or value in self.placements.settled for value in node.results)
+        return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
+
+    def may_move(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether the op may be placed otherwise on the axis: one that is held, and one that was placed otherwise, stay.
+
+        One that is held and carries a sum may be placed where it is held.
+        """
+        if (known := self.movable.get((node.number, axis))) is None:
+            known = self.movable[node.number, axis] = self.is_movable(node, axis)
+        return known
+
+    def is_movable(self, node: Node, axis: MeshAxis) -> bool:
+        if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
+            return False
+        claims = [table.nodes[node.number] for table in self.table.axes.values()]
+        own = self.table.axes[axis].nodes[node.number]
+        carry = self.carried.get(node.number)
+        axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
+        asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.axis not in axes}
+        placement = self.placements.nodes[node.number].placement
+        held = own is not None and own.held and carry is None
+        return not held and asked == set(placement) and _is_even(node.signature, placement)
+
+    def looks_up(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether the op only looks elements up, in parts on the axis of an array that the program makes.
+
+        An argument is tiled so that no device stores all of it.
+        """
+        if self.program.parameter[node.operands[0]]:
+            return False
+        placement = self.placements.nodes[node.number].placement
+        indices = (node.signature.instance.indices[at] for at, factor in placement if factor.axis == axis)
+        looked_up = any(index.monoid is not None and (index.reads or index.lookups) for index in indices)
+        return looked_up and self.may_move(node, axis)
+
+    def may_wait(self, number: int, positions: frozenset[int]) -> bool:
+        """Whether an op could carry a sum, and computes so little that every device may do all of it."""
+        if (known := self.patient.get((number, positions))) is None:
+            known = self.patient[number, positions] = self.waits(number, positions)
+        return known
+
+    def waits(self, number: int, positions: frozenset[int]) -> bool:
+        if number == len(self.program.nodes) or number in self.carried:
+            return False
+        node = self.program.nodes[number]
+        if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
+            return False
+        ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
+        work = flops(node.kind, cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS)), ins, outs)
+        return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
+
+    def region(self, value: int, axis: MeshAxis, claim: Claim) -> Claims:
+        """The ops around a value that would follow its claim, if nothing else were placed on the axis."""
+        table, program = self.table.copy(), self.program
+        table.blocked, table.conflicts, table.reconciled = {}, {}, {}
+        table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
+        table.axes[axis].values[value] = claim
+        sweep = _Around(table, axis, claim.tactic, self)
+        sweep.run([value])
+        return sweep.found
+
+    def ways(self, axis: MeshAxis, claims: Claims) -> dict[int, Otherwise]:
+        """How ops are placed under these claims, and those after them in which their sums may wait."""
+        found, ahead, last = dict[int, Otherwise](), sorted(claims), -1
+        while ahead:
+            node = self.program.nodes[number := heapq.heappop(ahead)]
+            if number == last:
+                continue
+            last = number
+            waits = None if number in claims else self.carrying(node, axis, found)
+            way = None if number not in claims and waits is None else self.way(node, axis, claims.get(number), waits)
+            if way is None:
+                continue
+            found[number] = way
+            if way.pend:
+                for user in {user for user, _ in self.program.uses[node.results[0]]}:
+                    heapq.heappush(ahead, user)
+        return found
+
+    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Pend | None) -> Otherwise | None:
+        """How an op is placed under a claim, or to let a sum wait; None if not."""
+        key = node.number, axis, claim, waits
+        if key not in self.known_ways:
+            placed = place(node.signature, self.placement(node, axis, claim))
+            pend = placed.pending[0] if placed.pending else ()
+            even = not (waits and pend) and _is_plain(placed.pending) and _is_even(node.signature, placed.placement)
+            self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
+        return self.known_ways[key]
+
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[int, Otherwise]) -> Pend | None:
+        """The sum that an op could carry of what others would make."""
+        makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
+        sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
+        pend = next(iter(sums.values()), ())
+        axes = {each.axis for each in pend}
+        same = axis in axes and all(each == pend for each in sums.values())
+        alone = not (axes - {axis}) & self.placements.axes(node)
+        return pend if same and alone and self.may_wait(node.number, frozenset(sums)) else None
+
+    def placement(self, node: Node, axis: MeshAxis, claim: Claim | None) -> Placement:
+        """The op's placement with the claim on the axis."""
+        kept = {factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
+        kept.pop(axis, None)
+        if claim is not None:
+            kept[axis] = claim.at, claim.factor
+        return tuple(kept[each] for each in major_to_minor(kept))
+
+
+def _is_even(signature: Signature, placement: Placement) -> bool:
+    """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
+    known, key = signature.fitting, (placement,)
+    if (even := known.get(key)) is None:
+        even = known[key] = _fits_evenly(signature, placement)
+    return even
+
+
+def _fits_evenly(signature: Signature, placement: Placement) -> bool:
+    factors: dict[int, list[Factor]] = {}
+    for index, factor in placement:
+        factors.setdefault(index, []).append(factor)
+    indices = signature.instance.indices
+    return not any(each.has_halo for _, each in placement) and all(
+        fits_index(signature, at, own) and not is_padded(indices[at].extent, own) for at, own in factors.items()
+    )
+
+
+def _is_plain(pending: tuple[Pend, ...]) -> bool:
+    """Whether an op leaves at most a sum, in its only result."""
+    return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
+
+
+class _Around(Sweep):
+    """Propagation through the ops that may run elsewhere, up to those that already follow the claim."""
+
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search) -> None:
+        super().__init__(table, axis, tactic, False, False)
+        self.search = search
+        self.found: Claims = {}
+
+    def visit(self, node: Node) -> None:
+        if len(self.found) < LARGEST and self.search.may_move(node, self.axis):
+            super().visit(node)
+
+    def argument(self, value: int) -> None:
+        """Arguments stay where they are."""
+
+    def decided(self, node: Node) -> None:
+        claim, own = self.claims.nodes[node.number], self.search.table.axes[self.axis].nodes[node.number]
+        assert claim is not None
+        leaves = own is not None and own.held and own[:2] != claim[:2]
+        if not leaves and (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
+            self.found[node.number] = claim
+            super().decided(node)

@@ -1,0 +1,55 @@
+"""Whether an op merges the blocks that it has sorted, or sorts its gathered operands: by what the devices receive.
+
+A merge leaves its results in blocks. Where they are wanted whole, gathering the operands receives less.
+
+    rev (sort %x {x*8}), over 8 devices, where `rev` wants its operand whole   -->   rev (sort (gather %x))
+"""
+
+from __future__ import annotations
+
+from ..program.program import Node
+from ..redistribute.steps import Bytes
+from .placements import Placed, Placements
+
+
+def unmerged(placements: Placements) -> list[int]:
+    """Unplaces the ops for which a merge would receive more, and what they alone read of arrays that are made of nothing."""
+    nodes, found = placements.program.nodes, list[int]()
+    for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
+        whole = _without(placements, node, node)
+        if _received(placements, node, whole) < _received(placements, node, placements.nodes[node.number]):
+            for each in (
+                *(nodes[placements.program.producer[v]] for v in node.operands if _is_free(placements, v, node)),
+                node,
+            ):
+                placements.put(each, _without(placements, each, node))
+            found.append(node.number)
+    return found
+
+
+def _without(placements: Placements, node: Node, merging: Node) -> Placed:
+    """An op without the axes over which another one merges."""
+    merged = placements.nodes[merging.number].merged
+    return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
+
+
+def _is_free(placements: Placements, value: int, node: Node) -> bool:
+    """Whether the op alone reads a value that devices make of nothing, in any layout."""
+    program, number = placements.program, placements.program.producer[value]
+    alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.fixed
+    return alone and number >= 0 and not program.nodes[number].operands
+
+
+def _received(placements: Placements, node: Node, placed: Placed) -> Bytes:
+    """The bytes that a device receives for the operands of an op, for its merge, and for what its results are wanted as."""
+    moved = placements.received
+    total: Bytes = placed.merged.step(placed.produced[0]).bytes if placed.merged is not None else 0
+    for value, wanted in zip(node.operands, placed.wanted, strict=True):
+        if not _is_free(placements, value, node):
+            total += moved(value, placements.with_sums(value), wanted)
+    for value, layout in zip(node.results, placed.produced, strict=True):
+        home, end = placements.fixed.get(value, layout), len(placements.program.nodes)
+        uses = placements.uses(value)
+        targets = {placements.wanted(*use) if use[0] < end else home.natural for use in uses}
+        total += moved(value, layout, home) + sum(moved(value, home, target) for target in targets)
+    return total

@@ -1,0 +1,135 @@
+"""A side of a rule, made of terms of any kind: of ops, of arrays, or of indices alone.
+
+An index is summed as soon as nothing around needs it. In `dot(x, dot(y, z))`, with the result at i, j:
+
+    x[i, k], y[k, l], z[l, j]   -->   the inner product sums over l, since x and the result have k, j; the outer one over k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+from typing import Protocol, TypeVar
+
+from ..rules.rule import Apply, Number, Symbol, Term, Variable, subterms
+from .rule_ops import NAMES, Form, form
+
+T = TypeVar("T")
+Indices = tuple[int, ...]
+
+
+class NoTerm(Exception):
+    """A term that makes no sense at these indices: there, the rule does not apply."""
+
+
+class Maker(Protocol[T]):
+    """How terms of one kind are made."""
+
+    def ids(self, term: T) -> Indices:
+        """The indices of a term."""
+        ...
+
+    def number(self, value: int) -> T:
+        """A scalar."""
+        ...
+
+    def each(self, kind: str, args: Sequence[T]) -> T:
+        """An elementwise op."""
+        ...
+
+    def fold(self, kind: str, arg: T, keep: Collection[int]) -> T:
+        """The fold over all indices but those to keep."""
+        ...
+
+    def product(self, left: T, right: T, keep: Collection[int]) -> T:
+        """The sum of products over all indices but those to keep."""
+        ...
+
+
+class Ids:
+    """Makes only the indices of a term, and notes those that each sum is over."""
+
+    def __init__(self) -> None:
+        self.sums: list[frozenset[int]] = []
+
+    def ids(self, term: Indices) -> Indices:
+        return term
+
+    def number(self, value: int) -> Indices:
+        del value
+        return ()
+
+    def each(self, kind: str, args: Sequence[Indices]) -> Indices:
+        del kind
+        return tuple(dict.fromkeys(index for arg in args for index in arg))
+
+    def fold(self, kind: str, arg: Indices, keep: Collection[int]) -> Indices:
+        del kind
+        self.sums.append(frozenset(arg).difference(keep))
+        return tuple(index for index in arg if index in keep)
+
+    def product(self, left: Indices, right: Indices, keep: Collection[int]) -> Indices:
+        summed(left, right, keep)
+        return self.fold("", self.each("", (left, right)), keep)
+
+
+class Costs(Ids):
+    """Makes the indices of a term, and adds up its arithmetic and the elements that its ops make."""
+
+    def __init__(self, extents: Mapping[int, int]) -> None:
+        super().__init__()
+        self.extents, self.flops, self.elements = extents, 0, 0
+
+    def points(self, ids: Indices) -> int:
+        return prod(self.extents[index] for index in ids)
+
+    def each(self, kind: str, args: Sequence[Indices]) -> Indices:
+        out = super().each(kind, args)
+        self.flops, self.elements = self.flops + self.points(out), self.elements + self.points(out)
+        return out
+
+    def fold(self, kind: str, arg: Indices, keep: Collection[int]) -> Indices:
+        out = super().fold(kind, arg, keep)
+        self.flops, self.elements = self.flops + self.points(arg), self.elements + self.points(out)
+        return out
+
+    def product(self, left: Indices, right: Indices, keep: Collection[int]) -> Indices:
+        summed(left, right, keep)
+        every = Ids().each("", (left, right))
+        self.flops += self.points(every)
+        return self.fold("", every, keep)
+
+
+def summed(left: Indices, right: Indices, keep: Collection[int]) -> list[int]:
+    """The indices that a product sums over. Raises NoTerm for one that only one side has."""
+    if set(left).symmetric_difference(right).difference(keep):
+        raise NoTerm
+    return [index for index in left if index in right and index not in keep]
+
+
+def made(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: Maker[T]) -> T:
+    """The term, given those of its variables, with the indices that are needed around it. Raises NoTerm without a meaning."""
+    match term:
+        case Variable(name):
+            return bound[name]
+        case Number(value):
+            return maker.number(value)
+        case Symbol(name):
+            raise NoTerm(name)
+        case Apply(head, args):
+            kind = NAMES.get(head, head)
+            match form(kind), args:
+                case Form.PRODUCT, (left, right):
+                    mine, other = (_indices(each, bound, maker) for each in (left, right))
+                    lhs = made(left, bound, {*keep, *other}, maker)
+                    return maker.product(lhs, made(right, bound, {*keep, *mine}, maker), keep)
+                case Form.FOLD, (arg,):
+                    return maker.fold(kind, made(arg, bound, keep, maker), keep)
+                case _:
+                    return maker.each(kind, [made(arg, bound, keep, maker) for arg in args])
+
+
+def _indices(term: Term, bound: Mapping[str, T], maker: Maker[T]) -> set[int]:
+    """The indices of all variables in a term."""
+    variables = {each.name for each in subterms(term) if isinstance(each, Variable)}
+    return {index for name in variables for index in maker.ids(bound[name])}
