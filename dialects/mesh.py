@@ -13,7 +13,7 @@ from typing import Never, overload
 from .ground.errors import Error, did_you_mean
 from .ground.given import LARGEST, checked, integer, refused, shown
 from .ground.interned import Interned, intern
-from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis
+from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis, coordinate
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
@@ -108,7 +108,7 @@ class Mesh(Interned, Mapping[str, int]):
     def coordinates(self) -> Iterator[dict[Placed, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
         for device in range(self.size):
-            yield {place: place.coordinate(device) for place in self.places}
+            yield {place: coordinate(place, device) for place in self.places}
 
     @checked
     def place(self, name: str) -> MeshAxis:
@@ -199,6 +199,8 @@ class Mesh(Interned, Mapping[str, int]):
 
     def split(self, axis: MeshAxis) -> tuple[MeshAxis, ...]:
         """The axis itself or, of one that the mesh splits, the sub-axes that it has instead, major to minor."""
+        if not isinstance(axis, Axis | SubAxis):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refused("axis", "an axis of the mesh, as a place", axis, 'write mesh.split(mesh.place("data"))')
         return (axis,) if axis in self.places else tuple(each for each in self.places if each.axis is axis)
 
     def named(self, name: str) -> tuple[MeshAxis, ...]:

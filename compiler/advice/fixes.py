@@ -22,7 +22,7 @@ from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import Blocked, Table, next_factor
-from ...rewrites.program.program import Digit, Node
+from ...rewrites.program.program import Node, SubIndex
 from ..cost.collectives import bytes_per_device
 from ..cost.flops import Flops, flops_per_device
 from ..inputs.names import Patterns
@@ -236,7 +236,7 @@ def advice_for_whole(node: Node) -> str:
     return f"say along which dims it can run in parts, on the function that calls it: {form}"
 
 
-def _digits(node: Node, position: int) -> tuple[tuple[Digit, ...], ...]:
+def _digits(node: Node, position: int) -> tuple[tuple[SubIndex, ...], ...]:
     signature = node.signature
     return signature.operand_dims[position] if position >= 0 else signature.result_dims[-1 - position]
 
@@ -246,7 +246,7 @@ def _fits(table: Table, stop: Blocked, node: Node, factor: Factor, padded: bool 
     return _takes(table, node, _digits(node, stop.operand)[stop.dim], factor, padded)
 
 
-def _takes(table: Table, node: Node, digits: tuple[Digit, ...], factor: Factor, padded: bool = False) -> bool:
+def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Factor, padded: bool = False) -> bool:
     for digit in digits:
         index = digit.inward(factor, padded, node.signature.shifts)
         if index is not None and table.fits_node(node, digit.at, index):

@@ -193,6 +193,18 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
 
 def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
     """What comes of ways out of different conflicts, each taken alone; nothing of one that is refused."""
+    rounds, following = dict[int, list[_Way]](), dict[int, int]()
+    for way in ways:
+        # Those that are about one end, as the conflicts of several axes at one op, touch in any case.
+        number = max((following.get(end, 0) for end in way.ends), default=0)
+        following |= dict.fromkeys(way.ends, number + 1)
+        rounds.setdefault(number, []).append(way)
+    for some in rounds.values():
+        yield from _tried_together(plan, some)
+
+
+def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
+    """What comes of each of these ways; of those that touch after all, one half after the other."""
     if not ways:
         return
     together, settled = _together(plan, ways), set[Key]()
@@ -206,7 +218,7 @@ def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
                 yield each
     left = [way for way in ways if way.key not in settled]
     for half in (left[::2], left[1::2]):
-        yield from _outcomes(plan, half)
+        yield from _tried_together(plan, half)
 
 
 def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:

@@ -7,7 +7,7 @@ from typing import cast
 from ...dialects.definitions.flops import flops
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, joined
-from ...rewrites.decide.placements import Placed, place
+from ...rewrites.decide.placements import OpPlacement, place
 from ...rewrites.program.program import Node
 from ..plan.state import State
 from .counts import most
@@ -74,7 +74,7 @@ def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
     return blocks if is_read else factors
 
 
-def _in(plan: State, node: Node, placed: Placed) -> int | None:
+def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
     ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
     # The parameters of a border are those of its loop or branch.
     params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)

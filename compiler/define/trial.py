@@ -20,7 +20,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ...rewrites.program.program import Digit, Digits, Program, Signature
+from ...rewrites.program.program import Program, Signature, SubIndex, SubIndices
 from ..jax_private import QUICK, jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
@@ -257,10 +257,10 @@ class Trial:
         """The types with another extent of one index."""
         old = self.signature.instance.indices[index].extent
 
-        def dim(n: int, digits: tuple[Digit, ...]) -> int:
+        def dim(n: int, digits: tuple[SubIndex, ...]) -> int:
             return n // old * extent if any(digit.at == index for digit in digits) else n
 
-        def sized(types: Sequence[Type], dims: Sequence[Digits]) -> list[Type]:
+        def sized(types: Sequence[Type], dims: Sequence[SubIndices]) -> list[Type]:
             return [(dtype, tuple(map(dim, shape, each))) for (dtype, shape), each in zip(types, dims, strict=True)]
 
         return sized(self.ins, self.signature.operand_dims), sized(self.outs, self.signature.result_dims)

@@ -18,9 +18,9 @@ from typing import NamedTuple, cast
 from ...dialects.layouts import Layout
 from ...dialects.params import ParamsAttr, Record
 from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.placements import Placed, boundary
+from ...rewrites.decide.placements import OpPlacement, boundary
 from ...rewrites.lower.transposed_products import product_of
-from ...rewrites.program.program import Control, Digits, Node, Signature
+from ...rewrites.program.program import Control, Node, Signature, SubIndices
 from .kinds import Kind, Traits, traits
 from .live_ranges import STACK, TRANSPOSED
 from .local_arrays import Body, LocalArray, Step
@@ -242,7 +242,7 @@ class Copies(NamedTuple):
     result: bool
 
 
-def copied(node: Node, placed: Placed, swapped: bool) -> Copies | None:
+def copied(node: Node, placed: OpPlacement, swapped: bool) -> Copies | None:
     """The copies that an op needs; None if it is not a product. `swapped` if it is lowered with its operands exchanged."""
     params = cast(ParamsAttr, node.op.properties["params"]) if "params" in node.op.properties else None
     if node.kind == "conv_general_dilated" and params is not None:
@@ -266,7 +266,7 @@ def copied(node: Node, placed: Placed, swapped: bool) -> Copies | None:
     return Copies(orders[::-1] if swapped else orders, False)
 
 
-def _indices(dims: Digits, layout: Layout) -> list[int]:
+def _indices(dims: SubIndices, layout: Layout) -> list[int]:
     """The major index of each dim of more than one element, on one device."""
     return [digits[0].at for digits, extent in zip(dims, layout.local_shape, strict=True) if digits and extent != 1]
 

@@ -83,6 +83,19 @@ def by_index(items: Iterable[T]) -> Callable[[T], int]:
     return lambda item: numbered(indices[id(item)])
 
 
+# Functions with names, so that lists can be pickled.
+def _its_text(item: object) -> Sequence[Cell]:
+    return [str(item)]
+
+
+def _nothing(_: object) -> Sequence[str]:
+    return ()
+
+
+def _always(_: object) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
     """How the items of a listing are shown: as rows whose first cell is a name, or, without columns, as texts."""
@@ -90,12 +103,12 @@ class Shape(Generic[T]):
     of: str
     """What the items are, in the plural."""
     columns: Sequence[str] = ()
-    row: Callable[[T], Sequence[Cell]] = lambda item: [str(item)]
-    notes: Callable[[Sequence[T]], Sequence[str]] = lambda _: ()
+    row: Callable[[T], Sequence[Cell]] = _its_text
+    notes: Callable[[Sequence[T]], Sequence[str]] = _nothing
     """Lines below the rows."""
-    below: Callable[[T], Sequence[str]] = lambda _: ()
+    below: Callable[[T], Sequence[str]] = _nothing
     """Lines below a text, which are asked for only if it is shown: of those that are alike, for the first one."""
-    has_row: Callable[[T], bool] = lambda _: True
+    has_row: Callable[[T], bool] = _always
     """Whether an item is shown on a screen of them."""
     merges: bool = True
     """Whether rows that differ only in numbers are one."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
-from ..ranges.affine_read import Reach
+from ..ranges.affine_read import AffineRead
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
 from .grounding import ground
@@ -40,7 +40,7 @@ class Placeable(NamedTuple):
 
     indices: tuple[int, ...] = ()
     block: int = 1
-    reaches: tuple[Reach | None, ...] = ()
+    reaches: tuple[AffineRead | None, ...] = ()
     moved: tuple[Param | Size, int] | None = None
     scaled: Param | None = None
 
@@ -486,7 +486,7 @@ class _Roles:
         # The other indices make the window of each.
         widths = {i: width - (extents[i] - 1) * abs(steps[i]) for i in free}
         windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
-        reaches = tuple(Reach(window, size, dim.divisor) for window in windows)
+        reaches = tuple(AffineRead(window, size, dim.divisor) for window in windows)
         if (position := self.picked(dim, size)) is not None:
             return Placeable((*free, position), 1, (*reaches, None), dim.moved, dim.scaled)
         return Placeable(tuple(free), 1, reaches, dim.moved)

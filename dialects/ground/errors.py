@@ -144,7 +144,7 @@ def relocated(error: Error, location: Location | None) -> Error:
     return Error(error.title, location=location, label=error.label, notes=error.notes, helps=lambda: error.helps)
 
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 _NOT_THE_USERS = (
     *(f"{_ROOT / room}/" for room in ("compiler", "dialects", "rewrites")),
     *(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib")),

@@ -17,7 +17,7 @@ from .windows import reads
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AffineRead:
     """The positions that the values of an index, the window's base, read of a dim of `size` elements that `divisor` dilates.
 
     Element `e` of the dim is at position `e·divisor`; the other positions, and those outside of the dim, have no element.

@@ -31,6 +31,7 @@ from .terms import (
     SubAxis,
     Sum,
     Window,
+    coordinate,
     placed,
 )
 from .windows import reads, windows_of
@@ -202,8 +203,8 @@ def _values(factor: Placed, at: Mapping[Placed, int]) -> list[int]:
     along = factor.axis
     given = [(part, n) for part, n in at.items() if not isinstance(part, Loop) and part.axis is along]
     devices = range(0, along.size * along.stride, along.stride) if given else ()
-    there = [each for each in devices if all(part.coordinate(each) == n for part, n in given)]
-    return sorted({factor.coordinate(each) for each in there}) if given else list(range(factor.size))
+    there = [each for each in devices if all(coordinate(part, each) == n for part, n in given)]
+    return sorted({coordinate(factor, each) for each in there}) if given else list(range(factor.size))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -104,10 +104,6 @@ class Axis(Range):
         """The axis itself: of a sub-axis, the one that it is a part of."""
         return self
 
-    def coordinate(self, device: int) -> int:
-        """The coordinate along it of a device, by its number in the device set."""
-        return device // self.stride % self.size
-
     def __lt__(self, other: MeshAxis) -> bool:
         return str(self) < str(other)
 
@@ -144,10 +140,6 @@ class SubAxis(Range):
     def name(self) -> str:
         """The name of the axis that it is a part of."""
         return self.axis.name
-
-    def coordinate(self, device: int) -> int:
-        """The coordinate along it of a device, by its number in the device set."""
-        return device // self.stride % self.size
 
     def __lt__(self, other: MeshAxis) -> bool:
         return str(self) < str(other)
@@ -315,6 +307,11 @@ MeshAxis: TypeAlias = Axis | SubAxis
 """A place in space: a mesh axis, or a part of one."""
 Placed: TypeAlias = MeshAxis | Loop
 """A factor that is placed: in space on a mesh axis, or in time on a loop."""
+
+
+def coordinate(axis: MeshAxis, device: int) -> int:
+    """The coordinate along an axis of a device, by its number in the device set."""
+    return device // axis.stride % axis.size
 
 
 def major_to_minor(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:

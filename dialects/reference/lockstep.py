@@ -14,7 +14,7 @@ from ..ground.dtypes import Array
 from ..ground.errors import Error
 from ..ground.monoids import MONOIDS
 from ..layouts import Layout
-from ..ranges.algebra import MeshAxis, Placed, block
+from ..ranges.algebra import MeshAxis, Placed, block, coordinate
 from ..ranges.windows import windows_of
 from .scans import across
 
@@ -27,7 +27,7 @@ Positions: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 @lru_cache(maxsize=1 << 14)
 def _positions(layout: Layout, device: int) -> Positions:
     """For each dim the positions of the elements that a device holds; -1 where there is none (padding)."""
-    at: dict[Placed, int] = {axis: axis.coordinate(device) for axis in layout.axes}
+    at: dict[Placed, int] = {axis: coordinate(axis, device) for axis in layout.axes}
     held = [block(dim, at) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
 
@@ -45,7 +45,7 @@ def rank(axes: Sequence[MeshAxis], device: int) -> int:
     """The coordinate of a device along several axes, counted major to minor."""
     number = 0
     for axis in axes:
-        number = number * axis.size + axis.coordinate(device)
+        number = number * axis.size + coordinate(axis, device)
     return number
 
 
@@ -72,7 +72,7 @@ def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] 
         key = tuple(each.tobytes() for each in held)
         if key not in memory:
             memory[key] = _zeroed(array[np.ix_(*(np.maximum(each, 0) for each in held))], layout, held) if held else array
-        behind = [MONOIDS[pending.monoid] for pending in layout.pending if pending.axis.coordinate(device)]
+        behind = [MONOIDS[pending.monoid] for pending in layout.pending if coordinate(pending.axis, device)]
         absent = next((monoid for monoid in behind if not monoid.idempotent), None)
         part = memory[key]
         value[device] = part if absent is None else np.full_like(part, absent.unit(part.dtype))
@@ -84,7 +84,7 @@ def collect(value: Value, layout: Layout, devices: int, among: Sequence[int] | N
     value, layout = _scanned(value, layout, devices, among)
     parts: dict[tuple[int, ...], Array] = {}
     for device in range(devices) if among is None else among:
-        at = tuple(pending.axis.coordinate(device) for pending in layout.pending)
+        at = tuple(coordinate(pending.axis, device) for pending in layout.pending)
         if at not in parts:
             parts[at] = np.zeros(layout.global_shape, value[device].dtype)
         held = _positions(layout, device)
@@ -123,7 +123,7 @@ def redistribute(value: Value, source: Layout, target: Layout, devices: int) -> 
     result = list(value)
     others: dict[tuple[int, ...], list[int]] = {}
     for device in range(devices):
-        others.setdefault(tuple(axis.coordinate(device) for axis in kept), []).append(device)
+        others.setdefault(tuple(coordinate(axis, device) for axis in kept), []).append(device)
     for among in others.values():
         moved = distribute(collect(value, resolved, devices, among), plain, devices, among)
         for device in among:

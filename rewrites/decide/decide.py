@@ -21,7 +21,7 @@ from ..redistribute.steps import Bytes
 from .deferred_reductions import Carry
 from .loop_hoisting import carried_sums
 from .place_by_cut import Price
-from .placements import Elsewhere, Merged, Pend, Placed, Placements, Selected, boundary, read
+from .placements import Elsewhere, Merged, OpPlacement, Pend, Placements, Selected, boundary, read
 from .regather import gathered_at_source, is_stored
 from .relocate import Mismatch, elsewhere
 from .sort_strategy import unmerged
@@ -184,7 +184,7 @@ class _Mover:
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)
 
-    def merge(self, node: Node, placed: Placed, merged: Merged) -> None:
+    def merge(self, node: Node, placed: OpPlacement, merged: Merged) -> None:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
         layout, step = placed.produced[0], merged.step(placed.produced[0])
         trips, way = self.program.trips(node.region), Path((step,), step.bytes)

@@ -36,7 +36,7 @@ from ..program.program import Node, Program
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
-from .placements import Pend, Placed, Placements
+from .placements import OpPlacement, Pend, Placements
 from .requirements import counts_once, law
 
 RESOLVED, COUNTED = 1 << 40, 1 << 10
@@ -347,7 +347,7 @@ class _Reach:
         field = divides(self.program.types[node.operands[min(sums)]].dtype)
         return linear_in(node.signature.instance.definition, sums, zeros, field)
 
-    def undisturbed(self, node: Node, positions: frozenset[int], placed: Placed, pend: Pend) -> bool:
+    def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Pend) -> bool:
         """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
         axes = {each.axis for each in pend}
         if placed.pending[0]:

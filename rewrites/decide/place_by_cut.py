@@ -18,7 +18,7 @@ from ...dialects.layouts import Layout
 from ..redistribute.steps import Bytes
 from .deferred_reductions import Carry
 from .min_cut import ENDLESS, Network
-from .placements import Pend, Placed, Placements
+from .placements import OpPlacement, Pend, Placements
 from .regather import is_stored
 
 UNITS = 1 << 10
@@ -48,7 +48,7 @@ class Otherwise:
     What two ops could do is never equal, so that what follows from it is kept by it.
     """
 
-    placed: Placed
+    placed: OpPlacement
     pend: Pend
     carries: bool
 

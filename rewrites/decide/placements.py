@@ -67,7 +67,7 @@ class Merged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class OpPlacement:
     """One op under one placement."""
 
     placement: Placement
@@ -80,14 +80,14 @@ class Placed:
     """Whether one device runs the op itself, on its blocks, and nothing else is required."""
 
 
-def place(signature: Signature, placement: Placement) -> Placed:
+def place(signature: Signature, placement: Placement) -> OpPlacement:
     """Slices the operands' dims with a placed index, tiles those of the results, and leaves folds pending."""
     found = signature.placed.get(placement)
     if found is None:
         ins, outs = signature.shapes
         wanted = tuple(_layout(shape, at, placement) for shape, at in zip(ins, signature.operand_at, strict=True))
         produced = tuple(_layout(shape, at, placement) for shape, at in zip(outs, signature.result_at, strict=True))
-        found = signature.placed[placement] = Placed(
+        found = signature.placed[placement] = OpPlacement(
             placement,
             wanted,
             produced,
@@ -96,7 +96,7 @@ def place(signature: Signature, placement: Placement) -> Placed:
             _merged(signature, placement),
             _is_plain(signature, placement),
         )
-    return cast(Placed, found)
+    return cast(OpPlacement, found)
 
 
 def _layout(shape: tuple[int, ...], at: dict[int, Position], placement: Placement) -> Layout:
@@ -163,11 +163,11 @@ def _is_plain(signature: Signature, placement: Placement) -> bool:
 
 @dataclass(slots=True)
 class Placements:
-    """Every op's `Placed`, every value's home layout, and the sources of pending sums."""
+    """Every op's `OpPlacement`, every value's home layout, and the sources of pending sums."""
 
     table: Table
     program: Program
-    nodes: list[Placed]
+    nodes: list[OpPlacement]
     fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
     settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
     """Pending reductions that resolve where the value is made: scans of blocks, folds without a collective, and sums of ops
@@ -214,17 +214,17 @@ class Placements:
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
 
-    def put(self, node: Node, placed: Placed) -> None:
+    def put(self, node: Node, placed: OpPlacement) -> None:
         """Places an op otherwise; what it leaves pending stays as it is."""
         self.nodes[node.number] = placed
         for value, layout in zip(node.results, placed.produced, strict=True):
             self.homes[value] = self.fixed.get(value, layout)
 
-    def without(self, node: Node, axes: Set[MeshAxis]) -> Placed:
+    def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
         """The op without its own placement on some axes."""
         return place(node.signature, self.kept(node, axes))
 
-    def reduced(self, node: Node, pend: Pend) -> Placed:
+    def reduced(self, node: Node, pend: Pend) -> OpPlacement:
         """The op without its own placement on the pending axes."""
         return self.without(node, {each.axis for each in pend})
 
@@ -307,12 +307,12 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
     return Placements(table, program, nodes, fixed, settled, homes, sources, returns, elsewhere, results)
 
 
-def _placed(table: Table) -> list[Placed]:
+def _placed(table: Table) -> list[OpPlacement]:
     """Every op under its claims along all axes."""
     axes = major_to_minor(table.axes)
     claims = zip(*(table.axes[axis].nodes for axis in axes), strict=True) if axes else repeat((), len(table.program.nodes))
-    known: dict[object, Placed] = {}
-    placed: list[Placed] = []
+    known: dict[object, OpPlacement] = {}
+    placed: list[OpPlacement] = []
     for node, claimed in zip(table.program.nodes, claims, strict=True):
         key = node.signature, claimed
         found = known.get(key)

@@ -21,7 +21,7 @@ from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
-from .placements import Placed, place
+from .placements import OpPlacement, place
 from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of
 
@@ -133,7 +133,7 @@ class _Meeting(Sweep):
             ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
         return Price(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
 
-    def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> Placed:
+    def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
         """The op under its claims, and on this axis under another one."""
         claims = {
             axis: (claim.at, claim.factor) for axis, each in self.table.axes.items() if (claim := each.nodes[node.number])

@@ -25,7 +25,7 @@ from typing import TypeAlias
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
-from ..program.program import Digit, Node, Position
+from ..program.program import Node, Position, SubIndex
 from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
@@ -380,7 +380,13 @@ class Sweep:
         return None if window is None else one._replace(factor=window)
 
     def ask(
-        self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, candidates: Candidates, passing: bool = False
+        self,
+        node: Node,
+        position: int,
+        digits: tuple[SubIndex, ...],
+        claim: Claim,
+        candidates: Candidates,
+        passing: bool = False,
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
@@ -402,7 +408,7 @@ class Sweep:
             self.block(node, position, claim, digits)
 
     def through_windows(
-        self, node: Node, position: int, digits: tuple[Digit, ...], claim: Claim, passing: bool
+        self, node: Node, position: int, digits: tuple[SubIndex, ...], claim: Claim, passing: bool
     ) -> tuple[int, Factor] | None:
         """The index that takes a claim on a dim, and its factor: for an op that reads windows, or a claim that is passing.
 
@@ -429,8 +435,8 @@ class Sweep:
         return None
 
     def crossings(
-        self, node: Node, digits: tuple[Digit, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
-    ) -> Iterable[tuple[Digit, Factor | None]]:
+        self, node: Node, digits: tuple[SubIndex, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
+    ) -> Iterable[tuple[SubIndex, Factor | None]]:
         """What the factor may become on each index of a dim; of windows to compute on, the one that reads least is first."""
         found = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
         return found if node.signature.shifts or len(digits) < 2 else sorted(found, key=lambda each: _width_read(*each))
@@ -455,7 +461,7 @@ class Sweep:
         factor = crossing(beside, extent, even, claim.factor)
         return None if factor is None else claim._replace(factor=factor)
 
-    def block(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> None:
+    def block(self, node: Node, position: int, claim: Claim, digits: tuple[SubIndex, ...]) -> None:
         value = node.end(position)
         extent = self.program.shape(value)[claim.at]
         if not extent:
@@ -466,7 +472,7 @@ class Sweep:
             node.number, position, self.axis, claim.at, extent, claim.factor, reason, claim.tactic
         )
 
-    def reason(self, node: Node, position: int, claim: Claim, digits: tuple[Digit, ...]) -> str:
+    def reason(self, node: Node, position: int, claim: Claim, digits: tuple[SubIndex, ...]) -> str:
         """Why no index of the dim takes the claim."""
         if not digits:
             return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
@@ -520,7 +526,7 @@ def _in_order(claim: Claim) -> tuple[int, int, int]:
     return claim.at, claim.factor.stride, -claim.tactic
 
 
-def _width_read(digit: Digit, factor: Factor | None) -> int:
+def _width_read(digit: SubIndex, factor: Factor | None) -> int:
     """How many positions of a dim a device reads by an index of it with this factor."""
     if factor is None or digit.reach is None:
         return ANY_WIDTH

@@ -13,7 +13,7 @@ from operator import attrgetter
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..redistribute.steps import Bytes
-from .placements import Placed, Placements
+from .placements import OpPlacement, Placements
 from .table import Claim
 
 Use = tuple[int, int]
@@ -65,7 +65,7 @@ def _read_on(placements: Placements, value: int) -> set[MeshAxis]:
     return {axis for use, _ in reads for axis in placements.wanted(*use).axes}
 
 
-def _received(placements: Placements, value: int, after: dict[int, Placed]) -> Bytes:
+def _received(placements: Placements, value: int, after: dict[int, OpPlacement]) -> Bytes:
     """The bytes that a device receives for a value and what is made of it by moving its elements, each layout once."""
     program, moves = placements.program, set[tuple[int, Layout]]()
     moved, reads = reads_of(placements, value)

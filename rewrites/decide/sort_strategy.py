@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..program.program import Node
 from ..redistribute.steps import Bytes
-from .placements import Placed, Placements
+from .placements import OpPlacement, Placements
 
 
 def unmerged(placements: Placements) -> list[int]:
@@ -27,7 +27,7 @@ def unmerged(placements: Placements) -> list[int]:
     return found
 
 
-def _without(placements: Placements, node: Node, merging: Node) -> Placed:
+def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
     """An op without the axes over which another one merges."""
     merged = placements.nodes[merging.number].merged
     return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
@@ -40,7 +40,7 @@ def _is_free(placements: Placements, value: int, node: Node) -> bool:
     return alone and number >= 0 and not program.nodes[number].operands
 
 
-def _received(placements: Placements, node: Node, placed: Placed) -> Bytes:
+def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
     """The bytes that a device receives for the operands of an op, for its merge, and for what its results are wanted as."""
     moved = placements.received
     total: Bytes = placed.merged.step(placed.produced[0]).bytes if placed.merged is not None else 0

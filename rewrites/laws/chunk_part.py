@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..program.program import Digits, Node, Program
+from ..program.program import Node, Program, SubIndices
 
 
 class Accumulates(NamedTuple):
@@ -76,13 +76,13 @@ class Part:
         return node.signature.instance.indices[self.indices[node.number]].monoid or "add"
 
 
-def arrays(node: Node) -> list[tuple[int, Digits]]:
+def arrays(node: Node) -> list[tuple[int, SubIndices]]:
     """The operands and results of an op, each with the indices of its dims."""
     ends = (*node.operands, *node.results)
     return list(zip(ends, (*node.signature.operand_dims, *node.signature.result_dims), strict=True))
 
 
-def at_dim(dims: Digits, dim: int) -> int | None:
+def at_dim(dims: SubIndices, dim: int) -> int | None:
     """The one index of a dim; None if it has several, or none, or is read through a window."""
     digits = dims[dim]
     return digits[0].at if len(digits) == 1 and digits[0].minor == 1 and digits[0].reach is None else None

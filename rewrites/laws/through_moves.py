@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..program.program import Digits, Node, Program
+from ..program.program import Node, Program, SubIndices
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Seen:
         return tuple(each for each in self.ids if each is not None)
 
 
-def single(dims: Digits) -> tuple[int | None, ...] | None:
+def single(dims: SubIndices) -> tuple[int | None, ...] | None:
     """The one index of an op that each dim has, or None for extent 1; None if a dim has several, or reads through a window."""
     if any(len(digits) > 1 or (digits and (digits[0].minor != 1 or digits[0].reach)) for digits in dims):
         return None

@@ -25,13 +25,13 @@ from ...dialects.definitions.tree import Param
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.affine_read import Reach
+from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.types import ArrayType
 from ..decide.deferred_reductions import Carry
 from ..decide.linearity import linear_in
-from ..decide.placements import Merged, Placed, Selected
+from ..decide.placements import Merged, OpPlacement, Selected
 from ..decide.requirements import Placing, counts_once, law, requirements
 from ..emit import IDS, Emitter, type_at
 from ..program.program import Node, Position, Program
@@ -51,7 +51,7 @@ Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
 def localise(
     program: Program,
     node: Node,
-    placed: Placed,
+    placed: OpPlacement,
     carry: Carry | None,
     locals: Sequence[SSAValue],
     types: Sequence[ArrayType],
@@ -98,7 +98,7 @@ class _Local:
         self,
         program: Program,
         node: Node,
-        placed: Placed,
+        placed: OpPlacement,
         locals: list[SSAValue],
         types: Sequence[ArrayType],
         into: Constructor,
@@ -416,7 +416,7 @@ class _Local:
                     params = self.moved_window(params, dim, index, reach)
         return params
 
-    def moved_window(self, params: ParamsAttr, dim: Placeable, index: int, reach: Reach | None) -> ParamsAttr:
+    def moved_window(self, params: ParamsAttr, dim: Placeable, index: int, reach: AffineRead | None) -> ParamsAttr:
         """The parameters for the window of one placed index."""
         param, sign = dim.moved or (None, 1)
         if not isinstance(param, Param):

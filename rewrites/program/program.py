@@ -24,7 +24,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
-from ...dialects.ranges.affine_read import Reach
+from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
 from .reached import reached
@@ -35,7 +35,7 @@ class Position(NamedTuple):
 
     dim: int
     minor: int
-    reach: Reach | None = None
+    reach: AffineRead | None = None
 
     def outward(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor:
         """What a device reads of the dim, or has of it, given the factor of the index, and those beside it."""
@@ -52,7 +52,7 @@ class Position(NamedTuple):
         return crossing(beside, reach.extent, partial(reach.claim, padded=padded, last=last), factor)
 
 
-class Digit(NamedTuple):
+class SubIndex(NamedTuple):
     """One index of a dim, as a digit of the dim's number: its number, how far apart its neighbouring values are, its extent.
 
     The major digit has no extent: the dim may be padded. Under a window, every index is the only one of the dim.
@@ -61,7 +61,7 @@ class Digit(NamedTuple):
     at: int
     minor: int
     extent: int | None
-    reach: Reach | None = None
+    reach: AffineRead | None = None
 
     def inward(self, factor: Factor, padded: bool, shifts: bool, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor of the index, given that of the dim, and those beside it; None if it does not fit."""
@@ -76,7 +76,7 @@ class Digit(NamedTuple):
         return crossing(beside, reach.size, reach.arriving, factor)
 
 
-Digits = tuple[tuple[Digit, ...], ...]
+SubIndices = tuple[tuple[SubIndex, ...], ...]
 """Per dim of a value its indices, major to minor."""
 
 
@@ -117,7 +117,7 @@ class Signature:
         self.once = False
         """Whether only the first device runs the op; its own axes are then all axes of the mesh."""
 
-    def set_dims(self, operands: tuple[Digits, ...], results: tuple[Digits, ...]) -> None:
+    def set_dims(self, operands: tuple[SubIndices, ...], results: tuple[SubIndices, ...]) -> None:
         """Say where the indices are in each value."""
         self.operand_dims, self.result_dims = operands, results
         self.rivals: dict[int, set[int]] = {}
@@ -147,7 +147,7 @@ class Signature:
         once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None)
         return alone and once and not info.by_block and not info.once
 
-    def reaches(self, index: int) -> list[Reach]:
+    def reaches(self, index: int) -> list[AffineRead]:
         """How the index reads the dims that it reads through a window."""
         every = (digit for dims in self.operand_dims for digits in dims for digit in digits)
         return [digit.reach for digit in every if digit.at == index and digit.reach is not None]
@@ -157,22 +157,22 @@ def _is_by_identity(key: object) -> bool:
     return isinstance(cast("tuple[object, ...]", key)[1], int)
 
 
-def _dims(value: Dims, extents: list[int]) -> Digits:
+def _dims(value: Dims, extents: list[int]) -> SubIndices:
     """The digits of each dim; a block is only minor to others."""
-    dims: list[tuple[Digit, ...]] = []
+    dims: list[tuple[SubIndex, ...]] = []
     for indices, minor, reaches, *_ in value:
         if reaches:
-            dims.append(tuple(Digit(i, 1, None, reach) for i, reach in zip(indices, reaches, strict=True)))
+            dims.append(tuple(SubIndex(i, 1, None, reach) for i, reach in zip(indices, reaches, strict=True)))
             continue
-        digits: list[Digit] = []
+        digits: list[SubIndex] = []
         for index in reversed(indices):
-            digits.append(Digit(index, minor, None if index == indices[0] else extents[index]))
+            digits.append(SubIndex(index, minor, None if index == indices[0] else extents[index]))
             minor *= extents[index]
         dims.append(tuple(reversed(digits)))
     return tuple(dims)
 
 
-def _at(dims: Digits) -> dict[int, Position]:
+def _at(dims: SubIndices) -> dict[int, Position]:
     return {digit.at: Position(dim, digit.minor, digit.reach) for dim, digits in enumerate(dims) for digit in digits}
 
 

@@ -18,7 +18,7 @@ from ...dialects.definitions.tilings import Index, Instance
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import MeshAxis
-from .program import Digit, Digits, Node, Program, Signature
+from .program import Node, Program, Signature, SubIndex, SubIndices
 
 Spec = tuple[tuple[str, ...], ...]
 """Per dim its axes, major to minor."""
@@ -61,16 +61,16 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     return signature
 
 
-def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> Digits:
+def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> SubIndices:
     """Per dim a digit for each of its axes; local blocks stay together."""
-    dims: list[tuple[Digit, ...]] = []
+    dims: list[tuple[SubIndex, ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
         placed = [axis for name in axes for axis in numbers if axis.name == name]
         left = extent
-        digits: list[Digit] = []
+        digits: list[SubIndex] = []
         for axis in placed:
             left //= axis.size
-            digits.append(Digit(numbers[axis], left, None if axis == placed[0] else axis.size))
+            digits.append(SubIndex(numbers[axis], left, None if axis == placed[0] else axis.size))
         dims.append(tuple(digits))
         assert left * prod(axis.size for axis in placed) == extent, "JAX has checked that the axes divide"
     return tuple(dims)

@@ -86,7 +86,7 @@ VALID_OF: dict[str, Any] = {
     "Tile.values": {"x": 0}, "Mesh.sub_axes.name": "a", "Mesh.having.name": "a", "Mesh.parts.name": "a",
     "define.text": "same(x)  out[i..] = @(x[i..])", "define.function": lambda x: x, "rule.text": "f: add(x, x) => mul(2, x)",
     "constrain.text": "a, _", "Notation.plan.function": None,
-    "tactics_from.file": str(ROOT / "examples" / "strategy.toml"), "tactics_from.table": "by_name",
+    "tactics_from.file": str(ROOT / "examples" / "strategy.toml"), "tactics_from.table": "by_name", "Mesh.split.axis": MESH.place("a"),
     "Notation.arguments.function": "f", "Notation.block.function": "f",
     "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
     "Defined.__call__.args": (X,), "Defined.check.args": (X,), "Plan.tile.axis": "a",
@@ -180,11 +180,19 @@ def called(function: str, parameter: str, value: Any) -> Any:
     return bound(*args, **kwargs)
 
 
+def is_default(function: str, parameter: str, value: Any) -> bool:
+    """Whether it is what the parameter has if it is left out, and so no wrong value."""
+    its = public()[function].parameters.get(parameter)
+    return its is not None and type(value) is type(its.default) is str and value == its.default
+
+
 def tried(function: str, parameter: str, kind: str) -> None:
     before = (plan().trace, str(plan().layout()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         value = KINDS[kind]()
+        if is_default(function, parameter, value):
+            return
         started = time.process_time()
         tracemalloc.reset_peak()
         held = tracemalloc.get_traced_memory()[0]

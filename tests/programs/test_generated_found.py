@@ -81,8 +81,8 @@ def test_a_sum_carried_through_an_op_is_sliced_with_what_is_pending() -> None:
 def test_two_exchanges_within_a_dim_are_one_only_if_each_device_has_a_part_for_every_other() -> None:
     mesh = pt.Mesh(a=2, b=2)
     before = [("a", 0, 1), ("b", 0, 2)]
-    few = path(layout((8,), before, mesh), layout((8,), [("a", 0, 2), ("b", 0, 4)], mesh), 4, mesh)
-    enough = path(layout((16,), before, mesh), layout((16,), [("a", 0, 4), ("b", 0, 8)], mesh), 4, mesh)
+    few = path(layout((8,), before, mesh), layout((8,), [("a", 0, 2), ("b", 0, 4)], mesh), 4)
+    enough = path(layout((16,), before, mesh), layout((16,), [("a", 0, 4), ("b", 0, 8)], mesh), 4)
     assert [step.kind for step in few.steps] == ["all_to_all"] * 2
     assert [step.kind for step in enough.steps] == ["all_to_all"]
 
