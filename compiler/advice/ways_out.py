@@ -94,6 +94,9 @@ class Resolution:
         return f"{cited(self.tactic)}{when}: {cost}"
 
 
+NOWHERE: frozenset[int] = frozenset()
+
+
 class Ways(NamedTuple):
     """The ways out of a conflict that can be applied, and all ends that any of them changes."""
 
@@ -193,13 +196,9 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
 
 def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
     """What comes of ways out of different conflicts, each taken alone; nothing of one that is refused."""
-    rounds, following = dict[int, list[_Way]](), dict[int, int]()
-    for way in ways:
-        # Those that are about one end, as the conflicts of several axes at one op, touch in any case.
-        number = max((following.get(end, 0) for end in way.ends), default=0)
-        following |= dict.fromkeys(way.ends, number + 1)
-        rounds.setdefault(number, []).append(way)
-    for some in rounds.values():
+    # Ways that are all about one op, as those of the conflicts of several axes there, touch in any case.
+    common = ways[0].ends.intersection(*(way.ends for way in ways)) if ways else NOWHERE
+    for some in [[way] for way in ways] if common else [ways]:
         yield from _tried_together(plan, some)
 
 
