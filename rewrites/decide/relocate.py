@@ -2,7 +2,7 @@
 
 An earlier tactic wins at an op that it shares with a later one: what the later one stores in parts is gathered. Where the op's
 other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
-as that pays (`two_places.py`).
+as that pays (`place_by_cut.py`).
 
     %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
 
