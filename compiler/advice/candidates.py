@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
 from ..inputs.names import Patterns
-from ..plan.grouped import grouped
 from ..plan.laws import OF_PLANS, made_by, named, scope_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
+from ..views.grouped import grouped
 from .in_parts import TRIPS, dims_in_parts, large
 
 MOST = 8

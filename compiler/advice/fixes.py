@@ -28,10 +28,10 @@ from ..cost.flops import Flops, flops_per_device
 from ..inputs.names import Patterns
 from ..inputs.reader import cited, step
 from ..plan.claims import Some, propagate, replicate, tile
-from ..plan.grouped import grouped
 from ..plan.refusals import kept_whole
 from ..plan.state import State
 from ..trace.why_whole import REASONS
+from ..views.grouped import grouped
 from .open_stops import WANTED_WHOLE, is_open, open_stops
 from .trials import Change, Step, tried
 

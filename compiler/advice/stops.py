@@ -19,9 +19,9 @@ from ..cost.counts import received
 from ..cost.flops import Flops, on_device, op_name, work
 from ..inputs.lines import Source, at_line
 from ..inputs.reader import Question, question, taken
-from ..plan.grouped import grouped
 from ..plan.source_lines import line_of
 from ..plan.state import State
+from ..views.grouped import grouped
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .fixes import Cure, advice, advice_for_whole, cure

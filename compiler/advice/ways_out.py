@@ -25,10 +25,10 @@ from ..cost.costs import Cost, cost, seconds
 from ..cost.memory import peak_bytes
 from ..inputs.reader import cited
 from ..plan.claims import Some, replicate, tile
-from ..plan.grouped import grouped
 from ..plan.history import redone
 from ..plan.refusals import Refused
 from ..plan.state import State
+from ..views.grouped import grouped
 from .open_conflicts import is_open, open_keys
 from .regions import end_of, regions
 from .trials import Change

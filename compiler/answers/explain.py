@@ -29,9 +29,9 @@ from ..inputs.lines import Source, at_line
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of, step
 from ..plan.claims import each_trip
-from ..plan.grouped import grouped
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
+from ..views.grouped import grouped
 from ..views.listing import starred
 from ..views.view import Part, View
 

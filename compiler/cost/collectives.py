@@ -8,10 +8,10 @@ from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import Source, at_line, place_of
 from ..ops.shard_map import own_collectives
-from ..plan.grouped import grouped
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.colours import paragraph
+from ..views.grouped import grouped
 from ..views.listing import Listing, Shape, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, listed

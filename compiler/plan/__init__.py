@@ -13,9 +13,8 @@
     rewriting        a law applied to the program, which is planned by the same tactics
       laws           the law that is asked for
     program_changes  how a program differs from that of a file
-    grouped          items by what they have in common
     lowered          the lowering, one step a line: the placed program, the device-local module
     queries          layouts
 
-Imports `trace`, `define`, `ops` and `inputs`.
+Imports `views`, `trace`, `define`, `ops` and `inputs`.
 """

@@ -14,8 +14,8 @@ from ...dialects.ground.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.names import beginnings, parts, pattern
+from ..views.grouped import grouped
 from ..views.listing import starred
-from .grouped import grouped
 
 MOST = 6
 """The most changes of one kind that a report shows."""

@@ -10,8 +10,9 @@ from ..answers.explain import explain
 from ..cost.collectives import Collective, of_move
 from ..inputs.lines import place_of
 from ..plan.state import State
+from ..views.grouped import alike
 from ..views.listing import starred
-from .pool import Json, Pools, alike
+from .pool import Json, Pools
 from .program import Numbers
 
 

@@ -22,8 +22,9 @@ from ..memory.live_ranges import Buffer, Profile, over_steps
 from ..memory.local_arrays import LocalArray, Step
 from ..plan.source_lines import line_of
 from ..plan.state import State
+from ..views.grouped import alike
 from ..views.listing import starred
-from .pool import Json, Pools, alike
+from .pool import Json, Pools
 from .scopes import Scopes
 
 KINDS_OF_BUFFERS = ("received", "backward", "other")

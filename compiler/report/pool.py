@@ -1,6 +1,6 @@
 """What a page writes once and refers to by number: texts, source lines, layouts."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from ..inputs.lines import Source
@@ -50,14 +50,6 @@ class Pools:
                 (source.place, source.function.replace("<locals>.", ""), code_of(source))
             )
         return found
-
-
-def alike(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
-    """The items with equal keys together, which are one row of the page; those of the first item first."""
-    found: dict[object, list[T]] = {}
-    for each in items:
-        found.setdefault(key(each), []).append(each)
-    return list(found.values())
 
 
 def code_of(source: Source) -> str:

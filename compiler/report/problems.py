@@ -6,8 +6,9 @@ from ..advice.redundancy import InExcess, Silent
 from ..advice.stops import TRIED, Stop, not_tried, stops, wholes
 from ..plan.annotations import unapplied
 from ..plan.state import State
+from ..views.grouped import alike
 from ..views.listing import starred
-from .pool import Json, Pools, alike
+from .pool import Json, Pools
 from .program import Numbers
 
 MOST_TRIED = 8

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from ...dialects.ground.english import counted
 from ..inputs.reader import all_of, numbered
+from .grouped import alike
 from .view import Cell, Grid, Part, View
 
 T = TypeVar("T")
@@ -51,10 +52,7 @@ def merged(rows: Iterable[Sequence[Cell]]) -> list[Sequence[Cell]]:
 
 def _alike(rows: Sequence[Sequence[Cell]]) -> list[list[Sequence[Cell]]]:
     """The rows, those that differ only in the numbers of layers, and in sizes, together."""
-    alike: dict[tuple[str | None, ...], list[Sequence[Cell]]] = {}
-    for row in rows:
-        alike.setdefault(tuple(starred(cell) if isinstance(cell, str) else None for cell in row), []).append(row)
-    return list(alike.values())
+    return alike(rows, lambda row: tuple(starred(cell) if isinstance(cell, str) else None for cell in row))
 
 
 def _sum(rows: Sequence[Sequence[Cell]]) -> Sequence[Cell]:

@@ -13,3 +13,8 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     for each in items:
         found.setdefault(key(each), []).append(each)
     return found
+
+
+def alike(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """The items with equal keys together; those of the first item first."""
+    return list(grouped(items, key).values())
