@@ -7,7 +7,7 @@ argument has the name of the argument too.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,20 +54,28 @@ class _Gradients:
 
     def of(self, argument: int, successor: int) -> list[int]:
         """The gradient of an argument that is differentiated: what makes it, and what is moved or added up of it."""
-        program = self.program
+        program, found = self.program, list[int]()
 
         def before(value: int) -> Iterator[int]:
             node, shape = program.nodes[program.producer[value]], program.shape(value)
-            is_gradient = self.is_backward(node)
+            if is_gradient := self.is_backward(node):
+                found.append(value)
             for each in self.terms(node) if is_gradient else node.operands:
-                is_alike = program.shape(each) in (shape, shape[node.is_border :]) or is_seen_through(node)
-                if (is_gradient or is_alike) and program.maker(each) is not None:
+                if program.producer[each] < 0:
+                    continue
+                if (
+                    is_gradient
+                    or (other := program.shape(each)) == shape
+                    or other == shape[node.is_border :]
+                    or is_seen_through(node)
+                ):
                     yield each
 
         if program.maker(successor) is None or not self.is_differentiated(argument):
             return []
-        near = islice(reached([successor], before), FARTHEST)
-        return [value for value in near if self.is_backward(program.nodes[program.producer[value]])][::-1]
+        # A value is looked at when the walk goes on from it.
+        deque(islice(reached([successor], before), FARTHEST + 1), maxlen=0)
+        return found[::-1]
 
     def is_differentiated(self, argument: int) -> bool:
         """Whether an op that is differentiated reads the argument."""
