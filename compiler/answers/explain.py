@@ -236,7 +236,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int
             yield from _stopped(plan, value, axis)
             continue
         what = "replicated along" if claim.at == WHOLE else f"dim {claim.at} on"
-        how = "said" if table.values[value] is not None and value not in program.arguments else "decided"
+        how = "said" if table.values[value] is not None and program.producer[value] >= 0 else "decided"
         yield Reason(f"{what} `{axis}`: {how} by {plan.cited(claim.tactic)}", 1, made, (claim.tactic + 1,))
         yield from _reconciled(plan, program.producer[value], axis)
         for move in carried[axis].get(value, ()):
@@ -295,6 +295,8 @@ def _rim(plan: State, value: int) -> Iterator[Reason]:
         return any(factor.has_halo for _, factor in placed[node.number].placement)
 
     found = [*plan.source.program.upstream([value], in_windows)]
+    if not found:
+        return
     windows, blocks = work(plan, found), work(plan, found, in_blocks)
     if windows != blocks:
         yield Reason(
@@ -320,7 +322,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
     """What a gather before a loop would cost in every trip of it: bytes and memory of both."""
     program, node = plan.source.program, use_of(plan, move) if move.uses else None
     value = parameter(plan, move.value)
-    if node is None or not node.is_border or value not in program.arguments:
+    if node is None or not node.is_border or program.maker(value) is not None:
         return
     name = plan.source.addresses.names[value]
     try:

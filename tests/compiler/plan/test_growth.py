@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from math import log
 from pathlib import Path
 from statistics import linear_regression
+from typing import ClassVar
 
 import growing
 import jax
@@ -76,6 +77,25 @@ def test_work_grows_with_leaves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", growing.many(1))
 def test_work_grows_with_what_a_program_has_many_of(name: str, tmp_path: Path) -> None:
     check(growing.many, name, MANY, tmp_path)
+
+
+class Scanned(tuple[int, ...]):
+    """A tuple that counts how often a value is looked for in it: that takes time with its length, in no call of a function."""
+
+    looked: ClassVar[int] = 0
+
+    def __contains__(self, value: object) -> bool:
+        Scanned.looked += 1
+        return super().__contains__(value)
+
+
+def test_no_question_looks_for_each_value_among_all_arguments_or_results(tmp_path: Path) -> None:
+    made = growing.leaves(100)["Adam"]()
+    program = made[1].source.program
+    program.arguments, program.returned = Scanned(program.arguments), Scanned(program.returned)
+    for _, answer in growing.questions(made, tmp_path):
+        answer()
+    assert Scanned.looked < 10
 
 
 def doubled(tree: dict[str, Array]) -> dict[str, Array]:
