@@ -8,24 +8,24 @@ Nothing of it is wrong, and much of it is small. But none of it shows as a colle
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
 from typing import NamedTuple
 
 from ...dialects.ground.english import of_bytes, of_flops
-from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.placements import boundary
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Program
 from ..cost.counts import most
-from ..cost.flops import flops_per_device, in_blocks, of_each_op, op_name
+from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
 from ..inputs.lines import Source, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
+from ..views.grouped import alike
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
-from .stops import wholes
+from .stops import main_value, whole_ops
 
 REPLICATED, REDUNDANT, UNPARTITIONED = "replicated", "computed by all", "unpartitioned"
 UNKNOWN = "computed by all, flops unknown"
@@ -76,22 +76,40 @@ class InExcess(Listing[Silent]):
 
 def silent(plan: State) -> InExcess:
     """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
+    rows = (each for each, _ in silent_alike(plan, int))
+    return InExcess(rows, redundant_flops(plan), flops_per_device(plan).known)
+
+
+def silent_alike(plan: State, common: Callable[[int], Hashable]) -> Iterator[tuple[Silent, int]]:
+    """The same, of those that are alike the first, and how many they are.
+
+    They cost the same, and `common` is equal for their numbers: arguments and results are counted first, as `ends` has them,
+    and then the ops.
+    """
     program, placements = plan.source.program, plan.decisions.placements
-    excesses = plan.once(_excesses)
-    found = [*_replicated(plan), *(_of_node(plan, *each) for each in excesses), *_unpartitioned(plan)]
-    stored = sum(map(placements.bytes_outside, (*program.arguments, *program.returned)))
-    flops, total = _total(plan, excesses), flops_per_device(plan).known
-    found.sort(key=lambda each: -max(each.bytes / max(stored, 1), each.flops / max(total, 1)))
-    return InExcess(found, flops, total)
+    stored = max(sum(map(placements.bytes_outside, (*program.arguments, *program.returned))), 1)
+    total = max(flops_per_device(plan).known, 1)
+    found = [
+        (each, numbers)
+        for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan))
+        for numbers in alike(each.numbers, common)
+    ]
+    found.sort(
+        key=lambda some: (-max(some[0].bytes / stored, some[0].flops / total), some[0].what == UNPARTITIONED, some[1][0])
+    )
+    outer = ends(program)
+    return ((_said(plan, each, numbers[0], outer), len(numbers)) for each, numbers in found)
 
 
 def redundant_flops(plan: State) -> int:
     """The flops of a device in a call beyond its share of them; of branches, those of the branch with the most."""
-    return _total(plan, plan.once(_excesses))
+    where = plan.source.program.where
+    return int(most((each.flops * len(each.numbers), where(each.region)) for each in plan.once(_redundant)))
 
 
-def _total(plan: State, excesses: Iterable[Excess]) -> int:
-    return int(most((each.flops, plan.source.program.where(each.node.region)) for each in excesses))
+def ends(program: Program) -> list[int]:
+    """The arguments and the results, each once."""
+    return [*dict.fromkeys((*program.arguments, *program.returned))]
 
 
 _COLUMNS = ("value", "op", "what", "along", "bytes", "flops", "at")
@@ -118,64 +136,63 @@ def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
     return size - -(-size // prod(axis.size for axis in axes))
 
 
-def _replicated(plan: State) -> Iterator[Silent]:
-    """Arguments and results; a scalar cannot be shared."""
-    program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
-    known: dict[tuple[Layout, int], tuple[tuple[str, ...], int]] = {}
-    for value in dict.fromkeys((*program.arguments, *program.returned)):
-        # Thousands of values have a few hundred layouts.
-        layout = boundary(placements, value)
-        key = layout, placements.local_bytes(value, layout)
-        if key not in known:
-            axes = _whole_on(plan, layout.axes)
-            known[key] = tuple(map(str, axes)), _excess(key[1], axes)
-        axes, excess = known[key]
-        if excess and program.shape(value):
-            yield Silent(REPLICATED, names[value], "", axes, excess, 0, None)
+class _Alike(NamedTuple):
+    """Arguments and results, or ops, by number, that are redundant in the same way, and what each of them costs."""
 
-
-class Excess(NamedTuple):
-    """An op that all devices of some axes run in full, or with overlapping windows, and the flops of that in a call."""
-
-    node: Node
     what: str
     axes: tuple[MeshAxis, ...]
+    bytes: int
     flops: int
+    numbers: Sequence[int]
+    region: int = 0
 
 
-def _excesses(plan: State) -> Sequence[Excess]:
-    return list(_each_excess(plan))
+def _said(plan: State, each: _Alike, number: int, outer: Sequence[int]) -> Silent:
+    """What is said of one of them."""
+    names, axes = plan.source.addresses.names, tuple(map(str, each.axes))
+    if number < len(outer):
+        return Silent(each.what, names[outer[number]], "", axes, each.bytes, 0, None)
+    node = plan.source.program.nodes[number - len(outer)]
+    value = main_value(node)
+    return Silent(each.what, names.get(value, ""), op_name(node), axes, each.bytes, each.flops, line_of(plan, value, node))
 
 
-def _each_excess(plan: State) -> Iterator[Excess]:
-    program, placements, on_device = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
-    known: dict[int, tuple[tuple[MeshAxis, ...], bool]] = {}
-    for node, placed in zip(program.nodes, placements.nodes, strict=True):
-        flops = on_device[node.number] if node.kind != "whole" and node.results else 0
-        if flops == 0:
+def _replicated(plan: State) -> Iterator[_Alike]:
+    """Arguments and results; a scalar cannot be shared."""
+    program, placements = plan.source.program, plan.decisions.placements
+    outer = ends(program)
+    layouts = [boundary(placements, value) for value in outer]
+    # Thousands of values have a few hundred layouts.
+    for numbers in alike(range(len(outer)), lambda number: (layouts[number], program.types[outer[number]].dtype)):
+        value, layout = outer[numbers[0]], layouts[numbers[0]]
+        axes = _whole_on(plan, layout.axes)
+        if (excess := _excess(placements.local_bytes(value, layout), axes)) and program.shape(value):
+            yield _Alike(REPLICATED, axes, excess, 0, numbers)
+
+
+def _redundant(plan: State) -> Sequence[_Alike]:
+    """The ops that all devices of some axes run in full, or with overlapping windows, and the flops of that in a call."""
+    return [*_each_redundant(plan)]
+
+
+def _each_redundant(plan: State) -> Iterator[_Alike]:
+    program, placements = plan.source.program, plan.decisions.placements
+    first = len(ends(program))
+    for some, flops in plan.once(of_alike_ops):
+        node = some[0]
+        if flops == 0 or node.kind == "whole" or not node.results:
             continue
-        # Ops that are alike share where they are placed.
-        if id(placed) not in known:
-            halos = any(factor.has_halo for _, factor in placed.placement)
-            known[id(placed)] = _whole_on(plan, placements.axes(node)), halos
-        axes, overlaps = known[id(placed)]
+        axes, numbers = _whole_on(plan, placements.axes(node)), [first + each.number for each in some]
         if flops is None:
             if axes:
-                yield Excess(node, UNKNOWN, axes, 0)
+                yield _Alike(UNKNOWN, axes, 0, 0, numbers, node.region)
             continue
+        overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
-            yield Excess(node, REDUNDANT, axes, excess)
+            yield _Alike(REDUNDANT, axes, 0, excess, numbers, node.region)
 
 
-def _of_node(plan: State, node: Node, what: str, axes: tuple[MeshAxis, ...], flops: int) -> Silent:
-    name, source = plan.source.addresses.names[node.results[0]], line_of(plan, node.results[0], node)
-    return Silent(what, name, op_name(node), tuple(map(str, axes)), 0, flops, source)
-
-
-def _unpartitioned(plan: State) -> Iterator[Silent]:
-    for each in wholes(plan):
-        if not each.own:
-            yield Silent(
-                UNPARTITIONED, each.value, each.primitive, tuple(map(str, _whole_on(plan, ()))), each.bytes, 0, each.source
-            )
+def _unpartitioned(plan: State) -> Iterator[_Alike]:
+    axes, first = _whole_on(plan, ()), len(ends(plan.source.program))
+    return (_Alike(UNPARTITIONED, axes, each.bytes, 0, [first + node.number]) for node, each in whole_ops(plan) if not each.own)

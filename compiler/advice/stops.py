@@ -258,18 +258,25 @@ def _move(plan: State, use: tuple[int, int]) -> Move | None:
 
 def wholes(plan: State) -> Listing[WholeOp]:
     """The primitives that run unpartitioned, except one that makes a scalar from nothing: no plan could do otherwise."""
-    program = plan.source.program
-    found = [
-        _whole(plan, node)
-        for node in program.nodes
-        if node.kind == "whole" and (node.operands or node.signature.own or any(map(program.shape, node.results)))
-    ]
-    return Listing(found, Shape("unpartitioned ops"))
+    return Listing((each for _, each in whole_ops(plan)), Shape("unpartitioned ops"))
+
+
+def whole_ops(plan: State) -> Iterator[tuple[Node, WholeOp]]:
+    """The same, each with its op."""
+    shape = plan.source.program.shape
+    for node in plan.source.program.nodes:
+        if node.kind == "whole" and (node.operands or node.signature.own or any(map(shape, node.results))):
+            yield node, _whole(plan, node)
+
+
+def main_value(node: Node) -> int:
+    """The first value that an op makes, or else reads; -1 if there is none."""
+    return next(iter((*node.results, *node.operands)), -1)
 
 
 def _whole(plan: State, node: Node) -> WholeOp:
     params = cast(ParamsAttr, node.op.properties["params"])
-    value = node.results[0] if node.results else node.operands[0] if node.operands else -1
+    value = main_value(node)
     mapped = misfit(params, plan.mesh)
     once = node.signature.once
     return WholeOp(

@@ -10,6 +10,7 @@ from ...dialects.ranges.factor import Factor, joined
 from ...rewrites.decide.placements import OpPlacement, place
 from ...rewrites.program.program import Node
 from ..plan.state import State
+from ..views.grouped import alike
 from .counts import most
 
 
@@ -37,7 +38,7 @@ def flops_per_device(plan: State) -> Flops:
 
 
 def _in_a_call(plan: State) -> Flops:
-    return work(plan, plan.source.program.nodes)
+    return _sum(plan, ((some[0], each and each * len(some)) for some, each in plan.once(of_alike_ops)))
 
 
 def on_device(plan: State, node: Node) -> int | None:
@@ -46,15 +47,23 @@ def on_device(plan: State, node: Node) -> int | None:
 
 
 def of_each_op(plan: State) -> Sequence[int | None]:
-    """What one device computes each time that it runs each op: ops that are alike share it."""
-    known: dict[tuple[int, int], int | None] = {}
-    found: list[int | None] = []
-    for node, placed in zip(plan.source.program.nodes, plan.decisions.placements.nodes, strict=True):
-        key = id(placed), id(node.op.properties.get("params"))
-        if key not in known:
-            known[key] = _in(plan, node, placed)
-        found.append(known[key])
+    """What one device computes each time that it runs each op."""
+    found: list[int | None] = [None] * len(plan.source.program.nodes)
+    for some, each in plan.once(of_alike_ops):
+        for node in some:
+            found[node.number] = each
     return found
+
+
+def of_alike_ops(plan: State) -> Sequence[tuple[Sequence[Node], int | None]]:
+    """The ops in the order of the program, those together that are placed alike in one region; and what one device computes
+    each time that it runs one of them."""
+    placed = plan.decisions.placements.nodes
+    found = alike(
+        plan.source.program.nodes,
+        lambda node: (id(placed[node.number]), id(node.op.properties.get("params")), node.region),
+    )
+    return [(some, _in(plan, some[0], placed[some[0].number])) for some in found]
 
 
 def in_blocks(plan: State, node: Node) -> int | None:
@@ -83,10 +92,14 @@ def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
     """What one device computes in these ops in a call; of branches, the one that computes most."""
-    program = plan.source.program
-    counts = [(node, of(plan, node)) for node in nodes]
-    known = [(count * program.trips(node.region), program.where(node.region)) for node, count in counts if count]
-    return Flops(int(most(known)), tuple(dict.fromkeys(op_name(node) for node, count in counts if count is None)))
+    return _sum(plan, ((node, of(plan, node)) for node in nodes))
+
+
+def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
+    """The sum of what is computed in the regions of ops."""
+    program, every = plan.source.program, [*counts]
+    known = [(count * program.trips(node.region), program.where(node.region)) for node, count in every if count]
+    return Flops(int(most(known)), tuple(dict.fromkeys(op_name(node) for node, count in every if count is None)))
 
 
 def op_name(node: Node) -> str:

@@ -5,9 +5,9 @@ A step is the plan after some of its tactics: its totals, and every view of it t
 Texts, source lines and layouts are written once. A step has the layouts that differ from those of the step before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
-from ..advice.redundancy import silent
+from ..advice.redundancy import redundant_flops
 from ..answers.summary import TRIED
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
@@ -20,7 +20,7 @@ from .memory_timeline import memory_json
 from .placed import Kept, changes, layout_numbers, layouts_pool
 from .pool import Json, Pool, Pools
 from .problems import open_json
-from .program import program_json
+from .program import Shown, shown
 
 
 def data(plan: State) -> Json:
@@ -28,13 +28,13 @@ def data(plan: State) -> Json:
     pools, layouts, steps = Pools(), layouts_pool(), prefixes(plan)
     programs, numbers = _programs(steps, pools)
     own = len(steps[0].actions)
-    found = [_step(step, own, step is plan, pools) for step in steps]
+    found = [_step(step, own, step is plan, programs[number].kinds, pools) for step, number in zip(steps, numbers, strict=True)]
     placed = _layouts(steps, numbers, layouts)
     return {
         "name": plan.source.traced.name,
         "mesh": [list(pair) for pair in plan.mesh.whole().axes.items()],
         "whole": len(steps) == len(plan.actions) - own + 1,
-        "programs": programs,
+        "programs": [each.json for each in programs],
         "steps": [
             {**step, "program": number, "layouts": each} for step, number, each in zip(found, numbers, placed, strict=True)
         ],
@@ -44,13 +44,13 @@ def data(plan: State) -> Json:
     }
 
 
-def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Json], list[int]]:
+def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Shown], list[int]]:
     """The programs, and the number of that of each step: one, unless a law rewrites it."""
-    found: list[Json] = []
+    found: list[Shown] = []
     numbers: list[int] = []
     for before, step in zip([None, *steps], steps, strict=False):
         if before is None or before.source is not step.source:
-            program = program_json(step, pools)
+            program = shown(step, pools)
             found += [program] if program not in found else []
             numbers.append(found.index(program))
         else:
@@ -69,9 +69,9 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
     return found
 
 
-def _step(plan: State, own: int, last: bool, pools: Pools) -> Json:
+def _step(plan: State, own: int, last: bool, kinds: Sequence[Hashable], pools: Pools) -> Json:
     """One step. The first `own` actions are the program's own; the graph of a large program is that of the last step only."""
-    number, excess, flops = len(plan.actions) - own, silent(plan), flops_per_device(plan)
+    number, flops = len(plan.actions) - own, flops_per_device(plan)
     sent = counts(plan)
     graph = lower(plan, "collective") if last or len(plan.source.program.nodes) <= TRIED else None
     return {
@@ -83,9 +83,9 @@ def _step(plan: State, own: int, last: bool, pools: Pools) -> Json:
         "by_axes": [[list(axes), size] for axes, size in bytes_by_axes(plan).items() if size],
         "flops": flops.known,
         "unknown": list(flops.unknown),
-        "excess": excess.flops,
+        "excess": redundant_flops(plan),
         "memory": memory_json(plan, pools),
         "sent": sent_json(plan, pools),
-        "open": open_json(plan, excess, pools),
+        "open": open_json(plan, kinds, pools),
         "graph": None if graph is None else kernels_json(graph, pools),
     }

@@ -1,8 +1,10 @@
 """What a plan leaves open, or does in full on several devices: conflicts, stops, unpartitioned ops, what is in excess."""
 
+from collections.abc import Hashable, Sequence
+
 from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
-from ..advice.redundancy import InExcess, Silent
+from ..advice.redundancy import Silent, silent_alike
 from ..advice.stops import TRIED, Stop, not_tried, stops, wholes
 from ..plan.annotations import unapplied
 from ..plan.state import State
@@ -17,7 +19,12 @@ MOST_ROWS = 200
 """The most rows of one kind, after those that are alike are one."""
 
 
-def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
+def open_json(plan: State, kinds: Sequence[Hashable], pools: Pools) -> Json:
+    """`kinds` says which values and ops are shown as one."""
+    excess = alike(
+        silent_alike(plan, kinds.__getitem__),
+        lambda some: (some[0].what, starred(some[0].value), some[0].op, some[0].axes, pools.line(some[0].source)),
+    )
     return {
         "conflicts": _conflicts(plan, pools),
         "stops": [
@@ -28,12 +35,7 @@ def open_json(plan: State, excess: InExcess, pools: Pools) -> Json:
                 ]
             )
         ],
-        "excess": [
-            _silent(some, pools)
-            for some in alike(
-                excess, lambda each: (each.what, starred(each.value), each.op, each.axes, pools.line(each.source))
-            )[:MOST_ROWS]
-        ],
+        "excess": [_silent(some, pools) for some in excess[:MOST_ROWS]],
         "wholes": [
             {"op": pools.text(each.primitive), "text": pools.text(repr(each)), "line": pools.line(each.source)}
             for each in wholes(plan)
@@ -92,15 +94,16 @@ def _stop(some: list[Stop], pools: Pools, is_tried: bool) -> Json:
     }
 
 
-def _silent(some: list[Silent], pools: Pools) -> Json:
-    first = some[0]
+def _silent(some: Sequence[tuple[Silent, int]], pools: Pools) -> Json:
+    """A row of what is in excess, from some of it with their numbers."""
+    first, count = some[0][0], sum(number for _, number in some)
     return {
         "what": first.what,
-        "value": pools.text(starred(first.value) if len(some) > 1 else first.value),
+        "value": pools.text(starred(first.value) if count > 1 else first.value),
         "op": pools.text(first.op),
         "axes": list(first.axes),
         "line": pools.line(first.source),
-        "bytes": sum(each.bytes for each in some),
-        "flops": sum(each.flops for each in some),
-        "count": len(some),
+        "bytes": sum(number * each.bytes for each, number in some),
+        "flops": sum(number * each.flops for each, number in some),
+        "count": count,
     }

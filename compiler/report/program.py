@@ -1,5 +1,10 @@
 """The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
 
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from ..advice.redundancy import ends
+from ..advice.stops import main_value
 from ..cost.flops import op_name
 from ..inputs.names import parts
 from ..plan.source_lines import line_of_op
@@ -28,7 +33,14 @@ class Numbers:
         return self._arguments.get(value, -1) if made < 0 else self.first + made
 
 
-def program_json(plan: State, pools: Pools) -> Json:
+class Shown(NamedTuple):
+    """A program of a page, and what its arguments and results, and then its ops, have in common with those like them."""
+
+    json: Json
+    kinds: list[Hashable]
+
+
+def shown(plan: State, pools: Pools) -> Shown:
     """Ops by number, with their folds, what they read and make; values by number, with their names."""
     program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
     numbers, names = Numbers(plan), plan.source.addresses.names
@@ -36,21 +48,24 @@ def program_json(plan: State, pools: Pools) -> Json:
     lines = [line_of_op(plan, node) for node in program.nodes]
     ops = scopes.folds(program, lines, tree)
     results = [tree.number(_path("result", name)) for name in program.result_names]
+    places = [*map(pools.line, lines)]
     kinds = [
         *("argument" for _ in arguments),
         *(op_name(node) if not node.is_border else node.kind for node in program.nodes),
         *("result" for _ in results),
     ]
-    return {
+    json: Json = {
         "folds": tree.json(pools),
         "fold": [*arguments, *ops, *results],
         "kind": [pools.text(kind) for kind in kinds],
         "reads": [*([] for _ in arguments), *(list(node.operands) for node in program.nodes), *([v] for v in program.returned)],
         "name": [names[value] for value in range(len(program.types))],
         "maker": [numbers.maker(value) for value in range(len(program.types))],
-        "line": [*(-1 for _ in arguments), *map(pools.line, lines), *(-1 for _ in results)],
+        "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
         "results": list(program.result_names),
     }
+    made = (starred(names.get(main_value(node), "")) for node in program.nodes)
+    return Shown(json, [*(starred(names[value]) for value in ends(program)), *zip(made, places, strict=True)])
 
 
 def _path(kind: str, name: str) -> list[Part]:
