@@ -8,12 +8,14 @@ Nothing of it is wrong, and much of it is small. But none of it shows as a colle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from heapq import nsmallest
 from math import prod
 from typing import NamedTuple
 
 from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.placements import boundary
 from ...rewrites.program.program import Program
@@ -22,7 +24,7 @@ from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
 from ..inputs.lines import Source, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouped import grouped
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .stops import main_value, whole_ops
@@ -76,29 +78,53 @@ class InExcess(Listing[Silent]):
 
 def silent(plan: State) -> InExcess:
     """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
-    rows = (each for each, _ in silent_alike(plan, int))
-    return InExcess(rows, redundant_flops(plan), flops_per_device(plan).known)
+    program = plan.source.program
+    apart = range(_ends(program) + len(program.nodes))
+    return InExcess((each.first for each in silent_rows(plan, apart)), redundant_flops(plan), flops_per_device(plan).known)
 
 
-def silent_alike(plan: State, common: Callable[[int], Hashable]) -> Iterator[tuple[Silent, int]]:
-    """The same, of those that are alike the first, and how many they are.
+class Row(NamedTuple):
+    """What is silent and alike: the first of it, how many there are, and what they cost together."""
 
-    They cost the same, and `common` is equal for their numbers: arguments and results are counted first, as `ends` has them,
-    and then the ops.
+    first: Silent
+    times: int
+    bytes: int
+    flops: int
+
+
+class _Part(NamedTuple):
+    """A part of a row, in which all cost the same: its rank, and that of its first number."""
+
+    rank: tuple[float, bool, int]
+    of: _Alike
+    times: int
+
+
+def silent_rows(plan: State, kinds: Sequence[int], most: int | None = None) -> list[Row]:
+    """The same as rows, or the first ones: a row has what is of one kind, and redundant in the same way.
+
+    `kinds` are those of the arguments, the results and the ops, numbered in this order.
     """
-    program, placements = plan.source.program, plan.decisions.placements
-    stored = max(sum(map(placements.bytes_outside, (*program.arguments, *program.returned))), 1)
-    total = max(flops_per_device(plan).known, 1)
-    found = [
-        (each, numbers)
-        for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan))
-        for numbers in alike(each.numbers, common)
-    ]
-    found.sort(
-        key=lambda some: (-max(some[0].bytes / stored, some[0].flops / total), some[0].what == UNPARTITIONED, some[1][0])
+    ends, total = plan.once(_alike_ends), max(flops_per_device(plan).known, 1)
+    stored = max(sum(each.bytes * each.times for each in ends), 1)
+    found: dict[object, list[_Part]] = {}
+    for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan)):
+        share, way = max(each.bytes / stored, each.flops / total), (each.what, each.op, each.axes)
+        for kind, numbers in grouped(each.numbers, kinds.__getitem__).items():
+            part = _Part((-share, each.what == UNPARTITIONED, numbers[0]), each, len(numbers))
+            found.setdefault((kind, way), []).append(part)
+    first = nsmallest(len(found) if most is None else most, found.values(), key=min)
+    return [_together(plan, parts) for parts in first]
+
+
+def _together(plan: State, parts: Sequence[_Part]) -> Row:
+    first = min(parts)
+    return Row(
+        _said(plan, first.of, first.rank[-1]),
+        sum(each.times for each in parts),
+        sum(each.times * each.of.bytes for each in parts),
+        sum(each.times * each.of.flops for each in parts),
     )
-    outer = ends(program)
-    return ((_said(plan, each, numbers[0], outer), len(numbers)) for each, numbers in found)
 
 
 def redundant_flops(plan: State) -> int:
@@ -107,9 +133,9 @@ def redundant_flops(plan: State) -> int:
     return int(most((each.flops * len(each.numbers), where(each.region)) for each in plan.once(_redundant)))
 
 
-def ends(program: Program) -> list[int]:
-    """The arguments and the results, each once."""
-    return [*dict.fromkeys((*program.arguments, *program.returned))]
+def _ends(program: Program) -> int:
+    """How many arguments and results there are: the number of the first op."""
+    return len(program.arguments) + len(program.returned)
 
 
 _COLUMNS = ("value", "op", "what", "along", "bytes", "flops", "at")
@@ -140,6 +166,7 @@ class _Alike(NamedTuple):
     """Arguments and results, or ops, by number, that are redundant in the same way, and what each of them costs."""
 
     what: str
+    op: str
     axes: tuple[MeshAxis, ...]
     bytes: int
     flops: int
@@ -147,27 +174,51 @@ class _Alike(NamedTuple):
     region: int = 0
 
 
-def _said(plan: State, each: _Alike, number: int, outer: Sequence[int]) -> Silent:
+def _said(plan: State, each: _Alike, number: int) -> Silent:
     """What is said of one of them."""
-    names, axes = plan.source.addresses.names, tuple(map(str, each.axes))
-    if number < len(outer):
-        return Silent(each.what, names[outer[number]], "", axes, each.bytes, 0, None)
-    node = plan.source.program.nodes[number - len(outer)]
+    program, names, axes = plan.source.program, plan.source.addresses.names, tuple(map(str, each.axes))
+    if each.what == REPLICATED:
+        left = number - len(program.arguments)
+        value = program.arguments[number] if left < 0 else program.returned[left]
+        return Silent(each.what, names[value], "", axes, each.bytes, 0, None)
+    node = program.nodes[number - _ends(program)]
     value = main_value(node)
-    return Silent(each.what, names.get(value, ""), op_name(node), axes, each.bytes, each.flops, line_of(plan, value, node))
+    return Silent(each.what, names.get(value, ""), each.op, axes, each.bytes, each.flops, line_of(plan, value, node))
+
+
+class _Ends(NamedTuple):
+    """Arguments and results in one layout: the bytes of each on a device, and those of them that are not one of the others."""
+
+    layout: Layout
+    bytes: int
+    times: int
+    numbers: Sequence[int]
+
+
+def _alike_ends(plan: State) -> Sequence[_Ends]:
+    """Thousands of values have a few hundred layouts."""
+    program, placements = plan.source.program, plan.decisions.placements
+    outer, first = [*program.arguments, *program.returned], dict[int, int]()
+    for number, value in enumerate(outer):
+        first.setdefault(value, number)
+    layouts = [(boundary(placements, value), program.types[value].dtype) for value in outer]
+    return [
+        _Ends(
+            layout,
+            placements.local_bytes(outer[numbers[0]], layout),
+            len(numbers),
+            [number for number in numbers if first[outer[number]] == number],
+        )
+        for (layout, _), numbers in grouped(range(len(outer)), layouts.__getitem__).items()
+    ]
 
 
 def _replicated(plan: State) -> Iterator[_Alike]:
     """Arguments and results; a scalar cannot be shared."""
-    program, placements = plan.source.program, plan.decisions.placements
-    outer = ends(program)
-    layouts = [boundary(placements, value) for value in outer]
-    # Thousands of values have a few hundred layouts.
-    for numbers in alike(range(len(outer)), lambda number: (layouts[number], program.types[outer[number]].dtype)):
-        value, layout = outer[numbers[0]], layouts[numbers[0]]
-        axes = _whole_on(plan, layout.axes)
-        if (excess := _excess(placements.local_bytes(value, layout), axes)) and program.shape(value):
-            yield _Alike(REPLICATED, axes, excess, 0, numbers)
+    for each in plan.once(_alike_ends):
+        axes = _whole_on(plan, each.layout.axes)
+        if (excess := _excess(each.bytes, axes)) and each.layout.dims:
+            yield _Alike(REPLICATED, "", axes, excess, 0, each.numbers)
 
 
 def _redundant(plan: State) -> Sequence[_Alike]:
@@ -177,7 +228,7 @@ def _redundant(plan: State) -> Sequence[_Alike]:
 
 def _each_redundant(plan: State) -> Iterator[_Alike]:
     program, placements = plan.source.program, plan.decisions.placements
-    first = len(ends(program))
+    first = _ends(program)
     for some, flops in plan.once(of_alike_ops):
         node = some[0]
         if flops == 0 or node.kind == "whole" or not node.results:
@@ -185,14 +236,17 @@ def _each_redundant(plan: State) -> Iterator[_Alike]:
         axes, numbers = _whole_on(plan, placements.axes(node)), [first + each.number for each in some]
         if flops is None:
             if axes:
-                yield _Alike(UNKNOWN, axes, 0, 0, numbers, node.region)
+                yield _Alike(UNKNOWN, op_name(node), axes, 0, 0, numbers, node.region)
             continue
         overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
-            yield _Alike(REDUNDANT, axes, 0, excess, numbers, node.region)
+            yield _Alike(REDUNDANT, op_name(node), axes, 0, excess, numbers, node.region)
 
 
 def _unpartitioned(plan: State) -> Iterator[_Alike]:
-    axes, first = _whole_on(plan, ()), len(ends(plan.source.program))
-    return (_Alike(UNPARTITIONED, axes, each.bytes, 0, [first + node.number]) for node, each in whole_ops(plan) if not each.own)
+    axes, first = _whole_on(plan, ()), _ends(plan.source.program)
+    found = ((node, each) for node, each in whole_ops(plan) if not each.own)
+    return (
+        _Alike(UNPARTITIONED, each.primitive, axes, each.bytes, 0, [first + node.number], node.region) for node, each in found
+    )

@@ -5,7 +5,7 @@ A step is the plan after some of its tactics: its totals, and every view of it t
 Texts, source lines and layouts are written once. A step has the layouts that differ from those of the step before.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from ..advice.redundancy import redundant_flops
 from ..answers.summary import TRIED
@@ -69,7 +69,7 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
     return found
 
 
-def _step(plan: State, own: int, last: bool, kinds: Sequence[Hashable], pools: Pools) -> Json:
+def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools) -> Json:
     """One step. The first `own` actions are the program's own; the graph of a large program is that of the last step only."""
     number, flops = len(plan.actions) - own, flops_per_device(plan)
     sent = counts(plan)

@@ -1,10 +1,10 @@
 """What a plan leaves open, or does in full on several devices: conflicts, stops, unpartitioned ops, what is in excess."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
-from ..advice.redundancy import Silent, silent_alike
+from ..advice.redundancy import Row, silent_rows
 from ..advice.stops import TRIED, Stop, not_tried, stops, wholes
 from ..plan.annotations import unapplied
 from ..plan.state import State
@@ -19,12 +19,8 @@ MOST_ROWS = 200
 """The most rows of one kind, after those that are alike are one."""
 
 
-def open_json(plan: State, kinds: Sequence[Hashable], pools: Pools) -> Json:
-    """`kinds` says which values and ops are shown as one."""
-    excess = alike(
-        silent_alike(plan, kinds.__getitem__),
-        lambda some: (some[0].what, starred(some[0].value), some[0].op, some[0].axes, pools.line(some[0].source)),
-    )
+def open_json(plan: State, kinds: Sequence[int], pools: Pools) -> Json:
+    """`kinds` are those of the arguments, results and ops: what is alike and of one kind is one row."""
     return {
         "conflicts": _conflicts(plan, pools),
         "stops": [
@@ -35,7 +31,7 @@ def open_json(plan: State, kinds: Sequence[Hashable], pools: Pools) -> Json:
                 ]
             )
         ],
-        "excess": [_silent(some, pools) for some in excess[:MOST_ROWS]],
+        "excess": [_silent(each, pools) for each in silent_rows(plan, kinds, MOST_ROWS)],
         "wholes": [
             {"op": pools.text(each.primitive), "text": pools.text(repr(each)), "line": pools.line(each.source)}
             for each in wholes(plan)
@@ -94,16 +90,15 @@ def _stop(some: list[Stop], pools: Pools, is_tried: bool) -> Json:
     }
 
 
-def _silent(some: Sequence[tuple[Silent, int]], pools: Pools) -> Json:
-    """A row of what is in excess, from some of it with their numbers."""
-    first, count = some[0][0], sum(number for _, number in some)
+def _silent(row: Row, pools: Pools) -> Json:
+    first = row.first
     return {
         "what": first.what,
-        "value": pools.text(starred(first.value) if count > 1 else first.value),
+        "value": pools.text(starred(first.value) if row.times > 1 else first.value),
         "op": pools.text(first.op),
         "axes": list(first.axes),
         "line": pools.line(first.source),
-        "bytes": sum(number * each.bytes for each, number in some),
-        "flops": sum(number * each.flops for each, number in some),
-        "count": count,
+        "bytes": row.bytes,
+        "flops": row.flops,
+        "count": row.times,
     }

@@ -1,9 +1,7 @@
 """The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
-from ..advice.redundancy import ends
 from ..advice.stops import main_value
 from ..cost.flops import op_name
 from ..inputs.names import parts
@@ -34,10 +32,13 @@ class Numbers:
 
 
 class Shown(NamedTuple):
-    """A program of a page, and what its arguments and results, and then its ops, have in common with those like them."""
+    """A program of a page, and the kinds of its arguments, results and ops, by number.
+
+    Of one kind are those with the same name, but for the numbers of layers, and from the same line.
+    """
 
     json: Json
-    kinds: list[Hashable]
+    kinds: list[int]
 
 
 def shown(plan: State, pools: Pools) -> Shown:
@@ -64,8 +65,11 @@ def shown(plan: State, pools: Pools) -> Shown:
         "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
         "results": list(program.result_names),
     }
-    made = (starred(names.get(main_value(node), "")) for node in program.nodes)
-    return Shown(json, [*(starred(names[value]) for value in ends(program)), *zip(made, places, strict=True)])
+    outer = (names[value] for value in (*program.arguments, *program.returned))
+    made = (names.get(main_value(node), "") for node in program.nodes)
+    known: dict[object, int] = {}
+    named = ((starred(name), line) for name, line in (*((name, -1) for name in outer), *zip(made, places, strict=True)))
+    return Shown(json, [known.setdefault(each, len(known)) for each in named])
 
 
 def _path(kind: str, name: str) -> list[Part]:
