@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...dialects.layouts import Layout
 from ...rewrites.decide.placements import boundary
@@ -50,12 +51,25 @@ class Stored:
     __repr__ = __str__
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, slots=True)
+class _Peak:
+    """What the peak leaves of all the steps of the program: the temporaries, and the op that runs, its value, and its node."""
+
+    bytes: int
+    arrays: tuple[tuple[int, int, str], ...]
+    """Of each temporary its bytes, its value, and its form; the largest first."""
+    step: str = ""
+    value: int = -1
+    node: int = -1
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Memory(View):
     """The most bytes that one device stores at one time, estimated for XLA on CPU without compiling.
 
     `bytes` is `arguments + results + temporaries - donated`. `at` is the op that runs at the peak, and `arrays` are the
-    arguments, the results and the temporaries stored then, the largest first.
+    arguments, the results and the temporaries stored then, the largest first. These have names, which take long to find in a
+    large program: so they are looked up when they are asked for.
     """
 
     arguments: int
@@ -63,10 +77,47 @@ class Memory(View):
     temporaries: int
     donated: int
     """Bytes of results that take the buffers of donated arguments."""
-    at: str
-    arrays: tuple[Stored, ...]
-    whole: bool = field(default=False, compare=False)
+    plan: State
+    peak: _Peak
+    whole: bool = False
     """Whether it shows all of its arrays."""
+
+    @cached_property
+    def at(self) -> str:
+        plan, found = self.plan, self.peak
+        node = plan.source.program.nodes[found.node] if found.node >= 0 else None
+        source = line_of(plan, found.value, node) if found.value >= 0 else None
+        return f"`{found.step}`{at_line(source)}" if found.step else "the call"
+
+    @cached_property
+    def arrays(self) -> tuple[Stored, ...]:
+        plan, program, names = self.plan, self.plan.source.program, self.plan.source.addresses.names
+        # Arguments and results are stored all the time.
+        outer = (
+            Stored(plan.decisions.placements.bytes_outside(value), name, kind)
+            for kind, given, values in (
+                ("argument", program.argument_names, program.arguments),
+                ("result", program.result_names, program.returned),
+            )
+            for name, value in zip(given, values, strict=True)
+        )
+        temporaries = (
+            Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in self.peak.arrays
+        )
+        return tuple(sorted((each for each in (*outer, *temporaries) if each.bytes), key=lambda each: -each.bytes))
+
+    def __eq__(self, other: object) -> bool:
+        return self._said() == other._said() if isinstance(other, Memory) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._said())
+
+    def _said(self) -> tuple[object, ...]:
+        return self.arguments, self.results, self.temporaries, self.donated, self.at, self.arrays
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is pickled: all but the plan."""
+        return {**vars(self), "at": self.at, "arrays": self.arrays, "plan": None}
 
     def all(self) -> Memory:
         """The same memory, which shows all of its arrays."""
@@ -91,18 +142,6 @@ class Memory(View):
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Peak:
-    """What the peak leaves of all the steps of the program: the temporaries, and the op that runs, its value, and its node."""
-
-    bytes: int
-    arrays: tuple[tuple[int, int, str], ...]
-    """Of each temporary its bytes, its value, and its form; the largest first."""
-    step: str = ""
-    value: int = -1
-    node: int = -1
-
-
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
     taken = [*_donated(plan, donate)]
@@ -117,40 +156,15 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
-    placements = plan.decisions.placements
+    placements, program = plan.decisions.placements, plan.source.program
+    arguments, results = (sum(map(placements.bytes_outside, values)) for values in (program.arguments, program.returned))
     taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
-    program, names = plan.source.program, plan.source.addresses.names
-    # Arguments and results are stored all the time.
-    arguments, results = (
-        [Stored(placements.bytes_outside(value), name, kind) for name, value in zip(given, values, strict=True)]
-        for given, values, kind in (
-            (program.argument_names, program.arguments, "argument"),
-            (program.result_names, program.returned, "result"),
-        )
-    )
-    temporaries = (
-        Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in found.arrays
-    )
-    arrays = [*arguments, *results, *temporaries]
-    node = program.nodes[found.node] if found.node >= 0 else None
-    source = line_of(plan, found.value, node) if found.value >= 0 else None
-    where = f"`{found.step}`{at_line(source)}" if found.step else "the call"
-    return Memory(
-        sum(each.bytes for each in arguments),
-        sum(each.bytes for each in results),
-        found.bytes,
-        taken,
-        where,
-        tuple(sorted((each for each in arrays if each.bytes), key=lambda each: -each.bytes)),
-    )
+    return Memory(arguments, results, found.bytes, taken, plan, found)
 
 
 def peak_bytes(plan: State) -> int:
-    """The most bytes that one device stores at one time, as `memory` has it."""
-    placements, program = plan.decisions.placements, plan.source.program
-    ends = (*program.arguments, *program.returned)
-    taken = sum(placements.local_bytes(value, layout) for value, layout in _donated(plan))
-    return plan.once(_peak).bytes + sum(map(placements.bytes_outside, ends)) - taken
+    """The most bytes that one device stores at one time."""
+    return memory(plan).bytes
 
 
 def at_peak(plan: State) -> list[int]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...rewrites.program.program import Program
@@ -20,41 +20,48 @@ def fuse(body: Body, program: Program) -> None:
         result.origin.is_result = True
     users: dict[LocalArray, list[Step]] = {}
     for step in body.steps:
-        for array in dict.fromkeys([each.origin for each in step.reads]):
-            users.setdefault(array, []).append(step)
+        for array in {each if each.same_as is None else each.origin: None for each in step.reads}:
+            if array in users:
+                users[array].append(step)
+            else:
+                users[array] = [step]
     runs_in: dict[LocalArray, set[Step]] = {}
     for step in reversed(body.steps):
         for inner in step.bodies:
             fuse(inner, program)
         for array in step.makes:
-            runs_in[array] = _settle(array, step, users.get(array, []), runs_in, program, body.makers)
+            runs_in[array] = _settle(array, step, users.get(array, ()), runs_in, program, body.makers)
 
 
 def _settle(
     array: LocalArray,
     step: Step,
-    users: list[Step],
+    users: Sequence[Step],
     runs_in: dict[LocalArray, set[Step]],
     program: Program,
     makers: Mapping[LocalArray, Step],
 ) -> set[Step]:
     """Decides for one array, after its uses; the stored steps in which it could be computed again."""
-    if step.kind is Kind.CONSTANT:
+    kind = step.traits.kind
+    if kind is Kind.CONSTANT:
         array.recomputed = not array.is_result
         array.stored = array.is_result or any(user.kind in (Kind.CALL, Kind.REGIONS) for user in users)
         return set()
-    if not array.is_result and step.kind is Kind.MAP and step.traits.with_fold and [each.kind for each in users] == [Kind.FOLD]:
+    if not array.is_result and kind is Kind.MAP and step.traits.with_fold and [each.kind for each in users] == [Kind.FOLD]:
         step.inside_fold = array.recomputed = True
         array.stored = False
         return {*users}
-    inside = [user for user in users if user.kind in COMPUTES_OPERANDS and not user.inside_fold]
-    found = {user for user in inside if user.is_stored}
-    for user in inside:
+    found, outside = set[Step](), array.is_result
+    for user in users:
+        if user.inside_fold or user.traits.kind not in COMPUTES_OPERANDS:
+            outside = True
+            continue
+        if user.is_stored:
+            found.add(user)
         for each in user.makes:
             if each.recomputed:
                 found |= runs_in[each]
-    outside = array.is_result or len(inside) < len(users)
-    if step.kind is Kind.MAP:
+    if kind is Kind.MAP:
         several = len(found) + outside > 1
         array.recomputed = bool(found) and (
             not several or (not step.traits.costly and _reads_one(step, array, makers, program))
@@ -81,25 +88,34 @@ class Sources:
 
     def __init__(self, makers: Mapping[LocalArray, Step]) -> None:
         self.makers = makers
-        self.known: dict[tuple[LocalArray, bool], Reads] = {}
+        self.known: dict[LocalArray, Reads] = {}
 
     def read(self, step: Step) -> Reads:
         """The stored arrays that a step reads."""
-        fuses = step.kind in COMPUTES_OPERANDS and not step.inside_fold
-        in_place = step.traits.elementwise or step.kind in (Kind.UPDATE, Kind.REGIONS)
+        traits = step.traits
+        fuses = traits.kind in COMPUTES_OPERANDS and not step.inside_fold
+        in_place = traits.elementwise or traits.kind in (Kind.UPDATE, Kind.REGIONS)
         found: Reads = {}
         for array in step.reads:
-            for each, aligned in self.of(array, fuses).items():
+            behind = self.behind(array := array.origin, fuses)
+            if behind is None:
+                found[array] = in_place and found.get(array, True)
+                continue
+            for each, aligned in behind.items():
                 found[each] = in_place and aligned and found.get(each, True)
         return found
 
     def of(self, array: LocalArray, fuses: bool) -> Reads:
         """The stored arrays behind one that is read by a step that computes what it reads (`fuses`), or by another one."""
-        array = array.origin
+        behind = self.behind(origin := array.origin, fuses)
+        return {origin: True} if behind is None else behind
+
+    def behind(self, array: LocalArray, fuses: bool) -> Reads | None:
+        """What an array is computed from when it is read; None if it is stored."""
         if not array.recomputed or (array.stored and not fuses):
-            return {array: True}
-        found = self.known.get((array, fuses))
+            return None
+        found = self.known.get(array)
         if found is None:
             # Only what a step makes is computed again.
-            found = self.known[array, fuses] = self.read(self.makers[array])
+            found = self.known[array] = self.read(self.makers[array])
         return found

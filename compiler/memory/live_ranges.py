@@ -204,8 +204,8 @@ def in_order(body: Body, sources: Sources) -> tuple[list[Step], list[Reads]]:
     makers = {array: step for step in steps for array in step.makes}
     waits: dict[Step, int] = {}
     users: dict[Step, list[Step]] = {}
-    for step in steps:
-        needs = {makers[array] for array in reads[step] if array in makers}
+    for step, read in reads.items():
+        needs = {makers[array] for array in read if array in makers}
         waits[step] = len(needs)
         for each in needs:
             users.setdefault(each, []).append(step)
