@@ -1,10 +1,11 @@
 """An answer of a plan takes no more work than n log n: in devices, axes or leaves. Work is counted in calls of functions."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import log
 from pathlib import Path
 from statistics import linear_regression
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import growing
 import jax
@@ -12,8 +13,14 @@ import numpy as np
 import pytest
 from growing import calls
 from jax import Array
+from xdsl.ir import Operation
 
 import partita as pt
+from partita.compiler.advice import redundancy
+from partita.compiler.cost import flops
+from partita.compiler.inputs.lines import Direction, Sources
+from partita.compiler.plan.history import prefixes
+from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
 from partita.rewrites.redistribute.kinds.halo import pieces
 
@@ -96,6 +103,54 @@ def test_no_question_looks_for_each_value_among_all_arguments_or_results(tmp_pat
     for _, answer in growing.questions(made, tmp_path):
         answer()
     assert Scanned.looked < 10
+
+
+def test_a_page_says_of_what_is_redundant_only_the_rows_that_it_shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _, plan, *_ = growing.leaves(1200)["Adam"]()
+    said, make = list[str](), redundancy.Silent
+
+    def noted(what: str, value: str, *rest: Any) -> redundancy.Silent:
+        said.append(value)
+        return make(what, value, *rest)
+
+    monkeypatch.setattr(redundancy, "Silent", noted)
+    plan.html(tmp_path / "plan.html")
+    assert 0 < len(said) <= MOST_ROWS * len(prefixes(plan)) < len(plan.source.program.nodes)
+
+
+def test_ops_that_are_alike_are_asked_once_what_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+    flops_of = flops.flops
+    monkeypatch.setattr(flops, "flops", lambda *given: asked.append(given[0]) or flops_of(*given))  # pyright: ignore
+
+    def work(count: int) -> int:
+        asked.clear()
+        _, plan, *_ = growing.leaves(count)["Adam"]()
+        plan.silent()
+        plan.flops_per_device()
+        return len(asked)
+
+    assert work(40) == work(200) > 0
+
+
+def test_memory_looks_up_no_names_before_they_are_shown() -> None:
+    _, plan, *_ = growing.leaves(40)["Adam"]()
+    memory = plan.memory()
+    assert memory.bytes > 0 and "names" not in vars(plan.source.addresses)
+    assert "params/w0" in [each.value for each in memory.arrays]
+
+
+def test_the_walk_to_a_gradient_asks_an_op_once_which_way_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, plan, *_ = growing.axes(3)["training step"]()
+    asked, direction = Counter[Operation](), Sources.direction
+
+    def noted(sources: Sources, op: Operation) -> Direction:
+        asked[op] += 1
+        return direction(sources, op)
+
+    monkeypatch.setattr(Sources, "direction", noted)
+    assert plan.source.addresses.gradients
+    assert max(asked.values()) == 1
 
 
 def doubled(tree: dict[str, Array]) -> dict[str, Array]:
