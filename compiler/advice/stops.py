@@ -271,7 +271,7 @@ def whole_ops(plan: State) -> Iterator[tuple[Node, WholeOp]]:
 
 def main_value(node: Node) -> int:
     """The first value that an op makes, or else reads; -1 if there is none."""
-    return next(iter((*node.results, *node.operands)), -1)
+    return node.results[0] if node.results else node.operands[0] if node.operands else -1
 
 
 def _whole(plan: State, node: Node) -> WholeOp:
