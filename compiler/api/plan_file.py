@@ -73,7 +73,7 @@ def replay(
         saved = _plans_of(cast("str | Path", text))
         block = saved.block(function=getattr(fn, "__name__", ""))
         over = saved.mesh if isinstance(mesh, str | Path) else mesh
-        made = Replayed.of(block, start(mesh_given(over), *rest))
+        made = Replayed.read(block, start(mesh_given(over), *rest))
         problem = made.problem(saved.file)
     if problem is not None:
         warn(ReplayWarning(str(problem)))
@@ -104,13 +104,32 @@ class Replayed:
     spans: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, block: Block, plan: Plan) -> "Replayed":
+    def read(cls, block: Block, plan: Plan) -> "Replayed":
+        """With the names of today, or with those of earlier versions if more lines then do what their records say.
+
+        `mul#7` is another value for each. Names that only earlier versions gave are read in any case.
+        """
+        made, refused = list[Replayed](), list[Error]()
+        for former in (False, True) if any("#" in line.said for line in block.lines) else (False,):
+            try:
+                made.append(cls.of(block, plan, former))
+            except Error as error:
+                refused.append(error)
+            if made and not made[-1].changed():
+                return made[-1]
+        if not made:
+            raise refused[0]
+        return min(made, key=lambda each: len(each.changed()))
+
+    @classmethod
+    def of(cls, block: Block, plan: Plan, former: bool = False) -> "Replayed":
         """Raises Error for a tactic that is refused, with what is different about the program."""
         spans = list[tuple[int, int]]()
         for line in block.lines:
             before = len(plan.actions)
             try:
-                plan = plan.apply(*line.steps)
+                for step in line.steps:
+                    plan = plan.apply(step.renamed(plan.source.addresses.today) if former else step)
             except Error as error:
                 notes, helps = [*error.notes, *_program_note(block, plan)], _cures(block, plan, error.title) or error.helps
                 raise Error(error.title, location=error.location, label=error.label, notes=notes, helps=helps) from error
@@ -121,8 +140,17 @@ class Replayed:
         """The lines that do something else than their records say, each with what it does."""
         if not any(line.record is not None for line in self.block.lines):
             return []
-        found = zip(self.block.lines, records(self.plan, self.spans), strict=True)
-        return [(line, now) for line, now in found if line.record is not None and line.record != now]
+        addresses = self.plan.source.addresses
+        found = [
+            (line, now)
+            for line, now in zip(self.block.lines, records(self.plan, self.spans, addresses.names), strict=True)
+            if line.record is not None and line.record != now
+        ]
+        if not found:
+            return []
+        # A record may have the names of an earlier version.
+        former = dict(zip(map(id, self.block.lines), records(self.plan, self.spans, addresses.former_names), strict=True))
+        return [(line, now) for line, now in found if line.record != former[id(line)]]
 
     def problem(self, file: str) -> Error | None:
         """What is not as it was when the file was saved; None if all of it is.

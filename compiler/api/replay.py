@@ -12,7 +12,7 @@ from operator import methodcaller
 from typing import cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
-from ..inputs.calls import Call, no_argument, taken_by
+from ..inputs.calls import Call, no_argument, renamed, taken_by
 from ..inputs.checks import refused
 from .plan import Plan
 from .tactics import Composable, Tactic, at
@@ -39,6 +39,11 @@ class Located(Composable):
 
     def __repr__(self) -> str:
         return self.text
+
+    def renamed(self, name: Callable[[str], str]) -> "Located":
+        """The tactic with other names of values."""
+        call = cast(Call, renamed(Call.read(self.text), name))
+        return Located(str(call), tactic_of(call), self.moved)
 
 
 def tactics_of(text: str) -> list[Step]:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from xdsl.ir import Operation
 
 from ...dialects.ground.errors import Location
-from ..jax_private import Frame, NameStack, SourceInfo, source_info_util
-from .names import escape_parts
+from ..jax_private import Frame, Named, NameStack, SourceInfo, source_info_util
+from .names import escape_parts, parts
 
 # Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
@@ -95,6 +95,33 @@ def direction_of(scope: str) -> Direction:
     differentiated, transposed = "jvp(" in scope, "transpose(" in scope
     name = "backward" if transposed else "forward" if differentiated else ""
     return Direction("recomputed" if "rematted_computation" in scope else name, differentiated, transposed)
+
+
+class Scope(NamedTuple):
+    """Where an operation is: in the scopes that the user wrote, and for which direction JAX has made it.
+
+    `transpose(jvp(layer0))/attention` is in `layer0`, `attention`, and runs backward.
+    """
+
+    parts: tuple[str, ...] = ()
+    direction: Direction = Direction()
+
+    def name(self, depth: int | None = None) -> str:
+        """How names begin in it, or in as many of its scopes: `layer0/attention`, or `layer0/attention/backward`."""
+        last = (self.direction.name,) if self.direction.name in ("recomputed", "backward") else ()
+        return "/".join((*self.parts[:depth], *last))
+
+
+@lru_cache(maxsize=1 << 14)
+def _scope(stack: tuple[Named, ...]) -> Scope:
+    """What JAX's record says: it tells scopes from transformations, whatever the user calls a scope."""
+    direction = direction_of(str(source_info_util.NameStack(stack)))
+    names = (each.name for each in stack if isinstance(each, source_info_util.Scope))
+    return Scope(tuple(parts("/".join(escape_parts(name) for name in names if name not in OF_JAX))), direction)
+
+
+OF_JAX = frozenset({"rematted_computation", "checkpoint"})
+"""The scopes that JAX writes, and not the user."""
 
 
 def cell_or_file(file: str) -> str:
@@ -214,6 +241,10 @@ class Sources(Mapping[Operation, Source]):
         """Only the scopes around an operation. This reads no traceback."""
         return escape_parts(str(self.origins[op].scope))
 
+    def written(self, op: Operation) -> Scope:
+        """The scopes around an operation as the user wrote them, and its direction. This reads no traceback."""
+        return _scope(self.origins[op].scope.stack) if op in self.origins else Scope()
+
     def direction(self, op: Operation) -> Direction:
         """Whether an operation runs forward, backward or again."""
-        return direction_of(self.scope(op)) if op in self.origins else Direction()
+        return self.written(op).direction
