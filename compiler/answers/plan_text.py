@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
+from ..inputs.calls import Call, renamed
 from ..notation.statements import AXIS, statement
 from ..plan.queries import layouts
 from ..plan.state import State
@@ -33,9 +34,18 @@ def written(plan: State) -> str:
     lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
     for number, record in enumerate(records(plan, spans, plan.source.addresses.names), plan.own):
-        lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]
+        lines += [f"  {statement(_as_saved(plan, plan.actions[number].text))}", *([f"    => {record}"] if record else [])]
     lines += [f"  layout {row}" for row in layout_rows(plan)]
     return "\n".join([*lines, "}", ""])
+
+
+def _as_saved(plan: State, text: str) -> str:
+    """A line of the trace, with names that no version reads otherwise."""
+    if "#" not in text or text.startswith("#"):
+        return text
+    call = Call.read(text)
+    saved = renamed(call, plan.source.addresses.saved)
+    return str(saved) if saved != call else text
 
 
 def name_of(plan: State) -> str:

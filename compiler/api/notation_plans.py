@@ -120,7 +120,8 @@ def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[
     for each in body:
         match each.data:
             case "record" if lines:
-                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip())
+                steps = tuple(replace(step, is_saved=True) for step in lines[-1].steps)
+                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip(), steps=steps)
             case "record":
                 text.fail("record_first", each)
             case "layouts":

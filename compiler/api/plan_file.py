@@ -73,7 +73,7 @@ def replay(
         saved = _plans_of(cast("str | Path", text))
         block = saved.block(function=getattr(fn, "__name__", ""))
         over = saved.mesh if isinstance(mesh, str | Path) else mesh
-        made = Replayed.read(block, start(mesh_given(over), *rest))
+        made = Replayed.of(block, start(mesh_given(over), *rest))
         problem = made.problem(saved.file)
     if problem is not None:
         warn(ReplayWarning(str(problem)))
@@ -104,32 +104,13 @@ class Replayed:
     spans: tuple[tuple[int, int], ...]
 
     @classmethod
-    def read(cls, block: Block, plan: Plan) -> "Replayed":
-        """With the names of today, or with those of earlier versions if more lines then do what their records say.
-
-        `mul#7` is another value for each. Names that only earlier versions gave are read in any case.
-        """
-        made, refused = list[Replayed](), list[Error]()
-        for former in (False, True) if any("#" in line.said for line in block.lines) else (False,):
-            try:
-                made.append(cls.of(block, plan, former))
-            except Error as error:
-                refused.append(error)
-            if made and not made[-1].changed():
-                return made[-1]
-        if not made:
-            raise refused[0]
-        return min(made, key=lambda each: len(each.changed()))
-
-    @classmethod
-    def of(cls, block: Block, plan: Plan, former: bool = False) -> "Replayed":
+    def of(cls, block: Block, plan: Plan) -> "Replayed":
         """Raises Error for a tactic that is refused, with what is different about the program."""
         spans = list[tuple[int, int]]()
         for line in block.lines:
             before = len(plan.actions)
             try:
-                for step in line.steps:
-                    plan = plan.apply(step.renamed(plan.source.addresses.today) if former else step)
+                plan = plan.apply(*line.steps)
             except Error as error:
                 notes, helps = [*error.notes, *_program_note(block, plan)], _cures(block, plan, error.title) or error.helps
                 raise Error(error.title, location=error.location, label=error.label, notes=notes, helps=helps) from error

@@ -30,20 +30,20 @@ class Located(Composable):
     text: str
     step: Step
     moved: Callable[[Error], Error]
+    is_saved: bool = False
+    """Whether a plan was saved with it, maybe by an earlier version: then names are read as that version made them."""
 
     def __call__(self, plan: Plan) -> Plan:
         try:
-            return self.step(plan)
+            step = self.step
+            if self.is_saved and "#" in self.text:
+                step = tactic_of(cast(Call, renamed(Call.read(self.text), plan.source.addresses.today)))
+            return step(plan)
         except Error as error:
             raise self.moved(error) from error
 
     def __repr__(self) -> str:
         return self.text
-
-    def renamed(self, name: Callable[[str], str]) -> "Located":
-        """The tactic with other names of values."""
-        call = cast(Call, renamed(Call.read(self.text), name))
-        return Located(str(call), tactic_of(call), self.moved)
 
 
 def tactics_of(text: str) -> list[Step]:

@@ -26,8 +26,11 @@ from ...rewrites.program.reached import reached
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, join, match, unknown
 from ..ops.tag import cotangent_name
-from ..trace.scopes import renamed
+from ..trace.scopes import counted_in, renamed
 from ..trace.trace import Traced
+
+TODAY = "./"
+"""What a name of today begins with where it could be one of an earlier version."""
 
 BORDERS = "enter", "trip", "optimization_barrier"
 """Through these, a loop, a branch or a rematerialised function gets its parameters."""
@@ -156,8 +159,8 @@ class Addresses:
     @cached_property
     def by_op(self) -> dict[str, int]:
         """`scope/kind#n`: the n-th op of its kind in a scope and a direction, with `.k` for results beyond the first."""
-        written = self.traced.sources.written
-        return self._counted(lambda node: join(written(node.op).name(), node.kind))
+        sources = self.traced.sources
+        return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.kind))
 
     def _counted(self, stem: Callable[[Node], str]) -> dict[str, int]:
         """The values of ops, named by a stem and by the number of their op among those with the same stem."""
@@ -199,8 +202,13 @@ class Addresses:
     def today(self, name: str) -> str:
         """The name of the value that this one named in earlier versions; the same name, if it named none or several."""
         values = self._former.get(name, ())
-        now = self.names[values[0]] if len(values) == 1 else name
-        return now if self.by_name(now) in values else name
+        now = self.names[values[0]] if len(values) == 1 else name.removeprefix(TODAY)
+        return now if name.startswith(TODAY) or self.by_name(now) in values else name
+
+    def saved(self, name: str) -> str:
+        """The name as a plan file has it: `./mul#7` if `mul#7` was another value in earlier versions."""
+        is_other = name in self.by_op and [self.by_op[name]] != self._former.get(name, [self.by_op[name]])
+        return f"{TODAY}{name}" if is_other else name
 
     def by_name(self, name: str) -> int | None:
         """The value of this name, as `names` has it; None if there is none."""
@@ -218,12 +226,11 @@ class Addresses:
         return found
 
     def one(self, glob: str) -> dict[str, int]:
-        paths = self._paths
+        glob, paths = glob.removeprefix(TODAY), self._paths
         taken = {name: paths[name] for name in self._outer.matched(glob)}
         taken = taken or self._matched(glob, self._inner, self._named_inside)
         if not taken and "#" in glob:
-            known = {name: [value] for name, value in self.by_op.items()}
-            taken = self._matched(glob, self._counted_names, known)
+            taken = self._matched(glob, self._counted_names, self._counted_values)
         taken = taken or self._matched(glob, self._former_names, self._former)
         # `**` matches nothing in a program without values.
         if not taken and (paths or glob != "**"):
@@ -266,6 +273,10 @@ class Addresses:
     @cached_property
     def _counted_names(self) -> Names:
         return Names([*self.by_op], under=False)
+
+    @cached_property
+    def _counted_values(self) -> dict[str, list[int]]:
+        return {name: [value] for name, value in self.by_op.items()}
 
     @cached_property
     def _former_names(self) -> Names:

@@ -17,12 +17,13 @@ from typing import cast
 
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.lax import ConstantOp
 from ...dialects.params import ParamsAttr
-from ..inputs.lines import OF_JAX, Scope, Sources, direction_of
+from ..inputs.lines import ScopePath, Sources, as_written, direction_of
 from ..inputs.names import escape_parts, join
 
 _TAGS = ("lax.tag", "lax.name")
-_TRANSFORMED = re.compile(r"(?:jvp|transpose|vmap)\((.*)\)")
+_TRANSFORMED = re.compile(r"(jvp|transpose|vmap)\((.*)\)")
 
 
 def tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
@@ -51,21 +52,33 @@ def split(scope: str) -> tuple[str, ...]:
 
 def renamed(former: str) -> str:
     """A name that an earlier version gave, in the form of today: `transpose(jvp(mlp))/mul#7` --> `mlp/backward/mul#7`."""
-    *found, last = [part for part in _written(former) if part not in OF_JAX] or [""]
+    # The number of a value that leaves a scope says nothing today: the scope names all of these.
+    *found, last = [*split(re.sub(r"(?<=\))#\d+$", "", former))] or [""]
     scope, op = (found, last) if "#" in last else ([*found, last], "")
-    return join(Scope(tuple(scope), direction_of(former)).name(), op)
+    return join(ScopePath(written("/".join(scope)), direction_of(former)).name(), op)
 
 
-def _written(path: str) -> Iterator[str]:
-    """The scopes of a path that the user wrote: those inside of transformations."""
+def written(path: str) -> tuple[str, ...]:
+    """The scopes of a path that the user wrote."""
+    return as_written(_elements(path))
+
+
+def _elements(path: str) -> Iterator[tuple[bool, str]]:
+    """The scopes and transformations of a path: whether each is a scope, and its name."""
     for part in split(path):
-        inner = _TRANSFORMED.fullmatch(part)
-        yield from _written(inner[1]) if inner else [part]
+        transformed = _TRANSFORMED.fullmatch(part)
+        yield transformed is None, transformed[1] if transformed else part
+        yield from _elements(transformed[2]) if transformed else ()
+
+
+def counted_in(op: Operation, sources: Sources) -> ScopePath:
+    """Where an op is counted. A constant is in no scope: it is one value for all that read it."""
+    return ScopePath() if isinstance(op, ConstantOp) else sources.written(op)
 
 
 def leaving(main: Operation, sources: Sources) -> Mapping[str, list[SSAValue]]:
     """Scope --> the values that leave it, the innermost scope of a value first."""
-    scopes, found = {op: sources.written(op) for op in sources}, defaultdict[str, list[SSAValue]](list)
+    scopes, found = {op: counted_in(op, sources) for op in sources}, defaultdict[str, list[SSAValue]](list)
     for op, value, kept in _made(main, {op: scope.parts for op, scope in scopes.items()}):
         for depth in range(len(scopes[op].parts), kept, -1):
             found[scopes[op].name(depth)].append(value)

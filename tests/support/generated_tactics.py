@@ -88,7 +88,7 @@ class Tactic:
                 return plan.tile(name, dim, axis)
 
     def name(self, plan: Plan) -> str:
-        inner = [name for name in plan.source.addresses.by_op if not name.rpartition("/")[2].startswith("constant")]
+        inner = [name for name in plan.source.addresses.by_op if not name.startswith("constant")]
         outer = [*plan.arguments(), *plan.results()]
         names = inner if self.kind.endswith("inside") and inner else outer
         return names[self.value % len(names)]

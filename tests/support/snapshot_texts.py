@@ -153,7 +153,7 @@ def questions(plan: Plan) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def explanations(plan: Plan) -> Iterator[tuple[str, Callable[[], object]]]:
-    inside = [name for name in plan.source.addresses.by_op if not name.rpartition("/")[2].startswith("constant")]
+    inside = [name for name in plan.source.addresses.by_op if not name.startswith("constant")]
     for name in [*plan.arguments()[:SOME], *plan.results()[:SOME], *inside[:: max(1, len(inside) // SOME)][:SOME]]:
         yield f"explain {name}", partial(plan.explain, name)
     for kind, listing in (("collective", plan.collectives()), ("conflict", plan.conflicts), ("stop", plan.blocked)):
