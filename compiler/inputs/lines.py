@@ -115,8 +115,9 @@ class ScopePath(NamedTuple):
         return "/".join((*self.parts[:depth], *last))
 
 
-@lru_cache(maxsize=1 << 14)
-def _scope(stack: tuple[Named, ...]) -> ScopePath:
+# A scope and a transformation of one name are equal tuples: their types are part of the key.
+@lru_cache(maxsize=1 << 14, typed=True)
+def _scope(*stack: Named) -> ScopePath:
     """What JAX's record says: it tells scopes from transformations, whatever the user calls a scope."""
     elements = ((isinstance(each, source_info_util.Scope), escape_parts(each.name)) for each in stack)
     return ScopePath(as_written(elements), direction_of(str(source_info_util.NameStack(stack))))
@@ -256,7 +257,7 @@ class Sources(Mapping[Operation, Source]):
 
     def written(self, op: Operation) -> ScopePath:
         """The scopes around an operation as the user wrote them, and its direction. This reads no traceback."""
-        return _scope(self.origins[op].scope.stack) if op in self.origins else ScopePath()
+        return _scope(*self.origins[op].scope.stack) if op in self.origins else ScopePath()
 
     def direction(self, op: Operation) -> Direction:
         """Whether an operation runs forward, backward or again."""
