@@ -201,9 +201,11 @@ class Addresses:
 
     def today(self, name: str) -> str:
         """The name of the value that this one named in earlier versions; the same name, if it named none or several."""
+        if name.startswith(TODAY):
+            return name.removeprefix(TODAY)
         values = self._former.get(name, ())
-        now = self.names[values[0]] if len(values) == 1 else name.removeprefix(TODAY)
-        return now if name.startswith(TODAY) or self.by_name(now) in values else name
+        now = self.names[values[0]] if len(values) == 1 else name
+        return now if self.by_name(now) in values else name
 
     def saved(self, name: str) -> str:
         """The name as a plan file has it: `./mul#7` if `mul#7` was another value in earlier versions."""
@@ -229,9 +231,11 @@ class Addresses:
         glob, paths = glob.removeprefix(TODAY), self._paths
         taken = {name: paths[name] for name in self._outer.matched(glob)}
         taken = taken or self._matched(glob, self._inner, self._named_inside)
+        # An op outside of scopes is named only with a number, and a former name has one, or a transformation.
         if not taken and "#" in glob:
             taken = self._matched(glob, self._counted_names, self._counted_values)
-        taken = taken or self._matched(glob, self._former_names, self._former)
+        if not taken and ("#" in glob or "(" in glob):
+            taken = self._matched(glob, self._former_names, self._former)
         # `**` matches nothing in a program without values.
         if not taken and (paths or glob != "**"):
             no_list(glob)

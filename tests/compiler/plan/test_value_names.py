@@ -168,6 +168,11 @@ def test_a_former_name_that_means_no_value_is_an_error_with_the_nearest_name(for
     assert near in "\n".join(caught.value.helps)
 
 
+def test_an_op_without_a_scope_is_named_only_with_its_number() -> None:
+    with pytest.raises(pt.Error, match="no value is named `tanh`"):
+        plan_of(products, W, W).tile("tanh", 0, "data")
+
+
 def products(x: Any, w: Any) -> Any:
     with jax.named_scope("in"):
         h = jnp.tanh(x @ w)
