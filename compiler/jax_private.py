@@ -116,9 +116,18 @@ class PyTreeDef(Protocol):
     def children(self) -> Sequence[PyTreeDef]: ...
 
 
+class Named(Protocol):
+    """A `jax.named_scope` or a transformation."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class NameStack(Protocol):
     """The `jax.named_scope`s and transformations around an equation."""
 
+    @property
+    def stack(self) -> tuple[Named, ...]: ...
     def __add__(self, other: NameStack, /) -> NameStack: ...
 
 

@@ -1,6 +1,6 @@
 """What `plan.rewrites` tries: laws at kinds of places, those that are alike together.
 
-reassociate   jvp(block*)/dot_general#3   12 places, found by matching
+reassociate   block*/dot_general#3        12 places, found by matching
 chunk         logits, dim 1, trips 8       one of the largest values at the peak of memory
 recompute     block*                       the outermost scopes
 """

@@ -217,8 +217,8 @@ def _said(plan: State, values: Sequence[int]) -> Patterns:
     if len(names) == 1:
         return names[0]
     split = [re.split(r"(\d+)", name) for name in names]
-    # Values that have no name but that of their op are named one by one.
-    if len({len(parts) for parts in split}) == 1 and addresses.by_op.keys().isdisjoint(names):
+    # Values outside of scopes that have no name but that of their op are named one by one.
+    if len({len(parts) for parts in split}) == 1 and all("/" in name for name in names if name in addresses.by_op):
         pattern = "".join(parts[0] if len(set(parts)) == 1 else "*" for parts in zip(*split, strict=True))
         if set(addresses.one(pattern).values()) == set(values):
             return pattern

@@ -15,10 +15,11 @@ other values, or if the program around these values has changed.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
+from ..inputs.calls import Call, renamed
 from ..notation.statements import AXIS, statement
 from ..plan.queries import layouts
 from ..plan.state import State
@@ -32,10 +33,19 @@ def written(plan: State) -> str:
     """The text of a plan's file; equal plans have the same text."""
     lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
-    for number, record in enumerate(records(plan, spans), plan.own):
-        lines += [f"  {statement(plan.actions[number].text)}", *([f"    => {record}"] if record else [])]
+    for number, record in enumerate(records(plan, spans, plan.source.addresses.names), plan.own):
+        lines += [f"  {statement(_as_saved(plan, plan.actions[number].text))}", *([f"    => {record}"] if record else [])]
     lines += [f"  layout {row}" for row in layout_rows(plan)]
     return "\n".join([*lines, "}", ""])
+
+
+def _as_saved(plan: State, text: str) -> str:
+    """A line of the trace, with names that no version reads otherwise."""
+    if "#" not in text or text.startswith("#"):
+        return text
+    call = Call.read(text)
+    saved = renamed(call, plan.source.addresses.saved)
+    return str(saved) if saved != call else text
 
 
 def name_of(plan: State) -> str:
@@ -44,14 +54,13 @@ def name_of(plan: State) -> str:
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
 
 
-def records(plan: State, spans: Iterable[tuple[int, int]]) -> list[str]:
+def records(plan: State, spans: Iterable[tuple[int, int]], names: Mapping[int, str]) -> list[str]:
     """What the actions from one number to another do in the plan; empty for actions that claim nothing and cause nothing."""
     caused = by_cause(plan)
-    return [_record(plan, range(*span), caused) for span in spans]
+    return [_record(plan, range(*span), caused, names) for span in spans]
 
 
-def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts]) -> str:
-    names = plan.source.addresses.names
+def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], names: Mapping[int, str]) -> str:
     values = dict.fromkeys(names[value] for number in numbers for value in plan.actions[number].values)
     sent = " and ".join(caused[number + 1].text() for number in numbers if number + 1 in caused)
     if not values and not sent:

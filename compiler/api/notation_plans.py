@@ -20,7 +20,7 @@ from ..notation.read import tree
 from ..notation.statements import Known, Statements, moved
 from ..notation.terms import Function
 from .plan import Plan
-from .replay import Located, Step, tactic_of
+from .replay import Located, tactic_of
 from .tactics import Tile
 
 
@@ -30,7 +30,7 @@ class Line:
 
     said: str
     location: Location
-    steps: tuple[Step, ...]
+    steps: tuple[Located, ...]
     record: str | None = None
 
 
@@ -49,7 +49,7 @@ class Block:
     """The mesh of the file, on which its layouts are read."""
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Located, ...]:
         return tuple(step for line in self.lines for step in line.steps)
 
 
@@ -92,7 +92,7 @@ def _ordered(program: Program) -> list[str]:
     return found
 
 
-def steps_in(text: Text) -> tuple[Step, ...]:
+def steps_in(text: Text) -> tuple[Located, ...]:
     """The tactics of what stands in the braces of a `plan` block, for a plan of a JAX function on any mesh."""
     lines, _ = _read(Program(text, None, {}, {}, {}), phrases(tree(text, "body")), None)
     return tuple(step for line in lines for step in line.steps)
@@ -120,7 +120,8 @@ def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[
     for each in body:
         match each.data:
             case "record" if lines:
-                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip())
+                steps = tuple(replace(step, is_saved=True) for step in lines[-1].steps)
+                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip(), steps=steps)
             case "record":
                 text.fail("record_first", each)
             case "layouts":
@@ -153,7 +154,7 @@ def _place(word: Word, number: int, line: str) -> Span:
     return Span(start, column, start, column + len(said))
 
 
-def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[Step, ...]:
+def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[Located, ...]:
     """The tactics of a statement, with their errors located at it."""
     calls = Statements(program.text, program.mesh, names).calls(node)
     try:

@@ -121,8 +121,17 @@ class Replayed:
         """The lines that do something else than their records say, each with what it does."""
         if not any(line.record is not None for line in self.block.lines):
             return []
-        found = zip(self.block.lines, records(self.plan, self.spans), strict=True)
-        return [(line, now) for line, now in found if line.record is not None and line.record != now]
+        addresses = self.plan.source.addresses
+        found = [
+            (line, now)
+            for line, now in zip(self.block.lines, records(self.plan, self.spans, addresses.names), strict=True)
+            if line.record is not None and line.record != now
+        ]
+        if not found:
+            return []
+        # A record may have the names of an earlier version.
+        former = dict(zip(map(id, self.block.lines), records(self.plan, self.spans, addresses.former_names), strict=True))
+        return [(line, now) for line, now in found if line.record != former[id(line)]]
 
     def problem(self, file: str) -> Error | None:
         """What is not as it was when the file was saved; None if all of it is.

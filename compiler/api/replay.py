@@ -12,7 +12,7 @@ from operator import methodcaller
 from typing import cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
-from ..inputs.calls import Call, no_argument, taken_by
+from ..inputs.calls import Call, no_argument, renamed, taken_by
 from ..inputs.checks import refused
 from .plan import Plan
 from .tactics import Composable, Tactic, at
@@ -30,10 +30,15 @@ class Located(Composable):
     text: str
     step: Step
     moved: Callable[[Error], Error]
+    is_saved: bool = False
+    """Whether a plan was saved with it, maybe by an earlier version: then names are read as that version made them."""
 
     def __call__(self, plan: Plan) -> Plan:
         try:
-            return self.step(plan)
+            step = self.step
+            if self.is_saved and "#" in self.text:
+                step = tactic_of(cast(Call, renamed(Call.read(self.text), plan.source.addresses.today)))
+            return step(plan)
         except Error as error:
             raise self.moved(error) from error
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean
 from .checks import shortened
@@ -71,6 +72,24 @@ class Call:
         if "**" in kwargs:
             raise wrong("`**` is not a literal")
         return cls(call.func.id, tuple(map(literal, call.args)), kwargs)
+
+
+def renamed(given: object, name: Callable[[str], str]) -> object:
+    """A call, or a literal of one, in which texts are others: names of values."""
+    match given:
+        case Call():
+            kwargs = {key: renamed(each, name) for key, each in given.kwargs.items()}
+            return Call(given.name, tuple(renamed(each, name) for each in given.args), kwargs)
+        case str():
+            return name(given)
+        case list() | tuple():
+            made = [renamed(each, name) for each in cast("Sequence[object]", given)]
+            return made if isinstance(given, list) else tuple(made)
+        case dict():
+            items = cast("Mapping[object, object]", given).items()
+            return {renamed(key, name): renamed(each, name) for key, each in items}
+        case _:
+            return given
 
 
 def no_argument(name: str, given: Iterable[str], signature: inspect.Signature) -> Error | None:

@@ -9,21 +9,24 @@ from __future__ import annotations
 import linecache
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from xdsl.ir import Operation
 
 from ...dialects.ground.errors import Location
-from ..jax_private import Frame, NameStack, SourceInfo, source_info_util
-from .names import escape_parts
+from ..jax_private import Frame, Named, NameStack, SourceInfo, source_info_util
+from .names import escape_parts, parts
 
 # Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
+OF_JAX = frozenset({"rematted_computation", "checkpoint"})
+"""The scopes that JAX writes, and not the user."""
 _TRACERS = frozenset({"trace_to_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"})
 
 
@@ -95,6 +98,44 @@ def direction_of(scope: str) -> Direction:
     differentiated, transposed = "jvp(" in scope, "transpose(" in scope
     name = "backward" if transposed else "forward" if differentiated else ""
     return Direction("recomputed" if "rematted_computation" in scope else name, differentiated, transposed)
+
+
+class ScopePath(NamedTuple):
+    """Where an operation is: in the scopes that the user wrote, and for which direction JAX has made it.
+
+    `transpose(jvp(layer0))/attention` is in `layer0`, `attention`, and runs backward.
+    """
+
+    parts: tuple[str, ...] = ()
+    direction: Direction = Direction()
+
+    def name(self, depth: int | None = None) -> str:
+        """How names begin in it, or in as many of its scopes: `layer0/attention`, or `layer0/attention/backward`."""
+        last = (self.direction.name,) if self.direction.name in ("recomputed", "backward") else ()
+        return "/".join((*self.parts[:depth], *last))
+
+
+# A scope and a transformation of one name are equal tuples: their types are part of the key.
+@lru_cache(maxsize=1 << 14, typed=True)
+def _scope(*stack: Named) -> ScopePath:
+    """What JAX's record says: it tells scopes from transformations, whatever the user calls a scope."""
+    elements = ((isinstance(each, source_info_util.Scope), escape_parts(each.name)) for each in stack)
+    return ScopePath(as_written(elements), direction_of(str(source_info_util.NameStack(stack))))
+
+
+def as_written(elements: Iterable[tuple[bool, str]]) -> tuple[str, ...]:
+    """The scopes of the user, of JAX's scopes and transformations: whether each is a scope, and its name.
+
+    JAX says the scopes around a rematerialised function twice for its backward pass, behind another `jvp`:
+    `transpose(jvp(layer0))/jvp(layer0)/attention`.
+    """
+    found, more = list[str](), list[str]()
+    for is_scope, name in chain(elements, [(False, "jvp")]):
+        if is_scope:
+            more += parts(name) if name not in OF_JAX else []
+        elif name == "jvp":
+            found, more = more if more[: len(found)] == found else found + more, []
+    return tuple(found)
 
 
 def cell_or_file(file: str) -> str:
@@ -214,6 +255,10 @@ class Sources(Mapping[Operation, Source]):
         """Only the scopes around an operation. This reads no traceback."""
         return escape_parts(str(self.origins[op].scope))
 
+    def written(self, op: Operation) -> ScopePath:
+        """The scopes around an operation as the user wrote them, and its direction. This reads no traceback."""
+        return _scope(*self.origins[op].scope.stack) if op in self.origins else ScopePath()
+
     def direction(self, op: Operation) -> Direction:
         """Whether an operation runs forward, backward or again."""
-        return direction_of(self.scope(op)) if op in self.origins else Direction()
+        return self.written(op).direction

@@ -1,25 +1,36 @@
 """Addresses: from names and patterns to the numbers of values.
 
-Arguments and results are named by path, the gradients of arguments by these, `grad(params/w)`, intermediates by tag or scope,
-and any other value by its op: `transpose#3`. A value has one name, the first of these that applies. What a loop reads of an
-argument has the name of the argument too.
+Arguments and results are named by path, the gradients of arguments by these, `grad(params/w)`, intermediates by tag or by the
+scope that they alone leave, and any other value by its op, counted in its scope and its direction: `mlp/transpose#3`,
+`mlp/backward/transpose#0`. A value has one name, the first of these that applies: no change elsewhere in the program gives it
+another one. What a loop reads of an argument has the name of the argument too.
+
+Earlier versions counted ops through the whole program, and had JAX's transformations in the paths of scopes:
+`transpose(jvp(mlp))/transpose#0`, `transpose#17`. Where no name of today matches, these are read too.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from math import prod
 
+from xdsl.ir import SSAValue
+
+from ...dialects.ground.errors import Error
 from ...rewrites.program.program import Node, Program
 from ...rewrites.program.reached import reached
 from ..inputs.checks import no_list, patterns_of
-from ..inputs.names import Names, Patterns, match, unknown
+from ..inputs.names import Names, Patterns, join, match, unknown
 from ..ops.tag import cotangent_name
+from ..trace.scopes import counted_in, renamed
 from ..trace.trace import Traced
+
+TODAY = "./"
+"""What a name of today begins with where it could be one of an earlier version."""
 
 BORDERS = "enter", "trip", "optimization_barrier"
 """Through these, a loop, a branch or a rematerialised function gets its parameters."""
@@ -115,10 +126,23 @@ class Addresses:
 
     @cached_property
     def inside(self) -> dict[str, list[int]]:
-        """Tags and scopes; one name can stand for several values."""
-        paths = {*self.arguments, *self.results}
-        named = self.traced.addresses.items()
-        return {name: [self.program.numbers[ssa] for ssa in values] for name, values in named if name not in paths}
+        """Tags, scopes, and what is counted in these; the name of a tag or a scope can stand for several values."""
+        paths, found = {*self.arguments, *self.results}, dict[str, list[int]]()
+        for name, values in chain(self._tags.items(), self._scopes.items()):
+            found[name] = list(dict.fromkeys([*found.get(name, ()), *values]))
+        found.update({name: [value] for name, value in self.by_op.items() if "/" in name and name not in found})
+        return {name: values for name, values in found.items() if name not in paths}
+
+    @cached_property
+    def _tags(self) -> dict[str, list[int]]:
+        return self._numbers_of(self.traced.tags)
+
+    @cached_property
+    def _scopes(self) -> dict[str, list[int]]:
+        return self._numbers_of(self.traced.scopes)
+
+    def _numbers_of(self, named: Mapping[str, Sequence[SSAValue]]) -> dict[str, list[int]]:
+        return {name: [self.program.numbers[ssa] for ssa in values] for name, values in named.items()}
 
     @cached_property
     def gradients(self) -> dict[str, list[int]]:
@@ -136,30 +160,65 @@ class Addresses:
 
     @cached_property
     def _named_inside(self) -> dict[str, list[int]]:
-        """The gradients, tags and scopes."""
+        """The gradients, tags and scopes, and what is counted in scopes."""
         gradients = self.gradients
         return gradients | {name: [*gradients.get(name, ()), *values] for name, values in self.inside.items()}
 
     @cached_property
     def by_op(self) -> dict[str, int]:
-        """`kind#n`: the n-th op of its kind, with `.k` for results beyond the first."""
+        """`scope/kind#n`: the n-th op of its kind in a scope and a direction, with `.k` for results beyond the first."""
+        sources = self.traced.sources
+        return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.kind))
+
+    def _counted(self, stem: Callable[[Node], str]) -> dict[str, int]:
+        """The values of ops, named by a stem and by the number of their op among those with the same stem."""
         counts: Counter[str] = Counter()
         found: dict[str, int] = {}
         for node in self.program.nodes:
+            name = stem(node)
             for position, value in enumerate(node.results):
-                found[f"{node.kind}#{counts[node.kind]}" + (f".{position}" if position else "")] = value
-            counts[node.kind] += 1
+                found[f"{name}#{counts[name]}" + (f".{position}" if position else "")] = value
+            counts[name] += 1
         return found
+
+    @cached_property
+    def _former(self) -> dict[str, list[int]]:
+        """The names that earlier versions gave to values that are neither arguments, results nor tagged."""
+        counted = self._counted(lambda node: node.kind)
+        return {name: [value] for name, value in counted.items()} | self._numbers_of(self.traced.former)
 
     @cached_property
     def names(self) -> dict[int, str]:
         """The name of each value."""
+        alone = {name: values for name, values in self._scopes.items() if len(values) == 1}
+        return self._by_first_name(alone, self.by_op)
+
+    @cached_property
+    def former_names(self) -> dict[int, str]:
+        """The name that earlier versions gave to each value."""
+        return self._by_first_name(self._numbers_of(self.traced.former), self._counted(lambda node: node.kind))
+
+    def _by_first_name(self, scoped: Mapping[str, Sequence[int]], by_op: Mapping[str, int]) -> dict[int, str]:
+        inside = chain(self.gradients.items(), self._tags.items(), scoped.items())
+        named = ((name, value) for name, values in inside for value in values)
         found: dict[int, str] = {}
-        inside = ((name, value) for name, values in self._named_inside.items() for value in values)
-        for source in (self.arguments.items(), inside, self.results.items(), self.by_op.items()):
+        for source in (self.arguments.items(), named, self.results.items(), by_op.items()):
             for name, value in source:
                 found.setdefault(value, name)
         return found
+
+    def today(self, name: str) -> str:
+        """The name of the value that this one named in earlier versions; the same name, if it named none or several."""
+        if name.startswith(TODAY):
+            return name.removeprefix(TODAY)
+        values = self._former.get(name, ())
+        now = self.names[values[0]] if len(values) == 1 else name
+        return now if self.by_name(now) in values else name
+
+    def saved(self, name: str) -> str:
+        """The name as a plan file has it: `./mul#7` if `mul#7` was another value in earlier versions."""
+        is_other = name in self.by_op and [self.by_op[name]] != self._former.get(name, [self.by_op[name]])
+        return f"{TODAY}{name}" if is_other else name
 
     def by_name(self, name: str) -> int | None:
         """The value of this name, as `names` has it; None if there is none."""
@@ -177,21 +236,39 @@ class Addresses:
         return found
 
     def one(self, glob: str) -> dict[str, int]:
-        paths = self._paths
+        glob, paths = glob.removeprefix(TODAY), self._paths
         taken = {name: paths[name] for name in self._outer.matched(glob)}
-        if taken:
-            return taken
-        for name in self._inner.matched(glob):
-            values = self._named_inside[name]
-            marks = [name] if len(values) == 1 else [f"{name}#{i}" for i in range(len(values))]
-            taken.update(zip(marks, values, strict=True))
-        if not taken and "#" in glob and glob in self.by_op:
-            taken[glob] = self.by_op[glob]
+        taken = taken or self._matched(glob, self._inner, self._named_inside)
+        # An op outside of scopes is named only with a number, and a former name has one, or a transformation.
+        if not taken and "#" in glob:
+            taken = self._matched(glob, self._counted_names, self._counted_values)
+        if not taken and ("#" in glob or "(" in glob):
+            taken = self._matched(glob, self._former_names, self._former)
         # `**` matches nothing in a program without values.
         if not taken and (paths or glob != "**"):
             no_list(glob)
-            raise unknown(glob, [*paths, *self.inside])
+            raise self._unknown(glob)
         return taken
+
+    def _matched(self, glob: str, names: Names, named: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """The values of the names that match, each once. Several values of one name go by their own, or by a number."""
+        taken: dict[int, str] = {}
+        for name in names.matched(glob):
+            values = named[name]
+            own = [name] if len(values) == 1 else [self.names[value] for value in values]
+            marks = own if len({*own}) == len(own) else [f"{name}#{i}" for i in range(len(values))]
+            for value, mark in zip(values, marks, strict=True):
+                taken.setdefault(value, mark)
+        return {mark: value for value, mark in taken.items()}
+
+    def _unknown(self, glob: str) -> Error:
+        """The error for a pattern that matches nothing. It reads the name of an earlier version as one of today."""
+        now = renamed(glob)
+        stem, _, number = now.rpartition("#")
+        alike = [name for name in self.by_op if name.rpartition("#")[0] == stem] if number.isdecimal() else []
+        error = unknown(now, [*self._paths, *self.inside])
+        helps = [f"did you mean `{alike[min(int(number), len(alike) - 1)]}`?"] if alike else error.helps
+        return Error(f"no value is named `{glob}`", helps=helps)
 
     @cached_property
     def _paths(self) -> dict[str, int]:
@@ -204,6 +281,18 @@ class Addresses:
     @cached_property
     def _inner(self) -> Names:
         return Names([*self._named_inside], under=False)
+
+    @cached_property
+    def _counted_names(self) -> Names:
+        return Names([*self.by_op], under=False)
+
+    @cached_property
+    def _counted_values(self) -> dict[str, list[int]]:
+        return {name: [value] for name, value in self.by_op.items()}
+
+    @cached_property
+    def _former_names(self) -> Names:
+        return Names([*self._former], under=False)
 
     @cached_property
     def _inputs(self) -> Names:

@@ -6,9 +6,8 @@ pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random a
 "recompute", at="layers/*"                      scopes of this plan
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from math import prod
 from typing import cast
 
@@ -219,10 +218,4 @@ def made_by(plan: State, value: int) -> Node:
 
 def scope_of(plan: State, node: Node) -> str:
     """The path of `jax.named_scope`s around the op that makes a value, as the user wrote it: without transformations."""
-    op, sources = node.op, plan.source.traced.sources
-    return _as_written(sources.scope(op)) if op in sources else ""
-
-
-@lru_cache(maxsize=1 << 12)
-def _as_written(scope: str) -> str:
-    return "/".join(part for part in re.sub(r"\w+\(|\)", "", scope).split("/") if part)
+    return "/".join(plan.source.traced.sources.written(node.op).parts)

@@ -3,7 +3,6 @@
 transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 / mlp / block / lm.py:119
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from ...rewrites.program.program import Control, Program
 from ..inputs.lines import Source
 from ..plan.state import State
-from ..trace.scopes import split
+from ..trace.scopes import written
 from ..views.listing import starred
 from .pool import Json, Pools, code_of
 
@@ -19,8 +18,6 @@ MOST_ALIKE = 6
 """The most scopes that differ only by a number and stand beside each other."""
 MOST_OUTSIDE = 3
 """The most folds beside the forward and the backward pass."""
-
-_TRANSFORMED = re.compile(r"\w+\((.*)\)")
 
 
 class Part(NamedTuple):
@@ -164,15 +161,8 @@ def _lines(source: Source, pools: Pools) -> Iterator[Part]:
 
 
 def named_scopes(scope: str) -> list[str]:
-    """The scopes that somebody named, without the transformations of JAX around them.
-
-    A scope with an arrow is that of an `einsum`, which names it by its subscripts.
-    """
-    found: list[str] = []
-    for part in split(scope):
-        inner = _TRANSFORMED.fullmatch(part)
-        found += named_scopes(inner[1]) if inner else [part]
-    return [name for name in found if name not in ("checkpoint", "rematted_computation") and "->" not in name]
+    """The scopes that somebody named. One with an arrow is that of an `einsum`, which names it by its subscripts."""
+    return [name for name in written(scope) if "->" not in name]
 
 
 def _region(program: Program, control: Control, position: int, name: str) -> Part:

@@ -1,50 +1,33 @@
-"""The names of intermediate values: tags, and the paths of `jax.named_scope`.
+"""The names that a program gives to its values: tags, and the paths of `jax.named_scope`.
 
-A scope names the values that leave it; the values that stay inside are `scope/op#k`, counted by op.
+A scope names the values that leave it. What JAX's transformations put around a scope is no part of the path: a value of the
+backward pass is in `mlp/backward`.
 
     with jax.named_scope("mlp"):
-        h = jax.nn.relu(x @ w1)      mlp/dot_general#0, mlp/max#0
+        h = jax.nn.relu(x @ w1)
         y = h @ w2                   mlp
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import cast
 
-from xdsl.dialects import func
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.lax import ConstantOp
 from ...dialects.params import ParamsAttr
-from ..inputs.lines import Sources
-from ..inputs.names import escape_parts
+from ..inputs.lines import ScopePath, Sources, as_written, direction_of
+from ..inputs.names import escape_parts, join
 
 _TAGS = ("lax.tag", "lax.name")
+_TRANSFORMED = re.compile(r"(jvp|transpose|vmap)\((.*)\)")
 
 
-def addresses(
-    main: func.FuncOp, arg_names: Sequence[str], result_names: Sequence[str], sources: Sources
-) -> Mapping[str, tuple[SSAValue, ...]]:
-    """Name --> the values it stands for."""
-    found: defaultdict[str, list[SSAValue]] = defaultdict(list)
-    returned = cast(Operation, main.body.block.last_op).operands
-    arguments, results = zip(arg_names, main.body.block.args, strict=True), zip(result_names, returned, strict=True)
-    for name, value in chain(arguments, _tags(main), _scoped(main, sources), results):
-        found[name].append(value)
-    return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
-
-
-def value_names(named: Mapping[str, Sequence[SSAValue]]) -> Mapping[SSAValue, str]:
-    """Value --> the name that reports use: its first one in `addresses`, so a tag before a scope."""
-    names: dict[SSAValue, str] = {}
-    for name, values in named.items():
-        for value in values:
-            names.setdefault(value, name)
-    return names
-
-
-def _tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
+def tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
+    """The values that `pt.tag` and `checkpoint_name` name."""
     for op in main.walk():
         if op.name in _TAGS:
             name = str(cast(ParamsAttr, op.properties["params"])["name"])
@@ -67,25 +50,68 @@ def split(scope: str) -> tuple[str, ...]:
     return tuple(part for part in (*parts, scope[start:]) if part and not part.rstrip(")").endswith("("))
 
 
-def _scoped(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]:
-    """The values that leave a scope under its name, innermost scope first, then those that stay inside."""
+def renamed(former: str) -> str:
+    """A name that an earlier version gave, in the form of today: `transpose(jvp(mlp))/mul#7` --> `mlp/backward/mul#7`."""
+    # The number of a value that leaves a scope says nothing today: the scope names all of these.
+    *found, last = [*split(re.sub(r"(?<=\))#\d+$", "", former))] or [""]
+    scope, op = (found, last) if "#" in last else ([*found, last], "")
+    return join(ScopePath(written("/".join(scope)), direction_of(former)).name(), op)
+
+
+def written(path: str) -> tuple[str, ...]:
+    """The scopes of a path that the user wrote."""
+    return as_written(_elements(path))
+
+
+def _elements(path: str) -> Iterator[tuple[bool, str]]:
+    """The scopes and transformations of a path: whether each is a scope, and its name."""
+    for part in split(path):
+        transformed = _TRANSFORMED.fullmatch(part)
+        yield transformed is None, transformed[1] if transformed else part
+        yield from _elements(transformed[2]) if transformed else ()
+
+
+def counted_in(op: Operation, sources: Sources) -> ScopePath:
+    """Where an op is counted. A constant is in no scope: it is one value for all that read it."""
+    return ScopePath() if isinstance(op, ConstantOp) else sources.written(op)
+
+
+def leaving(main: Operation, sources: Sources) -> Mapping[str, list[SSAValue]]:
+    """Scope --> the values that leave it, the innermost scope of a value first."""
+    scopes, found = {op: counted_in(op, sources) for op in sources}, defaultdict[str, list[SSAValue]](list)
+    for op, value, kept in _made(main, {op: scope.parts for op, scope in scopes.items()}):
+        for depth in range(len(scopes[op].parts), kept, -1):
+            found[scopes[op].name(depth)].append(value)
+    return found
+
+
+def former(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]:
+    """The names that values in scopes had, with JAX's transformations in the paths, and counted through them.
+
+    `jvp(mlp)#1` is a value that leaves the scope, `transpose(jvp(mlp))/dot_general#1` one that stays inside.
+    """
     scopes = {op: split(sources.scope(op)) for op in sources}
-    leaving: defaultdict[str, list[SSAValue]] = defaultdict(list)
+    left: defaultdict[str, list[SSAValue]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
     inside: list[tuple[str, SSAValue]] = []
+    for op, value, kept in _made(main, scopes):
+        for depth in range(len(scopes[op]), kept, -1):
+            left["/".join(scopes[op][:depth])].append(value)
+        if kept == len(scopes[op]):
+            stem = f"{'/'.join(scopes[op])}/{op.name.removeprefix('lax.')}"
+            inside.append((f"{stem}#{counts[stem]}", value))
+            counts[stem] += 1
+    for name, values in left.items():
+        yield from ((name if len(values) == 1 else f"{name}#{k}", value) for k, value in enumerate(values))
+    yield from inside
+
+
+def _made(main: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> Iterator[tuple[Operation, SSAValue, int]]:
+    """The values made in scopes, each with its op and how many of the scopes around it are around all of its uses."""
     for op in main.walk():
         scope = scopes.get(op, ())
         for value in op.results if scope else ():
-            kept = min((_shared(scope, _around(use.operation, scopes)) for use in value.uses), default=len(scope))
-            for depth in range(len(scope), kept, -1):
-                leaving["/".join(scope[:depth])].append(value)
-            if kept == len(scope):
-                stem = f"{'/'.join(scope)}/{op.name.removeprefix('lax.')}"
-                inside.append((f"{stem}#{counts[stem]}", value))
-                counts[stem] += 1
-    for name, values in leaving.items():
-        yield from ((name if len(values) == 1 else f"{name}#{k}", value) for k, value in enumerate(values))
-    yield from inside
+            yield op, value, min((_shared(scope, _around(use.operation, scopes)) for use in value.uses), default=len(scope))
 
 
 def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple[str, ...]:

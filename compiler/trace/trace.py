@@ -9,9 +9,10 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -36,7 +37,7 @@ from .annotations import Annotation, of_arguments
 from .importer import Importer, imported
 from .mutated import Given, captured, kept
 from .references import check_references, with_effect, without_references
-from .scopes import addresses, value_names
+from .scopes import former, leaving, tags
 
 _is_ordered = cast("Callable[[object], bool]", ordered_effects.contains)
 
@@ -79,14 +80,30 @@ class Traced:
         return cast(func.FuncOp, self.module.body.block.first_op)
 
     @cached_property
-    def addresses(self) -> Mapping[str, tuple[SSAValue, ...]]:
-        """The values that each name stands for: arguments, results, tags and scopes, in program order."""
-        return addresses(self.main, self.arg_names, self.result_names, self.sources)
+    def tags(self) -> Mapping[str, tuple[SSAValue, ...]]:
+        """The values that each tag names, in program order."""
+        return _lists(tags(self.main))
+
+    @cached_property
+    def scopes(self) -> Mapping[str, Sequence[SSAValue]]:
+        """The values that leave each scope, in program order."""
+        return leaving(self.main, self.sources)
 
     @cached_property
     def value_names(self) -> Mapping[SSAValue, str]:
-        """The name that reports use for a value: its path, its tag or its scope."""
-        return value_names(self.addresses)
+        """The name that the text of a program uses for a value: its path, its tag, or the scope that it alone leaves."""
+        alone = {name: values for name, values in self.scopes.items() if len(values) == 1}
+        arguments = ((name, (value,)) for name, value in zip(self.arg_names, self.main.body.block.args, strict=True))
+        names: dict[SSAValue, str] = {}
+        for name, values in chain(arguments, self.tags.items(), alone.items()):
+            for value in values:
+                names.setdefault(value, name)
+        return names
+
+    @cached_property
+    def former(self) -> Mapping[str, Sequence[SSAValue]]:
+        """The names of values in scopes as earlier versions made them."""
+        return _lists(former(self.main, self.sources))
 
     @cached_property
     def successors(self) -> Mapping[str, str]:
@@ -206,6 +223,13 @@ LONGEST = 200
 """The most characters of a tree that an error shows."""
 Results = tuple[PyTreeDef, tuple[str, ...], list[str]]
 """The structure of what a function returns, the names of its leaves, and those of the arguments that it changes."""
+
+
+def _lists(named: Iterable[tuple[str, SSAValue]]) -> Mapping[str, tuple[SSAValue, ...]]:
+    found: dict[str, dict[SSAValue, None]] = {}
+    for name, value in named:
+        found.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in found.items()}
 
 
 def _parts(whole: PyTreeDef, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[Tree]:

@@ -1,8 +1,8 @@
 """How the columns of a table share a screen without broken words: cells wrap, long names are shortened, columns left out.
 
-params/layers/wq                          all_gather   8   mlp.py:12
-transpose(jvp(rematted_computation))/mm   all_reduce   4   mlp.py:14     -->     params/layers/wq       all_gather  8
-                                                                                 transpose(…tation))/mm all_reduce  4
+params/layers/wq                            all_gather   8   mlp.py:12
+decoder/block/mlp/recomputed/dot_general#0  all_reduce   4   mlp.py:14     -->     params/layers/wq       all_gather  8
+                                                                                   decoder…/dot_general#0 all_reduce  4
 """
 
 import re
@@ -87,7 +87,7 @@ def wrapped(text: str, width: int, most: int = MOST) -> str:
 def shortened(name: str, width: int) -> str:
     """A name without its middle; of the two ends, the last one tells more. A count behind it is kept.
 
-    transpose(jvp(rematted_computation))/mm x 12     -->     transp…ation))/mm x 12
+    decoder/block/mlp/recomputed/dot_general#* x 12     -->     decode…_general#* x 12
     """
     if len(name) <= width:
         return name
