@@ -283,8 +283,8 @@ FEW = 200
 
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
-_Ahead: TypeAlias = tuple[Bytes, Bytes, int]
-"""The least bytes of a way through a state, and `next_to`."""
+_Ahead: TypeAlias = tuple[Bytes, Bytes, Bytes]
+"""The least bytes of a way through a state, and `next_to`; homeward, how many axes are away, and then these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +298,10 @@ class _Way:
     def steps(self) -> list[tuple[State, Op, State]]:
         """All steps in order, each with the states around it."""
         return [*self.before.steps(), (self.before.at, self.op, self.at)] if self.before else []
+
+
+_Entry: TypeAlias = tuple[_Ahead, int, _Paid, _Way]
+"""Of the heap: what it is ordered by, how many steps were tried before, what is paid, and the way."""
 
 
 class _Search:
@@ -340,8 +344,8 @@ class _Search:
         `homeward`, each step brings as many axes as it can to where they end, which soon leads to the target.
         """
         space, tried, done, least = self.space, 0, set[State](), self.missing(self.space.start)
-        heap: list[tuple[_Ahead, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
-        arrived: list[tuple[_Ahead, int, _Paid, _Way]] = []
+        heap: list[_Entry] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
+        arrived: list[_Entry] = []
 
         def is_dear(bytes: Bytes) -> bool:
             return not homeward and tried > FEW and self.spare is not None and bytes > self.spare.bytes
@@ -367,7 +371,8 @@ class _Search:
                 if is_dear(now[0] + left):
                     continue
                 ahead = now[0] + left, *self.next_to(after, left, now)
-                entry = (self.away(after), *ahead[:2]) if homeward else ahead, tried, now, _Way(after, op, way)
+                order = (self.away(after), *ahead[:2]) if homeward else ahead
+                entry: _Entry = order, tried, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:
                     arrived.append(entry)
