@@ -53,27 +53,36 @@ def summed(a: Any, b: Any) -> Any:
     return (a + a.T).sum(0, keepdims=True) * b
 
 
-def learned(a: Any, b: Any) -> Any:
-    def loss(a: Any) -> Any:
-        return jnp.mean((jnp.tanh(a @ a.T + b.T) @ a) ** 2)
-
-    return cast("Any", jax.grad(loss)(a))
+def linked(a: Any, b: Any) -> Any:
+    return jnp.tanh(a @ a.T + b.T) @ b + a
 
 
-PIECES: Sequence[Piece] = crossed, product, rolled, shifted, looked_up, of_both, through_another, summed, learned
+PIECES: Sequence[Piece] = crossed, product, rolled, shifted, looked_up, of_both, through_another, summed, linked
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> pt.Plan:
-    """Some pieces of a program, each of an array and another one, of which some are of no other piece; all arrays are tiled."""
+    """Pieces of a program, or the gradient of their sum. Each is of an array and another one, or of what earlier ones made."""
     count = draw(st.integers(2, 5))
-    pieces = [(draw(st.sampled_from(PIECES)), at, draw(st.sampled_from([at, (at + 1) % count]))) for at in range(count)]
-    # Links between small pieces cost little, and between large ones more than it takes to start a collective.
+    others = st.integers(0, 1)
+    pieces = [(draw(st.sampled_from(PIECES)), at, (at + draw(others)) % count, draw(st.booleans())) for at in range(count)]
+    is_trained = draw(st.booleans())
+    # To move small arrays costs little, and to move large ones more than it takes to start a collective.
     size = draw(st.sampled_from([16, 256]))
     mesh = pt.Mesh(draw(st.sampled_from([{"data": 4}, {"data": 4, "model": 2}])))
 
+    def found(given: Sequence[Any]) -> list[Any]:
+        arrays, results = [*given], list[Any]()
+        for piece, one, other, goes_on in pieces:
+            results.append(piece(arrays[one], arrays[other]))
+            if goes_on and results[-1].shape == (size, size):
+                arrays[(one + 1) % count] = results[-1]
+        return results
+
     def function(arrays: Sequence[Any]) -> Any:
-        return [piece(arrays[one], arrays[other]) for piece, one, other in pieces]
+        if not is_trained:
+            return found(arrays)
+        return cast("Any", jax.grad(lambda arrays: sum(jnp.mean(each**2) for each in found(arrays)))(arrays))
 
     plan = pt.plan(function, mesh, [jax.ShapeDtypeStruct((size, size), "float32")] * count)
     dims = draw(st.lists(st.tuples(*[st.integers(0, 1)] * len(mesh)), min_size=count, max_size=count))
@@ -85,7 +94,7 @@ def plans(draw: st.DrawFn) -> pt.Plan:
 
 
 @given(plans(), st.randoms(use_true_random=False))
-@settings(deadline=None)
+@settings(max_examples=40)
 def test_each_way_out_costs_what_the_plan_costs_with_it_alone(plan: pt.Plan, random: Random) -> None:
     left = [*open_keys(plan)]
     random.shuffle(left)
@@ -95,6 +104,6 @@ def test_each_way_out_costs_what_the_plan_costs_with_it_alone(plan: pt.Plan, ran
             assert ways.found == tried(plan, [key])[key].found
             for way in ways.found:
                 made = plan.apply(way)
-                assert (way.bytes, way.flops) == (made.bytes_per_device(), made.flops_per_device())
+                assert (way.bytes, way.flops) == (made.bytes_per_device(), made.flops_per_device().known)
                 assert way.memory == peak_bytes(made)
         del left[:count]
