@@ -79,11 +79,10 @@ def plans(draw: st.DrawFn) -> pt.Plan:
                 arrays[(one + 1) % count] = results[-1]
         return results
 
-    def function(arrays: Sequence[Any]) -> Any:
-        if not is_trained:
-            return found(arrays)
-        return cast("Any", jax.grad(lambda arrays: sum(jnp.mean(each**2) for each in found(arrays)))(arrays))
+    def loss(arrays: Sequence[Any]) -> Any:
+        return sum(jnp.mean(each**2) for each in found(arrays))
 
+    function = cast("Callable[[Sequence[Any]], Any]", jax.grad(loss)) if is_trained else found
     plan = pt.plan(function, mesh, [jax.ShapeDtypeStruct((size, size), "float32")] * count)
     dims = draw(st.lists(st.tuples(*[st.integers(0, 1)] * len(mesh)), min_size=count, max_size=count))
     for at, of_array in enumerate(dims):
