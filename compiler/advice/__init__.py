@@ -6,7 +6,6 @@
     conflicts        claims that cannot all hold, and the ways out of them
       open_conflicts which of these are open
       ways_out       the ways out, those of many conflicts tried in one plan
-      regions        where two plans of a program differ
     trials           what is tried to get out of conflicts and stops
     redundancy       what is replicated, computed by several devices, or not partitioned
     refused          what helps where a claim is refused, tried

@@ -1,13 +1,12 @@
 """The ways out of conflicts, tried for many conflicts at one time.
 
-A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts.
-Where the changes of one do not touch those of another, each costs what it would cost alone. Those that touch are tried again in
-two halves, down to single ones.
+A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts,
+in parts of the program that share no values: there each costs what it would cost alone. Those of one part are tried one by one.
 
     a + a.T, b + b.T, ...   -->   one plan with the first way out of each, one with the second way out of each
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations, islice, zip_longest
@@ -18,19 +17,21 @@ from ...dialects.ground.english import of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
+from ...rewrites.decide.decide import first_use
 from ...rewrites.decide.table import WHOLE, Key
+from ...rewrites.program.parts import parts
 from ...rewrites.program.program import Node
 from ...rewrites.program.reached import reached
-from ..cost.costs import Cost, cost, seconds
+from ...rewrites.redistribute.search import sharing
+from ..cost.costs import Cost, cost, cost_of, seconds
 from ..cost.memory import peak_bytes
 from ..inputs.reader import cited
 from ..plan.claims import Some, replicate, tile
 from ..plan.history import redone
 from ..plan.refusals import Refused
 from ..plan.state import State
-from ..views.grouped import grouped
+from ..views.grouped import alike, grouped
 from .open_conflicts import is_open, open_keys
-from .regions import end_of, regions
 from .trials import Change
 
 FARTHEST = 16
@@ -41,6 +42,8 @@ MOST_VALUES = 8
 
 MOST_WAYS = 5
 """The most ways out that a conflict shows."""
+
+NOTHING = Cost({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,8 @@ class Resolution:
         return f"{cited(self.tactic)}{when}: {cost}"
 
 
-NOWHERE: frozenset[int] = frozenset()
-
-
 class Ways(NamedTuple):
-    """The ways out of a conflict that can be applied, and all ends that any of them changes."""
+    """The ways out of a conflict that can be applied, and the parts of the program in which they may change costs."""
 
     found: tuple[Resolution, ...]
     touched: frozenset[int]
@@ -112,12 +112,12 @@ class _Way(NamedTuple):
     dim: int | None
     step: Callable[[State], State]
     first: bool
-    ends: frozenset[int]
-    """What it is about: the op in conflict, and what makes the values."""
+    part: int
+    """The part of the program that it is about."""
 
 
 class _Tried(NamedTuple):
-    """A way out that can be applied: what the plan then costs, the ends that change, and what it stores."""
+    """A way out that can be applied: what the plan then costs, the parts that it is about, and what it stores."""
 
     way: _Way
     cost: Cost
@@ -194,16 +194,14 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
 # --- trials ------------------------------------------------------------------------------------------------------------------
 
 
-def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
+def _outcomes(plan: State, ways: Iterable[_Way]) -> Iterator[_Tried]:
     """What comes of ways out of different conflicts, each taken alone; nothing of one that is refused."""
-    # Ways that are all about one op, as those of the conflicts of several axes there, touch in any case.
-    common = ways[0].ends.intersection(*(way.ends for way in ways)) if ways else NOWHERE
-    for some in [[way] for way in ways] if common else [ways]:
-        yield from _tried_together(plan, some)
+    for some in zip_longest(*alike(ways, lambda way: way.part)):
+        yield from _tried_together(plan, [way for way in some if way is not None])
 
 
 def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """What comes of each of these ways; of those that touch after all, one half after the other."""
+    """What comes of each of these ways; of those that are refused together, or do not stay apart, one half after the other."""
     if not ways:
         return
     together, settled = _together(plan, ways), set[Key]()
@@ -244,22 +242,41 @@ def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]]
 
 
 def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """Of ways out that are taken together, those that touch no other, each as if it were taken alone."""
-    if len(ways) == 1:
-        (way,) = ways
-        touched = frozenset[int]().union(*(each.ends for each in regions(plan, made, [way.ends])))
-        yield _Tried(way, cost(made), touched, cache(partial(peak_bytes, made)))
-        return
-    found = regions(plan, made, [way.ends for way in ways])
-    at = {end: number for number, region in enumerate(found) for end in region.ends}
-    inside = grouped(ways, lambda way: at[next(iter(way.ends))])
-    costs = [region.costs(plan, made) for region in found]
-    if any(before != after for number, (before, after) in enumerate(costs) if number not in inside):
-        return
-    for number, (way, *others) in inside.items():
-        if not others:
-            touched, stored = frozenset(found[number].ends), cache(partial(_stored, plan, way))
-            yield _Tried(way, cost(plan).instead(*costs[number]), touched, stored)
+    """Of ways out that are taken together, those that are alone in what they are about, each as if it were taken alone."""
+    before, after = plan.once(_by_part), made.once(_by_part)
+    shared = before.sharing | after.sharing
+    for way, *others in alike(ways, lambda way: -1 if way.part in shared else way.part):
+        if others:
+            continue
+        touched = shared if way.part in shared else frozenset((way.part,))
+        now, stored = cost(made), cache(partial(peak_bytes, made))
+        if len(ways) > 1:
+            now, stored = cost(plan), cache(partial(_stored, plan, way))
+            for part in touched:
+                now = now.instead(before.costs.get(part, NOTHING), after.costs.get(part, NOTHING))
+        yield _Tried(way, now, touched, stored)
+
+
+class _ByPart(NamedTuple):
+    """What a plan costs by the parts of the program, and the parts that may share collectives with each other."""
+
+    costs: Mapping[int, Cost]
+    sharing: frozenset[int]
+
+
+def _by_part(plan: State) -> _ByPart:
+    program = plan.source.program
+    part, end = parts(program), len(program.nodes)
+    moves = grouped(plan.decisions.moves, lambda move: part[move.value])
+    nodes = grouped((node.number for node in program.nodes), lambda number: part[_value_of(program.nodes[number])])
+    costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
+    # Redistributions of results that no op reads can be made at one time, whatever part they are of.
+    last = (move for move in plan.decisions.moves if first_use(move)[0] == end)
+    return _ByPart(costs, frozenset(part[move.value] for move in last if move.together or sharing(move.path) is not None))
+
+
+def _value_of(node: Node) -> int:
+    return (*node.results, *node.operands)[0]
 
 
 def _stored(plan: State, way: _Way) -> int:
@@ -275,7 +292,7 @@ def _stored(plan: State, way: _Way) -> int:
 def _ways(plan: State, key: Key) -> Iterator[_Way]:
     """What is tried for a conflict, unless it is refused at once, or leaves the conflict open."""
     names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
-    met = each.node if each.node >= 0 else end_of(program, each.value)
+    part = parts(program)[each.value if each.node < 0 else _value_of(program.nodes[each.node])]
 
     def way(values: Sequence[int], dim: int | None, first: bool) -> _Way:
         named = [names[value] for value in values]
@@ -284,8 +301,7 @@ def _ways(plan: State, key: Key) -> Iterator[_Way]:
             if dim is None
             else partial(tile, values=named[0], dim=dim, axis=str(each.axis))
         )
-        ends = frozenset((met, *(end_of(program, value) for value in values)))
-        return _Way(key, tuple(named) if len(named) > 1 else named[0], dim, step, first, ends)
+        return _Way(key, tuple(named) if len(named) > 1 else named[0], dim, step, first, part)
 
     alone = _replicable(plan, each)
     several = [*((value,) for value in alone), *combinations(alone, 2)]

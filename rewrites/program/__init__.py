@@ -3,6 +3,7 @@
     flatten        from the xDSL module to the tables
     program        the tables: nodes, values, regions, uses
     reached        walks along the program, step by step
+    parts          which values share ops, and which never meet
     executions     how often each op runs, and in which branches and loops
     dim_classes    dims that the definitions identify
     shard_maps     ops with their own mesh axes

@@ -266,6 +266,8 @@ class Program:
     """Those that are bound, by op, parameters and types; also by the identity of these, while the program keeps them."""
     shifting: set[int] = field(default_factory=set[int])
     """The nodes that only move elements, by windows."""
+    part: list[int] = field(default_factory=list[int])
+    """Per value the part of the program that it is in, once `parts` has found them."""
 
     def __repr__(self) -> str:
         return f"Program({len(self.nodes):,} ops, {len(self.types):,} values)"

@@ -183,10 +183,19 @@ class Space:
 
     def _placed(self, at: State, axes: Axes) -> Iterator[tuple[tuple[Axes, int, int], State]]:
         """Every place for some axes beside the others."""
-        span = self.group(axes)
+        span, others = self.group(axes), self.put(at, free=axes)
         for dim, stride in self.places:
-            if stride * span <= self.longest[dim] and self.fits(after := self.put(at, run := (axes, dim, stride)), dim):
-                yield run, after
+            if stride * span <= self.longest[dim] and (self.is_padded or self._has_room(others, dim, stride, stride * span)):
+                after = self.put(at, run := (axes, dim, stride))
+                if not self.is_padded or self.fits(after, dim):
+                    yield run, after
+
+    def _has_room(self, at: State, dim: int, stride: int, span: int) -> bool:
+        """Whether axes can lie on a dim without padding: inside one block of those that are there, or around them."""
+        for run in self.on(at, dim):
+            if run.stride % span and stride % run.span:
+                return False
+        return self.shape[dim] % span == 0
 
     def _sliced(self, at: State, inner: Op, axes: Axes) -> Iterator[tuple[Op, State]]:
         """What a step that frees axes is together with a slice over them."""

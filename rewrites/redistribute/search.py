@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
-from itertools import count, groupby
+from itertools import groupby
 from math import prod
 from operator import ne
 from typing import TypeAlias, cast
@@ -283,8 +283,8 @@ FEW = 200
 
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """Bytes, the number of collectives, and local sizes in bytes, all added up."""
-_Ahead: TypeAlias = tuple[Bytes, Bytes, int]
-"""The least bytes of a way through a state, and `next_to`."""
+_Ahead: TypeAlias = tuple[Bytes, Bytes, Bytes]
+"""The least bytes of a way through a state, and `next_to`; homeward, how many axes are away, and then these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +298,10 @@ class _Way:
     def steps(self) -> list[tuple[State, Op, State]]:
         """All steps in order, each with the states around it."""
         return [*self.before.steps(), (self.before.at, self.op, self.at)] if self.before else []
+
+
+_Entry: TypeAlias = tuple[_Ahead, int, _Paid, _Way]
+"""Of the heap: what it is ordered by, how many steps were tried before, what is paid, and the way."""
 
 
 class _Search:
@@ -318,32 +322,45 @@ class _Search:
         way = self.way(self.limit)
         if way is None and self.spare is not None:
             return None
-        way = way or self.way(self.whole)
+        way = way or self.way(self.whole) or self.way(self.whole, homeward=True)
         assert way is not None, "gathering everything leads everywhere"
+        return self.made(way)
+
+    def made(self, way: _Way) -> tuple[Step, ...]:
         return tuple(step for each in self.merged(way.steps()) for step in self.resized(*each))
 
     @cached_property
     def spare(self) -> Path | None:
-        """A way that is known without a search."""
-        return _spare(*self.ends)
+        """A way that is known without a search, or soon found."""
+        if (way := _spare(*self.ends)) is not None or not self.space.is_wide:
+            return way
+        home = self.way(self.limit, homeward=True)
+        return None if home is None else Path.of(*self.made(home))
 
-    def way(self, most: int) -> _Way | None:
+    def way(self, most: int, *, homeward: bool = False) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far.
 
         Over many axes not every step is tried, and ways of as few bytes are not compared by collectives or local sizes.
+        `homeward`, each step brings as many axes as it can to where they end, which soon leads to the target.
         """
-        space, tried, done, least = self.space, count(), set[State](), self.missing(self.space.start)
-        heap: list[tuple[_Ahead, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
-        arrived: list[tuple[_Ahead, int, _Paid, _Way]] = []
+        space, tried, done, least = self.space, 0, set[State](), self.missing(self.space.start)
+        heap: list[_Entry] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
+        arrived: list[_Entry] = []
+
+        def is_dear(bytes: Bytes) -> bool:
+            return not homeward and tried > FEW and self.spare is not None and bytes > self.spare.bytes
+
         while heap:
-            _, number, paid, way = heappop(heap)
+            (bytes, *_), _, paid, way = heappop(heap)
             if way.at == space.goal:
                 return way
+            if is_dear(bytes):
+                return None
             if way.at in done:
                 continue
             done.add(way.at)
             for op, after in space.moves(way.at):
-                number = next(tried)
+                tried += 1
                 if after in done or space.local(after) > most or self.comes_before(op, after, way):
                     continue
                 larger = space.larger(way.at, after)
@@ -351,15 +368,17 @@ class _Search:
                 if way.before is None and after == space.goal and now[:2] <= (least, 1):
                     return _Way(after, op, way)  # no way is better
                 left = self.missing(after)
-                if number > FEW and self.spare is not None and now[0] + left > self.spare.bytes:
+                if is_dear(now[0] + left):
                     continue
-                entry = (now[0] + left, *self.next_to(after, left, now)), number, now, _Way(after, op, way)
+                ahead = now[0] + left, *self.next_to(after, left, now)
+                order = (self.away(after), *ahead[:2]) if homeward else ahead
+                entry: _Entry = order, tried, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:
                     arrived.append(entry)
-            if number > space.patience and arrived:
+            if tried > space.patience and arrived:
                 return min(arrived)[-1]
-            if number > 4 * space.patience and most < self.whole:
+            if tried > 4 * space.patience and not (homeward and most == self.whole):
                 return None
         return None
 
@@ -369,8 +388,12 @@ class _Search:
         Of too many ways, the one that is nearest to the target.
         """
         if self.space.is_wide:
-            return left, sum(map(ne, at, self.space.goal))
+            return left, self.away(at)
         return paid[1] + (left > 0), paid[2]
+
+    def away(self, at: State) -> int:
+        """How many axes are elsewhere than where they end."""
+        return sum(map(ne, at, self.space.goal))
 
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
         """Whether a step and the last one may change places, and are as good or better the other way round.

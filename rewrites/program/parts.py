@@ -1,0 +1,55 @@
+"""Parts of a program that share no values: what is placed in one of them says nothing about the others.
+
+a + a.T, b + b.T   -->   a with the op that adds it; b with the op that adds it
+"""
+
+from collections.abc import Iterator, Sequence
+
+from .program import Program
+from .reached import reached
+
+
+def parts(program: Program) -> Sequence[int]:
+    """Per value the part that it is in: the number of the first value in it. Found once for a program."""
+    if len(program.part) < len(program.types):
+        program.part = _found(program)
+    return program.part
+
+
+def _found(program: Program) -> list[int]:
+    """Nodes are joined with their values, values with the nodes that read them, and regions with all inside."""
+    count = len(program.nodes)
+    inside: list[list[int]] = [[] for _ in program.regions]
+    for node in program.nodes:
+        for region in {node.region, *node.reads, *(program.region[value] for value in node.results)} - {0}:
+            inside[region].append(node.number)
+
+    def beside(end: int) -> Iterator[int]:
+        """What is joined with a value, `~v`; with a node, `n`; or with a region, `count + r`."""
+        if end >= count:
+            yield from inside[end - count]
+        elif end >= 0:
+            node = program.nodes[end]
+            yield from (~value for value in (*node.operands, *node.results) if not _is_given(program, value))
+            regions = {node.region, *node.reads, *(program.region[value] for value in node.results)} - {0}
+            yield from (count + region for region in regions)
+        else:
+            yield from (number for number, _ in program.uses[~end] if number < count)
+            if program.producer[~end] >= 0:
+                yield program.producer[~end]
+
+    found = [-1] * len(program.types)
+    for value in range(len(found)):
+        if found[value] < 0:
+            starts = [~value] if not _is_given(program, value) else []
+            for end in reached(starts, beside):
+                if end < 0:
+                    found[~end] = value
+            found[value] = value
+    return found
+
+
+def _is_given(program: Program, value: int) -> bool:
+    """Whether a value is a scalar that no op computes from another value: it is whole on every device, whoever reads it."""
+    maker = program.producer[value]
+    return not program.shape(value) and (maker < 0 or not program.nodes[maker].operands)
