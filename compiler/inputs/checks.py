@@ -197,7 +197,7 @@ def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
         raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
     if not isinstance(given, list | tuple):
         raise refused("tactics", "a list of tactics", given, 'write tactics=[pt.DataParallel("data")]')
-    return tuple(map(tactic_given, cast("Sequence[Some]", given)))
+    return tuple(map(tactic_given, given))
 
 
 def tactic_given(given: Some) -> Some:

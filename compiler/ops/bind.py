@@ -114,7 +114,7 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
         return results[: len(first)], results[len(first) :]
 
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
-    carry, ys = lax.scan(trip, first, rows, **cast(Any, how))
+    carry, ys = lax.scan(trip, first, rows, **how)
     return [*carry, *ys]
 
 

@@ -43,7 +43,7 @@ class Body:
 
 def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     """A PartitionSpec as the axes of each dim, major to minor."""
-    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in cast(Any, spec)]
+    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in spec]
     return (*each, *((),) * (rank - len(each)))
 
 

@@ -48,7 +48,7 @@ def _run(
     """The results of a call. Raises Error if XLA cannot compile or run it."""
     function = plan.source.traced.function
     try:
-        return cast("list[Array]", tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs))))
+        return tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs)))
     except jax.errors.JaxRuntimeError as error:
         alone = "plan.compile()(...)" if isinstance(call, Compiled) else f"jax.jit({function.name})(...)"
         first = next(iter(str(error).splitlines()), "")

@@ -82,7 +82,7 @@ class Compiled(Generic[R]):
             return traced.unflatten(self.program(*leaves, *partita_consts))
 
         first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
-        cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
+        call.__signature__ = inspect.Signature([first, *signature.parameters.values()])
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 

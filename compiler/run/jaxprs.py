@@ -24,7 +24,7 @@ def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
 
 
 def avals(closed: ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
-    return list(cast(Any, closed).in_avals), list(cast(Any, closed).out_avals)
+    return list(closed.in_avals), list(closed.out_avals)
 
 
 def is_smooth(aval: ShapedArray) -> bool:

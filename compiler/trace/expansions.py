@@ -68,7 +68,7 @@ def _written(function: Function) -> Rule:
 
 def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
     """Counters in two halves. A count that needs the upper half stays one primitive, which runs unpartitioned."""
-    shape = cast("tuple[int, ...]", eqn.params["shape"])
+    shape = eqn.params["shape"]
     if not 0 < prod(shape) <= 1 << 32:
         return None
 
@@ -140,7 +140,7 @@ def _mulhi(*operands: Array, **_: object) -> Array:
 
 def _concatenate(eqn: JaxprEqn) -> Function | None:
     """Arrays without elements are left out, so that nobody reads a window of them."""
-    axis, kept = cast(int, eqn.params["dimension"]), [at for at, x in enumerate(eqn.invars) if not _is_empty(x.aval)]
+    axis, kept = eqn.params["dimension"], [at for at, x in enumerate(eqn.invars) if not _is_empty(x.aval)]
     if len(kept) == len(eqn.invars) or not kept:
         return None
     return lambda *xs: lax.concatenate([xs[at] for at in kept], axis) if len(kept) > 1 else xs[kept[0]]

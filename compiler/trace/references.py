@@ -4,7 +4,6 @@ r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
@@ -21,11 +20,11 @@ _CURES = [
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:
     """Raises Error for a reference from outside: the devices of a plan have copies or parts of its array."""
-    if any(map(_is_reference, cast(Any, closed).effects)):
+    if any(map(_is_reference, closed.effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
             f"`{function.name}` reads or writes a mutable reference that was created outside it",
-            location=resolve(Origin(cast(Any, eqn).source_info)).location() or function.location(),
+            location=resolve(Origin(eqn.source_info)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
         )
@@ -33,7 +32,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
 
 def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without references; the program itself if it makes none. Raises Error if JAX cannot replace one by values."""
-    if internal_mutable_array_effect not in cast(Any, closed).effects:
+    if internal_mutable_array_effect not in closed.effects:
         return closed
     try:
         # Calls with custom derivative rules stay calls; otherwise their rules would be lost silently.

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import is_not
-from typing import cast
 
 from ..inputs.names import escape, join, path
 from ..jax_private import jax, tree
@@ -95,7 +94,7 @@ def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
     children = set(path(keys))
     return {
         name: value
-        for name, value in cast(dict[str, object], vars(node)).items()
+        for name, value in vars(node).items()
         if name not in children
         and not name.startswith("_")
         and not isinstance(getattr(type(node), name, None), cached_property)

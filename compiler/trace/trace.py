@@ -38,7 +38,7 @@ from .mutated import Given, captured, kept
 from .references import check_references, with_effect, without_references
 from .scopes import addresses, value_names
 
-_is_ordered = cast("Callable[[object], bool]", ordered_effects.contains)
+_is_ordered = ordered_effects.contains
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +359,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     if not ordered:
         return
     eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
-    location = None if eqn is None else resolve(Origin(cast(Any, eqn).source_info)).location()
+    location = None if eqn is None else resolve(Origin(eqn.source_info)).location()
     kind = type(ordered[0]).__name__
     raise Error(
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",

@@ -9,7 +9,7 @@ Rare special functions come from SciPy, which JAX requires, and are imported at 
 # pyright: reportUnknownVariableType=false
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -73,7 +73,7 @@ def _function(name: str) -> Function:
     if name in _SPECIAL:
         import scipy.special  # pyright: ignore[reportMissingTypeStubs]
 
-        return cast(Function, getattr(scipy.special, _SPECIAL[name]))
+        return getattr(scipy.special, _SPECIAL[name])
     raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, NAMES))
 
 
