@@ -133,15 +133,12 @@ def misplaced(
             there, here = "the same devices in another order", "in the order of its mesh"
         else:
             continue
-        return Error(
-            f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})",
-            location=traced.function.location(name.split("/")[0]),
-            helps=cures
-            or [
-                f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
-                "or compile for its devices: plan.compile(devices=...)",
-            ],
-        )
+        cures = cures or [
+            f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
+            "or compile for its devices: plan.compile(devices=...)",
+        ]
+        title = f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})"
+        return traced.function.error(title, *cures, at=name)
     return None
 
 

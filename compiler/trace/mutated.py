@@ -114,15 +114,13 @@ def _lost(function: Function, names: Sequence[str]) -> Error:
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     together = ", ".join(roots)
-    return Error(
+    return function.error(
         f"`{function.name}` changes {shown}{more} in place, and does not return what it changes",
-        location=function.location(roots[0]),
+        f"return what is changed, `return {together}, ...`, and go on with it: `{together}, ... = {function.name}(...)`",
+        "or split a `flax.nnx` module: `graph, state = nnx.split(module)`, then pass `state`; inside, "
+        "`module = nnx.merge(graph, state)` and `return nnx.state(module), ...`; outside, `nnx.update(module, state)`",
+        at=roots[0],
         label="a copy at each call, as in `jax.jit`: the change would be lost",
-        helps=[
-            f"return what is changed, `return {together}, ...`, and go on with it: `{together}, ... = {function.name}(...)`",
-            "or split a `flax.nnx` module: `graph, state = nnx.split(module)`, then pass `state`; inside, "
-            "`module = nnx.merge(graph, state)` and `return nnx.state(module), ...`; outside, `nnx.update(module, state)`",
-        ],
     )
 
 
@@ -131,9 +129,6 @@ def captured(function: Function, error: Exception) -> Error | None:
     if type(error).__name__ != "TraceContextError":
         return None
     said = str(error).split(" (https://")[0]
-    return Error(
-        f"`{function.name}` changes a `flax.nnx` module that it closes over",
-        location=function.location(),
-        notes=[f"Flax says: {said}"],
-        helps=["pass the module as an argument, and return it: `return module, ...`"],
-    )
+    title = f"`{function.name}` changes a `flax.nnx` module that it closes over"
+    help = "pass the module as an argument, and return it: `return module, ...`"
+    return function.error(title, help, notes=[f"Flax says: {said}"])

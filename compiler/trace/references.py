@@ -39,12 +39,9 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
         live, _ = dce_jaxpr(closed.jaxpr, True, True)
         return discharge_state(ClosedJaxpr(live, closed.consts), lower=False)
     except NotImplementedError as error:
-        raise Error(
-            f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values",
-            location=function.location(),
-            notes=[str(error)],
-            helps=["use arrays there: return the new value instead of writing it"],
-        ) from error
+        title = f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values"
+        help = "use arrays there: return the new value instead of writing it"
+        raise function.error(title, help, notes=[str(error)]) from error
 
 
 def with_effect(jaxpr: Jaxpr, wanted: Callable[[object], bool]) -> Iterator[JaxprEqn]:

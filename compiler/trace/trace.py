@@ -130,11 +130,8 @@ class Traced:
         name = self.arg_names[number]
         given = self.function.aval(leaf, name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
-            raise Error(
-                f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced",
-                location=self.function.location(name.split("/")[0]),
-                helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
-            )
+            title = f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced"
+            raise self.function.error(title, "plan again for other shapes and dtypes, or use `pt.jit`, which does", at=name)
 
     def _changed(self, arguments: Mapping[str, object], static: Mapping[str, object]) -> Error:
         """Why a call does not fit: the first name or static value that differs."""
@@ -154,7 +151,7 @@ class Traced:
         if set(given) != set(traced):
             helps = [f"it takes {self.name}({', '.join(self.arguments)})", *helps]
         title = f"`{self.name}` is called with different arguments than it was traced with"
-        return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
+        return self.function.error(title, *helps, notes=notes[:3])
 
     def _other_trees(self, arguments: Mapping[str, object]) -> Iterator[str]:
         """The arguments whose trees have other containers than when traced."""
@@ -285,7 +282,7 @@ def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, 
             "or keep the collective inside a `jax.shard_map` over this axis",
         ]
         title = f"`{function.name}` uses the axis `{found[1]}` in a collective, but no mesh axis has a name here"
-        raise Error(title, location=function.location(), helps=helps) from None
+        raise function.error(title, *helps) from None
     except Exception as error:
         if (refused := captured(function, error)) is not None:
             raise refused from error
@@ -338,19 +335,16 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
     except TypeError:
         title = f"`{name}` of `{function.name}` must be an array"
         label = f"it returns {said(leaf)}"
-        helps = ["return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"]
-        raise Error(title, location=function.location(), label=label, helps=helps) from None
+        help = "return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"
+        raise function.error(title, help, label=label) from None
 
 
 def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
     """Raises Error for a captured tracer: its value is not available when the program runs."""
     escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
     if escaped is not None:
-        raise Error(
-            f"`{function.name}` closes over a value that is being traced, {escaped}",
-            location=function.location(),
-            helps=["pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"],
-        )
+        help = "pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"
+        raise function.error(f"`{function.name}` closes over a value that is being traced, {escaped}", help)
 
 
 def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
