@@ -58,6 +58,11 @@ def _scipy() -> Any:
     return scipy.linalg
 
 
+def _lapack(name: str, *args: Array, **how: bool) -> Sequence[Any]:
+    (function,) = _scipy().get_lapack_funcs((name,), args[:1])
+    return function(*args, **how)
+
+
 def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
     """NaN in the shape of the last argument where there is no answer, as for a singular matrix: JAX returns it too."""
     try:
@@ -67,8 +72,7 @@ def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
 
 
 def _lu(task: Task, x: Array) -> Sequence[Array]:
-    (getrf,) = _scipy().get_lapack_funcs(("getrf",), (x,))
-    packed, pivots, _ = getrf(x) if x.size else (x, np.zeros(min(x.shape), np.int32), 0)
+    packed, pivots, *_ = _lapack("getrf", x) if x.size else (x, np.zeros(min(x.shape), np.int32))
     return [packed, pivots.astype(np.int32), _permutation(pivots, x.shape[0])]
 
 
@@ -91,8 +95,7 @@ def _geqrf(task: Task, x: Array) -> Sequence[Array]:
 
 
 def _geqp3(task: Task, x: Array, pivots: Array) -> Sequence[Array]:
-    (geqp3,) = _scipy().get_lapack_funcs(("geqp3",), (x,))
-    packed, order, taus, *_ = geqp3(x)
+    packed, order, taus, *_ = _lapack("geqp3", x)
     return [packed, order.astype(pivots.dtype), taus]
 
 
@@ -143,15 +146,11 @@ def _schur(task: Task, x: Array) -> Sequence[Array]:
 
 
 def _hessenberg(task: Task, x: Array) -> Sequence[Array]:
-    (gehrd,) = _scipy().get_lapack_funcs(("gehrd",), (x,))
-    packed, taus, *_ = gehrd(x)
-    return [packed, taus]
+    return _lapack("gehrd", x)[:2]
 
 
 def _tridiagonal(task: Task, x: Array) -> Sequence[Array]:
-    (reduce,) = _scipy().get_lapack_funcs(("hetrd" if x.dtype.kind == "c" else "sytrd",), (x,))
-    packed, diagonal, beside, taus, *_ = reduce(x, lower=task.flag("lower"))
-    return [packed, diagonal, beside, taus]
+    return _lapack("hetrd" if x.dtype.kind == "c" else "sytrd", x, lower=task.flag("lower"))[:4]
 
 
 def _tridiagonal_solve(task: Task, low: Array, diagonal: Array, high: Array, b: Array) -> Sequence[Array]:
