@@ -114,8 +114,6 @@ DEEPEST = 200
 MOST = 1_000_000
 """The most equations of a function when its calls are inlined."""
 
-Places = tuple[tuple[str, ...], ...]
-
 
 @dataclass(slots=True)
 class Functions:
@@ -127,35 +125,22 @@ class Functions:
     done: dict[str, Function]
     order: dict[tuple[str, str], int]
 
-    def function(self, node: Node) -> Function:
+    def function(self, node: Node) -> None:
         name = word_of(phrases(node)[0])
         extents = dict(self.lets)
         arrays: dict[str, Array] = {}
-        places: dict[str, Places] = {}
         for formal in kinds(node, "formal"):
             word = word_of(phrases(formal)[0])
             self.check_name(word)
-            array, at = self.type(phrases(formal)[1], str(word), extents)
+            array = self.type(phrases(formal)[1], str(word), extents)
             if array.name in arrays:
                 self.text.fail("argument_twice", formal, name=array.name)
-            arrays[array.name], places[array.name] = array, at
+            arrays[array.name] = array
         arguments = tuple(arrays.values())
-        results = [self.type(each, "result", extents) for each in kinds(node, "type")]
+        results = tuple(self.type(each, "result", extents) for each in kinds(node, "type"))
         statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
-        returned = self.returned(node, last, arrays, [array for array, _ in results])
-        made = Function(
-            str(name),
-            arguments,
-            tuple(places[each.name] for each in arguments),
-            tuple(array for array, _ in results),
-            tuple(at for _, at in results),
-            tuple(statements),
-            returned,
-            span(name),
-            *self.inlined(name, statements),
-        )
-        self.done[made.name] = made
-        return made
+        returned, inlined = self.returned(node, last, arrays, results), self.inlined(name, statements)
+        self.done[str(name)] = Function(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
 
     def inlined(self, name: Word, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
         """How deeply its calls are nested, and how many equations it has with those of the functions that it calls."""
@@ -174,8 +159,8 @@ class Functions:
         if keyword.iskeyword(word.text):
             self.text.fail("name_python", word)
 
-    def type(self, node: Node, value: str, extents: dict[str, int]) -> tuple[Array, Places]:
-        """The type of an argument or a result, and the axes of its dims."""
+    def type(self, node: Node, value: str, extents: dict[str, int]) -> Array:
+        """An argument or a result of a type."""
         word = word_of(node)
         dtype = long(str(word))
         check_dtype(self.text, word, dtype if dtype != str(word) or word.text == "bool" else "none")
@@ -190,9 +175,9 @@ class Functions:
             given = named or ([extent] if extent.data == "extent" else [])
             names.append(str(word_of(given[0])) if given else None)
             at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
-        array = Array(value, dtype, tuple(shape), span(node), tuple(names))
+        array = Array(value, dtype, tuple(shape), span(node), tuple(names), tuple(at))
         check_bytes(self.text, node, array)
-        return array, tuple(at)
+        return array
 
     def axes(self, axes: Sequence[Word], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
         """The axes of one dim, major to minor. Raises `Wrong` for axes that cannot tile it."""

@@ -1,8 +1,7 @@
 """Equations: the left side gets its ranges and its type from the right side."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -77,9 +76,9 @@ class Equations:
             dims[joined] = Group((Index(str(word_of(lefts[joined])), span(lefts[joined]), sum(extents), "joined"),))
         shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
         word = word_of(target)
-        array = self.arrays[str(word)] = Array(str(word), self.dtype(pieces, terms), shape, span(word))
+        array = Array(str(word), self.dtype(pieces, terms), shape, span(word))
         check_bytes(self.text, word, array)
-        return Equation(Left(array, tuple(dims), self.places(array, lefts), span(target)), tuple(terms), joined, span(node))
+        return Equation(self.left(array, target, lefts, tuple(dims)), tuple(terms), joined, span(node))
 
     def check_pieces(self, target: Node, lefts: Sequence[Node], count: int) -> None:
         """Raises `Wrong` unless several pieces, and only they, are joined along one dim."""
@@ -107,13 +106,15 @@ class Equations:
                 self.text.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
         return first
 
-    def places(self, array: Array, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
-        """The mesh axes behind the indices on a left side."""
+    def left(self, array: Array, target: Node, lefts: Sequence[Node], dims: tuple[Group[Index], ...] | None) -> Left:
+        """A left side, which defines the array: with the mesh axes behind its indices."""
         used, given = set[str](), [words(kinds(left, "places")[0]) for left in lefts]
         for left, axes in zip(lefts, given, strict=True):
             if left.data == "summed" and axes:
                 self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
-        return tuple(self.axes(*each, used) for each in zip(given, repeat(array.name), array.shape, strict=False))
+        places = tuple(self.axes(axes, array.name, extent, used) for axes, extent in zip(given, array.shape, strict=False))
+        array = self.arrays[array.name] = replace(array, places=places)
+        return Left(array, dims, span(target))
 
     def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
         if len(pieces) > 1:
@@ -132,7 +133,7 @@ class Equations:
         if len(results) != len(targets):
             wanted = counted(len(results), "result")
             self.text.fail("call_results", phrases(node)[0], name=name, wanted=wanted, given=len(targets))
-        lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
+        lefts = tuple(self.named(name, target, *result) for target, result in zip(targets, results, strict=True))
         return Calling(lefts, primitive, arguments, params, span(node))
 
     def argument(self, name: str, node: Node) -> Given:
@@ -181,7 +182,7 @@ class Equations:
             # The author of the text can fix any error that JAX raises for the parameters.
             self.text.fail("primitive", call, name=name, why=reason(error))
 
-    def left(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
+    def named(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
         """The left side of a call: a bare name, or an index for each dim."""
         word = word_of(target)
         array = Array(str(word), made, shape, span(word))
@@ -193,9 +194,7 @@ class Equations:
         for left, extent in zip(lefts or (), shape, strict=False):
             self.declare(scope, left, word_of(left))
             scope.unify(scope.find(word_of(left)), extent, span(left), f"a dim of `{name}`'s result")
-        self.arrays[array.name] = array
-        places = self.places(array, lefts) if lefts is not None else ((),) * len(shape)
-        return Left(array, None, places, span(target))
+        return self.left(array, target, lefts or (), None)
 
 
 def _lefts(target: Node) -> list[Node] | None:
