@@ -80,6 +80,17 @@ class Text:
         raise self.wrong(kind, where, among, notes, **words)
 
 
+@dataclass(slots=True)
+class Reader:
+    """What reads a text, and raises the mistakes in it."""
+
+    text: Text
+
+    @property
+    def fail(self):  # whose type is that of `Text.fail`, so that the checker sees that it does not return
+        return self.text.fail
+
+
 DIAGNOSTICS: Mapping[str, tuple[str, ...]] = {
     # --- spelling
     "unexpected": ("unexpected `{found}`", "{cure}", "expected {expected}"),
