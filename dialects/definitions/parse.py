@@ -121,7 +121,7 @@ class _Reader:
             case "sizes":
                 return replace(definition, sizes=tuple(map(assign, phrases(tree))))
             case "extents" | "defaults":
-                pairs = [(str(words(each)[0]), expr(phrases(each)[0], bound)) for each in phrases(tree)]
+                pairs = [assign(each, bound) for each in phrases(tree)]
                 if tree.data == "extents":
                     return replace(definition, extents=tuple(pairs))
                 values = ((name, each.value) for name, each in pairs if isinstance(each, Number))

@@ -20,7 +20,6 @@ from .tree import (
     Read,
     Reading,
     Size,
-    Source,
     Term,
     Var,
     Whole,
@@ -37,23 +36,9 @@ def formal(node: Node) -> Formal:
     return Formal(bare(words(node)[0]), node.data == "many")
 
 
-def source(node: Node) -> Source:
-    """The right side of `at k = axes`."""
-    match node.data, *words(node):
-        case "behind", name, number:
-            return Apply("sub", (Param(str(name)), Number(int(number.text))))
-        case "last", number:
-            return Number(-int(number.text))
-        case "number", number:
-            return Number(int(number.text))
-        case _, token:
-            return _param(token)
-        case _:
-            raise TypeError(node)
-
-
-def assign(node: Node) -> tuple[str, Source]:
-    return str(words(node)[0]), source(phrases(node)[0])
+def assign(node: Node, bound: Collection[str] = ()) -> tuple[str, Expr]:
+    """`k = axes`, in which without indices each name is a parameter."""
+    return str(words(node)[0]), expr(phrases(node)[0], bound)
 
 
 def placing(node: Node) -> list[At]:
