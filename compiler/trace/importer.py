@@ -60,12 +60,11 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The translation of equations with one signature: an operation, or a program to inline instead."""
+    """The operation that equations with one signature become."""
 
     op: type[LaxOp]
     params: ParamsAttr
     results: tuple[ArrayType, ...]
-    inlined: ClosedJaxpr | None = None
     may_follow: bool = False
     """Whether the values of the results are known if those of the operands are."""
 
@@ -75,7 +74,7 @@ class Importer:
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
-        self.recipes: dict[Hashable, Recipe] = {}
+        self.recipes: dict[Hashable, Recipe | ClosedJaxpr] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
@@ -140,11 +139,14 @@ class Importer:
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
-    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe:
-        """The translation of equations with this primitive, these parameters, these operand types and constant positions."""
-        results, inlined = self.results(eqn), expand(eqn, positions)
-        if inlined is not None:
-            return Recipe(WholeOp, NO_PARAMS, results, inlined)
+    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe | ClosedJaxpr:
+        """The translation of equations with this primitive, these parameters, these operand types and constant positions.
+
+        It is an operation, or a program to inline instead.
+        """
+        results = self.results(eqn)
+        if (inlined := expand(eqn, positions)) is not None:
+            return inlined
         if name_of(eqn.primitive) in DERIVED:
             return self.derived(eqn, results)
         name = op_name(name_of(eqn.primitive))
@@ -159,11 +161,11 @@ class Importer:
             OPS[name], params if params.data else NO_PARAMS, results, may_follow=self.constants.may_follow(name, results)
         )
 
-    def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
+    def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe | ClosedJaxpr:
         """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
         found = derive(eqn)
         if found.inside is not None:
-            return Recipe(WholeOp, NO_PARAMS, results, found.inside)
+            return found.inside
         if not found.op:
             return Recipe(WholeOp, self.whole(eqn, found.why), results)
         return Recipe(OPS[found.op], encode(eqn.params, self.foreign), results)
@@ -325,8 +327,8 @@ def _plain(step: Step) -> Values:
     else:
         if recipe is None:
             recipe = to.recipes[signature] = to.recipe(eqn, ids)
-    if recipe.inlined is not None:
-        return step.inline(recipe.inlined)
+    if not isinstance(recipe, Recipe):
+        return step.inline(recipe)
     made = to.emit(recipe.op, step.operands, recipe.results, recipe.params, step.origin)
     if recipe.may_follow:
         to.constants.made(step.operands, made)

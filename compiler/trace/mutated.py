@@ -19,7 +19,7 @@ from ...dialects.ground.errors import Error
 from ..inputs.arguments import Function
 from ..inputs.names import escape, join, path
 from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree
-from .importer import Importer, imported
+from .importer import imported
 from .restructured import Held, equal, held, restructured
 
 _SHOWN = 3
@@ -81,32 +81,20 @@ def _is_array(leaf: object) -> bool:
 
 
 def kept(function: Function, closed: ClosedJaxpr, names: Sequence[str], changed: Sequence[str]) -> ClosedJaxpr:
-    """The program without its last results, which are the changed leaves. Raises Error if one of them is lost."""
-    if not changed:
-        return closed
-    check_lost(function, imported(closed), names, changed)
-    return without(closed, len(changed))
-
-
-def without(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """The program without its last `count` results."""
-    kept = len(closed.jaxpr.outvars) - count
-    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * kept + [False] * count, True)
-    return ClosedJaxpr(jaxpr, closed.consts)
-
-
-def check_lost(function: Function, importer: Importer, names: Sequence[str], changed: Sequence[str]) -> None:
-    """Raises Error if a changed leaf, which are the last results of the program, is not among the other results.
+    """The program without its last results, which are the changed leaves. Raises Error if one is not among the other results.
 
     `nnx.jit` and `nnx.remat` put each leaf back as it was: that is no change. `names` are those of the arguments.
     """
-    block = importer.frame.block
+    if not changed:
+        return closed
+    block, count = imported(closed).frame.block, len(closed.jaxpr.outvars) - len(changed)
     own = dict(zip(names, block.args, strict=False))
     results = cast(Operation, block.last_op).operands
-    kept = set(results[: len(results) - len(changed)])
-    pairs = zip(changed, results[-len(changed) :], strict=True)
-    if lost := [name for name, value in pairs if value not in kept and value is not own.get(name)]:
+    pairs = zip(changed, results[count:], strict=True)
+    if lost := [name for name, value in pairs if value not in set(results[:count]) and value is not own.get(name)]:
         raise _lost(function, lost)
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * count + [False] * len(changed), True)
+    return ClosedJaxpr(jaxpr, closed.consts)
 
 
 def _lost(function: Function, names: Sequence[str]) -> Error:

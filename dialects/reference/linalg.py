@@ -145,14 +145,6 @@ def _schur(task: Task, x: Array) -> Sequence[Array]:
     return [form, basis] if task.flag("compute_schur_vectors") else [form]
 
 
-def _hessenberg(task: Task, x: Array) -> Sequence[Array]:
-    return _lapack("gehrd", x)[:2]
-
-
-def _tridiagonal(task: Task, x: Array) -> Sequence[Array]:
-    return _lapack("hetrd" if x.dtype.kind == "c" else "sytrd", x, lower=task.flag("lower"))[:4]
-
-
 def _tridiagonal_solve(task: Task, low: Array, diagonal: Array, high: Array, b: Array) -> Sequence[Array]:
     whole = np.diag(diagonal) + np.diag(low[1:], -1) + np.diag(high[:-1], 1)
     return [_or_nan(np.linalg.solve, whole, b)]
@@ -179,7 +171,7 @@ FUNCTIONS: dict[str, Function] = {
     "eigh": _eigh,
     "geqp3": _geqp3,
     "geqrf": _geqrf,
-    "hessenberg": _hessenberg,
+    "hessenberg": lambda task, x: _lapack("gehrd", x)[:2],
     "householder_product": lambda task, x, taus: [_orthogonal(x, taus)[:, : x.shape[1]]],
     "lu": _lu,
     "lu_pivots_to_permutation": lambda task, x: [_permutation(x, task.number("permutation_size"))],
@@ -189,7 +181,7 @@ FUNCTIONS: dict[str, Function] = {
     "svd": _svd,
     "symmetric_product": _symmetric_product,
     "triangular_solve": _triangular_solve,
-    "tridiagonal": _tridiagonal,
+    "tridiagonal": lambda task, x: _lapack("hetrd" if x.dtype.kind == "c" else "sytrd", x, lower=task.flag("lower"))[:4],
     "tridiagonal_solve": _tridiagonal_solve,
 }
 """Functions of matrices; `each` applies them to a stack."""
