@@ -8,7 +8,7 @@ the arrays of all devices together, so no second device is needed and `jax.grad`
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from jax import Array
@@ -30,7 +30,7 @@ from ...rewrites.program.program import Program
 from ..ops.bind import run_op
 from .samples import Type
 
-Function: TypeAlias = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
+Function = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(operands, types of the results) -> results: the op itself."""
 
 

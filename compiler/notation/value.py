@@ -14,7 +14,7 @@ from ...dialects.definitions.signs import SIGNS
 from ...dialects.ground.errors import Span
 from .terms import Index, repeats
 
-Expr: TypeAlias = ast.expr
+Expr = ast.expr
 N = TypeVar("N", bound="ast.expr | ast.stmt | ast.keyword | ast.arg")
 
 

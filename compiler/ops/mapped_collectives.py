@@ -8,14 +8,14 @@ Each is a function of what all devices have and of the own number among them. On
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from jax import Array
 
 from ..jax_private import jnp, lax
 
-Params: TypeAlias = Mapping[str, Any]
+Params = Mapping[str, Any]
 """The parameters of JAX's primitive."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -21,11 +21,11 @@ from ...rewrites.program.executions import Marks, executions
 from ..jax_private import jax
 from .mapped_collectives import exchanged, has_rule
 
-Function: TypeAlias = Callable[..., Sequence[Array]]
-Spec: TypeAlias = tuple[tuple[str, ...], ...]
-RunBlock: TypeAlias = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
+Function = Callable[..., Sequence[Array]]
+Spec = tuple[tuple[str, ...], ...]
+RunBlock = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
 """Runs a block of ops on these values of its arguments, given the program's parameters without text."""
-RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
+RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op without regions, given the same."""
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from jax import Array
 from jax.core import ShapedArray
@@ -58,7 +58,7 @@ from .jaxprs import (
 from .program_mesh import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
 
 M = TypeVar("M")
-Types: TypeAlias = tuple[ShapedArray, ...]
+Types = tuple[ShapedArray, ...]
 """The types of the results of a tangent: those of the program's results, for whatever mesh that is."""
 
 

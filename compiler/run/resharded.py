@@ -30,7 +30,7 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
     found = [
         (name, leaf, sharding)
         for name, leaf, sharding in zip(names, leaves, wanted, strict=False)
-        if isinstance(leaf, Array) and _is_placed(leaf) and not _lies(leaf, sharding)
+        if isinstance(leaf, Array) and _is_placed(leaf) and not leaf.sharding.is_equivalent_to(_of(leaf, sharding), leaf.ndim)
     ]
     if not found:
         return None
@@ -69,10 +69,6 @@ def _is_placed(leaf: Array) -> bool:
     if isinstance(leaf, Tracer) or not leaf.committed:
         return False
     return get_concrete_mesh().empty or not leaf.is_fully_replicated
-
-
-def _lies(leaf: Array, wanted: NamedSharding) -> bool:
-    return leaf.sharding.is_equivalent_to(_of(leaf, wanted), leaf.ndim)
 
 
 def _of(leaf: Array, wanted: NamedSharding) -> NamedSharding:

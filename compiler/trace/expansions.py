@@ -9,7 +9,7 @@ elements of an array of keys moves the rows of the `uint32` array that holds the
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -30,8 +30,8 @@ from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
 
-Function: TypeAlias = Callable[..., object]
-Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
+Function = Callable[..., object]
+Rule = Callable[[JaxprEqn], "Function | None"]
 
 
 def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> ClosedJaxpr | None:

@@ -40,7 +40,7 @@ from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
 
-Values: TypeAlias = Sequence[SSAValue]
+Values = Sequence[SSAValue]
 Handler: TypeAlias = "Callable[[Step], Values]"
 
 
@@ -237,6 +237,7 @@ class Step:
     call: Origin | None
     operands: list[SSAValue] = field(default_factory=list[SSAValue])
 
+    # Any: the parameters of JAX's primitives have no types.
     @property
     def params(self) -> dict[str, Any]:
         return self.eqn.params

@@ -77,14 +77,10 @@ def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[st
     yield name, Held(node, within)
     inside = (*within, name)
     for keys, child in children:
-        if not _is_private(keys):
+        if not (isinstance(keys[-1], jax.tree_util.GetAttrKey) and path(keys)[-1].startswith("_")):
             yield from _walk(join(name, *path(keys)), child, inside)
     for attribute, value in _statics(node, [keys[-1] for keys, _ in children]).items():
         yield join(name, escape(attribute)), Held(value, inside, static=True)
-
-
-def _is_private(keys: Sequence[object]) -> bool:
-    return isinstance(keys[-1], jax.tree_util.GetAttrKey) and path(keys)[-1].startswith("_")
 
 
 def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:

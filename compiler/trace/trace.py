@@ -228,7 +228,11 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     results: list[Results] = []
     flat = _flat(function, tuple(bound.arguments), static, results)
     with without_collector():
-        closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
+        closed = _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals)
+        check_references(function, closed)
+        _check_effects(function, closed)
+        _check_captured(function, closed)
+        closed = without_references(function, closed)
         out_tree, result_names, changed = results[-1]
         closed = kept(function, closed, names, changed)
         importer = imported(closed)
@@ -297,14 +301,6 @@ def _flattened(function: Function, result: object) -> tuple[list[object], PyTree
     for leaf, name in zip(leaves, names, strict=True):
         _check_result(function, leaf, name)
     return leaves, structure, names
-
-
-def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with references replaced by values. Raises Error for effects and captured tracers, which no plan can keep."""
-    check_references(function, closed)
-    _check_effects(function, closed)
-    _check_captured(function, closed)
-    return without_references(function, closed)
 
 
 def _unwrapped(arrays: Sequence[Array]) -> tuple[Array, ...]:

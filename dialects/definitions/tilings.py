@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
@@ -45,7 +45,7 @@ class Placeable(NamedTuple):
     scaled: Param | None = None
 
 
-Dims: TypeAlias = tuple[Placeable, ...]
+Dims = tuple[Placeable, ...]
 
 
 class Lookup(NamedTuple):

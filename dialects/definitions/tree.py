@@ -24,8 +24,8 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 from ..ground.errors import Span
 from ..params import Literal, ParamsAttr, Record
 
-Shape: TypeAlias = tuple[int, ...]
-Value: TypeAlias = tuple[str, Shape]
+Shape = tuple[int, ...]
+Value = tuple[str, Shape]
 """The dtype (a NumPy name) and the shape of an operand or a result."""
 
 V = TypeVar("V", covariant=True)
