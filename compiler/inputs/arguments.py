@@ -116,17 +116,14 @@ class Function:
             static |= {name: more.pop(name) for name in self.static if name in more}
             bound.arguments[self.keyword] = more
         for name, value in static.items():
-            self._check_hashable(name, value)
+            try:
+                hash(value)
+            except TypeError:
+                title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
+                help = "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"
+                other = f"or close over it: functools.partial({self.name}, {name}=...)"
+                raise self.error(title, help, other, at=name) from None
         return bound, static
-
-    def _check_hashable(self, name: str, value: object) -> None:
-        try:
-            hash(value)
-        except TypeError:
-            title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
-            help = "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"
-            other = f"or close over it: functools.partial({self.name}, {name}=...)"
-            raise self.error(title, help, other, at=name) from None
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Call the function with these values of the arguments `names`, and with the static ones."""
