@@ -76,8 +76,8 @@ def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
         zero = lax.full(shape, 0, jnp.uint32)
         long = (dim for dim, extent in enumerate(shape) if extent > 1)
         pairs = ((lax.broadcasted_iota(jnp.uint32, shape, dim), prod(shape[dim + 1 :])) for dim in long)
-        steps = [count if stride == 1 else count * np.uint32(stride) for count, stride in pairs]
-        return zero, sum(steps[1:], steps[0]) if steps else zero
+        steps = (count if stride == 1 else count * np.uint32(stride) for count, stride in pairs)
+        return zero, sum(steps, next(steps, zero))
 
     return counts
 
