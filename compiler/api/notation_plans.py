@@ -75,11 +75,11 @@ def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Se
     """Address, dim, axes and location of every annotation."""
     results = ["result"] if len(function.results) == 1 else [f"result/{number}" for number in range(len(function.results))]
     arrays = chain(
-        zip((each.name for each in function.arguments), function.places, function.arguments, strict=True),
-        ((each.path, each.places, each) for each in addresses(program, function)),
-        zip(results, function.result_places, function.results, strict=True),
+        ((each.name, each, each.span) for each in function.arguments),
+        ((each.path, each.array, each.span) for each in addresses(program, function)),
+        ((path, each, each.span) for path, each in zip(results, function.results, strict=True)),
     )
-    return ((path, dim, axes, each.span) for path, places, each in arrays for dim, axes in enumerate(places))
+    return ((path, dim, axes, at) for path, array, at in arrays for dim, axes in enumerate(array.places))
 
 
 def _ordered(program: Program) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from jax import Array
 
@@ -11,7 +11,7 @@ from ...dialects.definitions.tree import Definition
 from ..inputs.literals import Written
 from .samples import Type
 
-Run: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
+Run = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(static parameters, operands, types of the results) -> results."""
 
 _NAMES = ("b", "c", "e", "block", "part")

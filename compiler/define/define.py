@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from jax import Array
 from jax.extend.core import Primitive
@@ -32,7 +32,7 @@ from ..ops.prng_keys import is_key
 from .op import Op, added, made, read
 
 R = TypeVar("R")
-Example: TypeAlias = Sequence[object] | None
+Example = Sequence[object] | None
 """Arrays or `jax.ShapeDtypeStruct`s like the operands."""
 
 _OWNERS: dict[str, Owner] = {}

@@ -7,7 +7,8 @@ the arrays of all devices together, so no second device is needed and `jax.grad`
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from jax import Array
@@ -29,7 +30,7 @@ from ...rewrites.program.program import Program
 from ..ops.bind import run_op
 from .samples import Type
 
-Function: TypeAlias = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
+Function = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(operands, types of the results) -> results: the op itself."""
 
 
@@ -60,13 +61,12 @@ def in_blocks(program: Program, index: int, count: int, function: Function, oper
     return [list({id(array): array for array in value}.values()) for value in held]
 
 
+@dataclass(frozen=True)
 class _Devices(Machine):
     """All devices in lockstep, on JAX arrays: an op runs as on a device."""
 
-    def __init__(self, devices: int, kind: str, function: Function) -> None:
-        super().__init__(devices)
-        self.kind = kind
-        self.function = function
+    kind: str
+    function: Function
 
     def on_device(self, op: LaxOp, inputs: list[np.ndarray]) -> list[np.ndarray]:
         given = cast("list[Array]", inputs)

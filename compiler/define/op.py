@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array, ShapeDtypeStruct, dtypes
@@ -36,11 +36,11 @@ from ..ops.prng_keys import text
 from .candidate import Candidate
 from .verify import accept
 
-Run: TypeAlias = Callable[..., object]
+Run = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
-Leaves: TypeAlias = Callable[..., list[Array]]
+Leaves = Callable[..., list[Array]]
 """The same, to the leaves of the results."""
-Types: TypeAlias = tuple[list[ShapedArray], PyTreeDef]
+Types = tuple[list[ShapedArray], PyTreeDef]
 """The types and the tree structure of the results."""
 
 

@@ -7,7 +7,6 @@ is detected. An operand that indexes a lookup holds positions. Two results are c
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 from jax import Array
@@ -19,13 +18,13 @@ from ...dialects.ground.dtypes import short
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, jnp
 
-Type: TypeAlias = tuple[str, tuple[int, ...]]
+Type = tuple[str, tuple[int, ...]]
 """The dtype and the shape of an array."""
-Types: TypeAlias = Sequence[Type]
-AnArray: TypeAlias = Array | np.ndarray
-Corner: TypeAlias = tuple[object, ...]
+Types = Sequence[Type]
+AnArray = Array | np.ndarray
+Corner = tuple[object, ...]
 """A dim of an array, `("dim", array, dim)`, or a variable, `("index" or "whole", name, copy, component)`."""
-Classes: TypeAlias = Mapping[Corner, Corner]
+Classes = Mapping[Corner, Corner]
 """For each corner one that stands for all corners of its extent."""
 
 LARGEST = 1 << 22

@@ -9,7 +9,7 @@ completely, so its text is evaluated too.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from jax import Array
@@ -29,9 +29,9 @@ from .kernels import without_steps
 from .one_op import in_blocks, program_of
 from .samples import Type, arrays, first_difference, shown, spelled, told_apart, types_of
 
-Results: TypeAlias = Callable[[Sequence[Array]], list[list[Array]]]
+Results = Callable[[Sequence[Array]], list[list[Array]]]
 """From operands to, for each result, an array, or several that should be equal."""
-Pulled: TypeAlias = tuple[list[list[Array]], Sequence[Array]]
+Pulled = tuple[list[list[Array]], Sequence[Array]]
 """Results, and the gradients of the floating operands."""
 
 COUNTS = (2, 4)

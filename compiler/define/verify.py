@@ -13,7 +13,7 @@ function. A difference is the counter-example:
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import lcm
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, eval_context, jax
@@ -22,7 +22,7 @@ from .candidate import Candidate, Unfit
 from .samples import LARGEST, Type, candidates, types_of
 from .trial import Trial
 
-Params: TypeAlias = Mapping[str, object]
+Params = Mapping[str, object]
 
 _accepted: dict[object, Trial] = {}
 CANDIDATES: dict[str, Candidate] = {}

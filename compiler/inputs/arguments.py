@@ -48,7 +48,7 @@ class Function:
         for name in self.static:
             if name not in self.signature.parameters and not self.keyword:
                 title = f"`static_argnames` names `{name}`, but `{self.name}` has no such argument"
-                raise Error(title, location=self.location(), helps=did_you_mean(name, self.signature.parameters))
+                raise self.error(title, *did_you_mean(name, self.signature.parameters))
         return self
 
     @cached_property
@@ -90,18 +90,22 @@ class Function:
                 return Location(cell_or_file(str(file)), first + number, found.start() + 1, found.end() + 1, line.rstrip("\n"))
         return None
 
+    def error(self, title: str, *helps: str, at: str = "def", label: str = "", notes: Iterable[str] = ()) -> Error:
+        """The error where the function names an argument, of which `at` is the name, or a path in it."""
+        return Error(title, location=self.location(at.split("/")[0]), label=label, notes=notes, helps=helps)
+
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:
         """The arguments by name, in the order of the parameters, and separately the static ones."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise Error(f"`{self.name}` is called with wrong arguments: {error}", location=self.location()) from None
+            raise self.error(f"`{self.name}` is called with wrong arguments: {error}") from None
         for name, value in bound.arguments.items():
             try:
                 tree.tree_structure(value)
             except (RecursionError, SystemError):
                 title = f"argument `{name}` of `{self.name}` is nested too deeply for JAX"
-                raise Error(title, location=self.location(name), helps=["pass a tree of fewer levels"]) from None
+                raise self.error(title, "pass a tree of fewer levels", at=name) from None
         if not self.static:
             return bound, {}
         # The default of a static argument is part of the trace, even if the argument is not passed.
@@ -112,17 +116,14 @@ class Function:
             static |= {name: more.pop(name) for name in self.static if name in more}
             bound.arguments[self.keyword] = more
         for name, value in static.items():
-            self._check_hashable(name, value)
+            try:
+                hash(value)
+            except TypeError:
+                title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
+                help = "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"
+                other = f"or close over it: functools.partial({self.name}, {name}=...)"
+                raise self.error(title, help, other, at=name) from None
         return bound, static
-
-    def _check_hashable(self, name: str, value: object) -> None:
-        try:
-            hash(value)
-        except TypeError:
-            title = f"static argument `{name}` of `{self.name}` must be hashable, got a {type(value).__name__}"
-            help = "pass a tuple or a frozen dataclass, so that calls with equal values can share a trace"
-            other = f"or close over it: functools.partial({self.name}, {name}=...)"
-            raise Error(title, location=self.location(name), helps=[help, other]) from None
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
         """Call the function with these values of the arguments `names`, and with the static ones."""
@@ -145,23 +146,21 @@ class Function:
 
     def aval(self, leaf: object, path: str) -> ShapedArray:
         """The aval of one leaf. Raises Error if it is not an array."""
-        argument = path.split("/")[0]
         if isinstance(leaf, Ref):
             title = f"argument `{path}` of `{self.name}` is a mutable reference, expected an array"
-            helps = ["pass the array that it holds, `ref[...]`, and return its new value"]
-            raise Error(title, location=self.location(argument), helps=helps)
+            raise self.error(title, "pass the array that it holds, `ref[...]`, and return its new value", at=path)
         try:
             return abstract(leaf)
         except (TypeError, ValueError, OverflowError) as error:
             title = f"argument `{path}` of `{self.name}` must be an array"
-            help = f"if it is meant to be a constant: static_argnames={argument!r}" if path == argument else _APART
+            help = _APART if "/" in path else f"if it is meant to be a constant: static_argnames={path!r}"
             if integer(leaf) is not None and not isinstance(error, TypeError):
                 help = "no integer of JAX is as large: pass a float, or set JAX_ENABLE_X64=1"
             elif str(getattr(leaf, "dtype", "")) == "object":
                 help = "its elements are Python objects: make an array of numbers, or pass a list of arrays"
             elif is_dataclass(leaf) and not isinstance(leaf, type):
                 help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
-            raise Error(title, location=self.location(argument), label=f"got {said(leaf)}", helps=[help]) from None
+            raise self.error(title, help, at=path, label=f"got {said(leaf)}") from None
 
 
 def abstract(leaf: object) -> ShapedArray:
@@ -218,7 +217,7 @@ def names_at(fn: Callable[..., object], numbers: object, option: str) -> tuple[s
             names = ", ".join(f"{at} `{name}`" for at, name in enumerate(positional)) or "no positional arguments"
             title = f"`{option}` takes numbers of positional arguments of `{function.name}`, got {shown(number)}"
             by_name = option.replace("argnums", "argnames")
-            raise Error(title, location=function.location(), helps=[f"they are {names}", f"or name them: {by_name}=..."])
+            raise function.error(title, f"they are {names}", f"or name them: {by_name}=...")
         found.append(positional[number])
     return tuple(found)
 

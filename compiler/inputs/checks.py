@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.given import (
@@ -23,7 +23,7 @@ from .reader import Question, question, step
 
 Some = TypeVar("Some")
 
-Axes: TypeAlias = str | Sequence[str]
+Axes = str | Sequence[str]
 """One mesh axis, or several, major to minor."""
 
 LONGEST_PATTERN = 20_000
@@ -197,7 +197,7 @@ def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
         raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
     if not isinstance(given, list | tuple):
         raise refused("tactics", "a list of tactics", given, 'write tactics=[pt.DataParallel("data")]')
-    return tuple(map(tactic_given, cast("Sequence[Some]", given)))
+    return tuple(map(tactic_given, given))
 
 
 def tactic_given(given: Some) -> Some:
@@ -235,10 +235,14 @@ def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
     return made
 
 
+def _as_given(given: object, texts: tuple[str, ...]) -> str | list[str] | tuple[str, ...]:
+    """A string, a list or a tuple, as what was given."""
+    return texts[0] if isinstance(given, str) else texts if isinstance(given, tuple) else [*texts]
+
+
 def said_patterns(_: str, given: object) -> str | list[str] | tuple[str, ...]:
     """Patterns as they were given, for the text of a trace: a string, a list or a tuple."""
-    globs = patterns_of(given)
-    return globs[0] if isinstance(given, str) else globs if isinstance(given, tuple) else [*globs]
+    return _as_given(given, patterns_of(given))
 
 
 def said_dims(name: str, given: object) -> object:
@@ -251,8 +255,7 @@ def said_dims(name: str, given: object) -> object:
 
 def said_axes(_: str, given: object) -> str | list[str] | tuple[str, ...]:
     """One axis, or several, as they were given."""
-    axes = axes_of(given)
-    return axes[0] if isinstance(given, str) else axes if isinstance(given, tuple) else [*axes]
+    return _as_given(given, axes_of(given))
 
 
 CHECKS.update(

@@ -14,21 +14,21 @@ from enum import Enum
 
 
 class Question(Enum):
-    """What can be asked about a plan, in Python's words."""
+    """What can be asked about a plan: in Python, and as a line of the shell."""
 
-    ARGUMENTS = "plan.arguments()"
-    ANNOTATIONS = "`plan.annotations`"
-    BLOCKED = "plan.blocked"
-    COLLECTIVES = "plan.collectives()"
-    CONFLICTS = "plan.conflicts"
-    RANGES = "plan.ranges()"
-    RESOLVE = "pt.Resolve()"
-    REWRITES = "plan.rewrites()"
-    SILENT = "plan.silent()"
-    TRACE = "print(plan.trace)"
-    TRY = "`.cure`"
+    ARGUMENTS = "plan.arguments()", "show"
+    ANNOTATIONS = "`plan.annotations`", "annotations"
+    BLOCKED = "plan.blocked", "blocked"
+    COLLECTIVES = "plan.collectives()", "collectives"
+    CONFLICTS = "plan.conflicts", "conflicts"
+    RANGES = "plan.ranges()", "ranges"
+    RESOLVE = "pt.Resolve()", "resolve all"
+    REWRITES = "plan.rewrites()", "rewrites"
+    SILENT = "plan.silent()", "silent"
+    TRACE = "print(plan.trace)", "history"
+    TRY = "`.cure`", "blocked NUMBER"
     """Tries what could be done where propagation stops."""
-    WAYS = "plan.conflicts[0].resolutions"
+    WAYS = "plan.conflicts[0].resolutions", "conflicts 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ PYTHON = Language(
     str,
     _steps,
     "{}=True".format,
-    lambda asked: asked.value,
+    lambda asked: asked.value[0],
     str,
     "plan.apply(plan.blocked[{}].cure): ".format,
     "plan.explain(plan.conflicts[{}])".format,

@@ -20,13 +20,12 @@ class Address:
     name: str
     path: str
     array: Array
-    places: tuple[tuple[str, ...], ...]
     span: Span
 
 
 def known(program: Program, function: Function) -> Mapping[str, Address]:
     """Every value that a plan of the function can name."""
-    arguments = [Address(each.name, each.name, each, (), each.span) for each in function.arguments]
+    arguments = [Address(each.name, each.name, each, each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}
 
 
@@ -69,4 +68,4 @@ def _called(program: Program, statement: Calling, prefix: str, paths: dict[str, 
 
 
 def _address(prefix: str, left: Left, path: str) -> Address:
-    return Address(prefix + left.array.name, path, left.array, left.places, left.span)
+    return Address(prefix + left.array.name, path, left.array, left.span)

@@ -11,7 +11,7 @@ from ...dialects.ground.errors import Span
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
 from . import scalars
-from .diagnostics import Text, span, word_of
+from .diagnostics import Reader, Text, span, word_of
 from .equations import Equations
 from .expressions import check_dtype
 from .read import tree
@@ -114,48 +114,32 @@ DEEPEST = 200
 MOST = 1_000_000
 """The most equations of a function when its calls are inlined."""
 
-Places = tuple[tuple[str, ...], ...]
-
 
 @dataclass(slots=True)
-class Functions:
+class Functions(Reader):
     """Checks the functions of one file; `done` are those so far, `order` where two axes first shared a dim."""
 
-    text: Text
     mesh: Mesh | None
     lets: Mapping[str, int]
     done: dict[str, Function]
     order: dict[tuple[str, str], int]
 
-    def function(self, node: Node) -> Function:
+    def function(self, node: Node) -> None:
         name = word_of(phrases(node)[0])
         extents = dict(self.lets)
         arrays: dict[str, Array] = {}
-        places: dict[str, Places] = {}
         for formal in kinds(node, "formal"):
             word = word_of(phrases(formal)[0])
             self.check_name(word)
-            array, at = self.type(phrases(formal)[1], str(word), extents)
+            array = self.type(phrases(formal)[1], str(word), extents)
             if array.name in arrays:
-                self.text.fail("argument_twice", formal, name=array.name)
-            arrays[array.name], places[array.name] = array, at
+                self.fail("argument_twice", formal, name=array.name)
+            arrays[array.name] = array
         arguments = tuple(arrays.values())
-        results = [self.type(each, "result", extents) for each in kinds(node, "type")]
+        results = tuple(self.type(each, "result", extents) for each in kinds(node, "type"))
         statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
-        returned = self.returned(node, last, arrays, [array for array, _ in results])
-        made = Function(
-            str(name),
-            arguments,
-            tuple(places[each.name] for each in arguments),
-            tuple(array for array, _ in results),
-            tuple(at for _, at in results),
-            tuple(statements),
-            returned,
-            span(name),
-            *self.inlined(name, statements),
-        )
-        self.done[made.name] = made
-        return made
+        returned, inlined = self.returned(node, last, arrays, results), self.inlined(name, statements)
+        self.done[str(name)] = Function(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
 
     def inlined(self, name: Word, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
         """How deeply its calls are nested, and how many equations it has with those of the functions that it calls."""
@@ -163,19 +147,19 @@ class Functions:
         depth = 1 + max((each.depth for each in called), default=0)
         count = len(statements) + sum(each.count for each in called)
         if depth > DEEPEST:
-            self.text.fail("too_deep", name)
+            self.fail("too_deep", name)
         if count > MOST:
-            self.text.fail("too_many", name, count=count, most=MOST)
+            self.fail("too_many", name, count=count, most=MOST)
         return depth, count
 
     def check_name(self, word: Word) -> None:
         if word.text[0].isupper():
-            self.text.fail("array_upper", word, lower=word.text.lower())
+            self.fail("array_upper", word, lower=word.text.lower())
         if keyword.iskeyword(word.text):
-            self.text.fail("name_python", word)
+            self.fail("name_python", word)
 
-    def type(self, node: Node, value: str, extents: dict[str, int]) -> tuple[Array, Places]:
-        """The type of an argument or a result, and the axes of its dims."""
+    def type(self, node: Node, value: str, extents: dict[str, int]) -> Array:
+        """An argument or a result of a type."""
         word = word_of(node)
         dtype = long(str(word))
         check_dtype(self.text, word, dtype if dtype != str(word) or word.text == "bool" else "none")
@@ -190,28 +174,28 @@ class Functions:
             given = named or ([extent] if extent.data == "extent" else [])
             names.append(str(word_of(given[0])) if given else None)
             at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
-        array = Array(value, dtype, tuple(shape), span(node), tuple(names))
+        array = Array(value, dtype, tuple(shape), span(node), tuple(names), tuple(at))
         check_bytes(self.text, node, array)
-        return array, tuple(at)
+        return array
 
     def axes(self, axes: Sequence[Word], value: str, extent: int, used: set[str]) -> tuple[str, ...]:
         """The axes of one dim, major to minor. Raises `Wrong` for axes that cannot tile it."""
         size = 1
         for number, axis in enumerate(axes):
             if self.mesh is None:
-                self.text.fail("mesh_missing", axis, axis=axis)
+                self.fail("mesh_missing", axis, axis=axis)
             if axis.text not in self.mesh:
-                self.text.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
+                self.fail("axis_unknown", axis, self.mesh, axis=axis, mesh=self.mesh)
             if axis.text in used:
-                self.text.fail("axis_used", axis, value=value, axis=axis)
+                self.fail("axis_used", axis, value=value, axis=axis)
             used.add(str(axis))
             size *= self.mesh[str(axis)]
             if extent % size:
                 over = " and ".join(f"`{each}` ({self.mesh[str(each)]} devices)" for each in axes[: number + 1])
-                self.text.fail("axis_divides", axis, value=value, extent=extent, axes=over, size=size)
+                self.fail("axis_divides", axis, value=value, extent=extent, axes=over, size=size)
             for major in axes[:number]:
                 if line := self.order.get((str(axis), str(major))):
-                    self.text.fail("axis_order", axis, first=major, second=axis, line=line)
+                    self.fail("axis_order", axis, first=major, second=axis, line=line)
                 self.order.setdefault((str(major), str(axis)), axis.span.line)
         return tuple(map(str, axes))
 
@@ -220,7 +204,7 @@ class Functions:
         found, last = list[Equation | Calling](), None
         for each in phrases(node):
             if last is not None:
-                self.text.fail("return_early", each)
+                self.fail("return_early", each)
             if each.data == "returned":
                 last = each
             elif each.data == "equation":
@@ -237,18 +221,18 @@ class Functions:
         if last is None:
             end = span(node)
             brace = Span(end.end_line, end.end_column - 1, end.end_line, end.end_column)
-            self.text.fail("return_missing", brace, name=name, last=list(arrays)[-1] if arrays else "y")
+            self.fail("return_missing", brace, name=name, last=list(arrays)[-1] if arrays else "y")
         given = words(last)
         for word in given:
             if word.text not in arrays:
-                self.text.fail("return_unknown", word, arrays)
+                self.fail("return_unknown", word, arrays)
         if len(given) != len(results):
             count = counted(len(given), "value")
             cure = _returned(list(map(str, given)), arrays, results)
-            self.text.fail("return_count", last, name=name, given=count, wanted=counted(len(results), "result"), cure=cure)
+            self.fail("return_count", last, name=name, given=count, wanted=counted(len(results), "result"), cure=cure)
         for word, wanted in zip(given, results, strict=True):
             if (made := arrays[str(word)]).type != wanted.type:
-                self.text.fail("return_type", wanted.span, value=word, given=made.type, name=name, wanted=wanted.type)
+                self.fail("return_type", wanted.span, value=word, given=made.type, name=name, wanted=wanted.type)
         return tuple(map(str, given))
 
 

@@ -3,7 +3,7 @@
 text.fail("axis_unknown", token, mesh, axis="dat", mesh=mesh)   -->   the mesh has no axis `dat`; did you mean `data`?
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
@@ -29,15 +29,6 @@ def span(where: Where) -> Span:
 def word_of(node: Node) -> Word:
     """The first word of a phrase."""
     return words(node)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """The message for one kind of mistake, with its label at the carets; words in braces are filled in."""
-
-    title: str
-    help: str
-    label: str = ""
 
 
 class Wrong(Error):
@@ -77,12 +68,11 @@ class Text:
 
         The `name` is the word that the error points at, if no other is given.
         """
-        diagnostic = DIAGNOSTICS[kind]
         words = {"name": where, **words} if isinstance(where, Word) else words
         said = {key: shortened(str(value)) for key, value in words.items()}
-        helps = did_you_mean(next(iter(said.values()), ""), among, diagnostic.help.format(**said), most=2)
-        title, label = diagnostic.title.format(**said), diagnostic.label.format(**said)
-        error = Wrong(title, location=self.location(where), label=label, notes=notes, helps=helps)
+        title, help, *label = (each.format(**said) for each in DIAGNOSTICS[kind])
+        helps = did_you_mean(next(iter(said.values()), ""), among, help, most=2)
+        error = Wrong(title, location=self.location(where), label="".join(label), notes=notes, helps=helps)
         error.kind = kind
         return error
 
@@ -90,205 +80,210 @@ class Text:
         raise self.wrong(kind, where, among, notes, **words)
 
 
-DIAGNOSTICS = {
+@dataclass(slots=True)
+class Reader:
+    """What reads a text, and raises the mistakes in it."""
+
+    text: Text
+
+    @property
+    def fail(self):  # whose type is that of `Text.fail`, so that the checker sees that it does not return
+        return self.text.fail
+
+
+DIAGNOSTICS: Mapping[str, tuple[str, ...]] = {
     # --- spelling
-    "unexpected": Diagnostic("unexpected `{found}`", "{cure}", "expected {expected}"),
-    "too_deep": Diagnostic("the expression is nested too deeply", "name inner parts by equations before this one"),
-    "too_many": Diagnostic(
+    "unexpected": ("unexpected `{found}`", "{cure}", "expected {expected}"),
+    "too_deep": ("the expression is nested too deeply", "name inner parts by equations before this one"),
+    "too_many": (
         "`{name}` has {count} equations when its calls are inlined",
         "write the loop in Python, around functions",
         "expected at most {most}",
     ),
-    "no_sign": Diagnostic("the notation has no sign `{sign}`", "{cure}"),
-    "unfinished": Diagnostic("the text ends too early", "{cure}", "expected {expected}"),
-    "unclosed": Diagnostic("`{opened}` is not closed", "close it: `{wanted}`", "expected `{wanted}`"),
-    "merge": Diagnostic(
+    "no_sign": ("the notation has no sign `{sign}`", "{cure}"),
+    "unfinished": ("the text ends too early", "{cure}", "expected {expected}"),
+    "unclosed": ("`{opened}` is not closed", "close it: `{wanted}`", "expected `{wanted}`"),
+    "merge": (
         "a merge conflict is left in the text: `{mark}`",
         "keep the lines of one side, or write those that both want, and remove the marks of git",
     ),
-    "empty": Diagnostic("`{file}` {state}", "{contents}"),
+    "empty": ("`{file}` {state}", "{contents}"),
     # --- meshes and extents
-    "mesh_twice": Diagnostic(
-        "the mesh is declared twice", "declare all axes at once: `mesh data=4, model=2`", "the first is {first}"
-    ),
-    "mesh_devices": Diagnostic(
+    "mesh_twice": ("the mesh is declared twice", "declare all axes at once: `mesh data=4, model=2`", "the first is {first}"),
+    "mesh_devices": (
         "the axes of a mesh belong to one device set, and the first belongs to {first}",
         "write `@{name}` behind the name of each axis, `{axis}@{name}`, or of none",
     ),
-    "axis_twice": Diagnostic("mesh axis `{axis}` is declared twice", "rename the second"),
-    "axis_size": Diagnostic(
-        "mesh axis `{axis}` has size {size}, expected 1 or more", "the size is the number of devices along the axis"
+    "axis_twice": ("mesh axis `{axis}` is declared twice", "rename the second"),
+    "axis_size": ("mesh axis `{axis}` has size {size}, expected 1 or more", "the size is the number of devices along the axis"),
+    "extent_twice": (
+        "the extent `{name}` is declared twice",
+        "write `{name}` alone when you use it again",
+        "it is already {value}",
     ),
-    "extent_twice": Diagnostic(
-        "the extent `{name}` is declared twice", "write `{name}` alone when you use it again", "it is already {value}"
+    "extent_unknown": (
+        "the extent `{name}` has no value",
+        "declare it at its first use: `{name}=8`; or for all functions: `let {name}=8`",
     ),
-    "extent_unknown": Diagnostic(
-        "the extent `{name}` has no value", "declare it at its first use: `{name}=8`; or for all functions: `let {name}=8`"
-    ),
-    "extent_lower": Diagnostic(
+    "extent_lower": (
         "`{name}` cannot name an extent",
         "write `{upper}`; a mesh axis follows its extent: `8 @{name}`",
         "extents are upper case",
     ),
-    "extent_number": Diagnostic(
+    "extent_number": (
         "expected an extent, got `{said}`",
         "extents are integers, their names, and sums, differences, products and exact quotients of these",
     ),
-    "extent_negative": Diagnostic("`{said}` is {value}", "check the sizes in it", "an extent is 0 or more"),
-    "extent_large": Diagnostic("`{said}` is too large for an extent", "check the sizes in it", "an extent is below 2**63"),
-    "array_large": Diagnostic("`{name}` is too large for an array", "check its extents", "an array has fewer than 2**63 bytes"),
-    "extent_divide": Diagnostic("`{said}` is not an integer", "divide a multiple of the divisor", "{value}"),
-    "array_upper": Diagnostic("`{name}` cannot name a value", "write `{lower}`", "upper case names extents"),
+    "extent_negative": ("`{said}` is {value}", "check the sizes in it", "an extent is 0 or more"),
+    "extent_large": ("`{said}` is too large for an extent", "check the sizes in it", "an extent is below 2**63"),
+    "array_large": ("`{name}` is too large for an array", "check its extents", "an array has fewer than 2**63 bytes"),
+    "extent_divide": ("`{said}` is not an integer", "divide a multiple of the divisor", "{value}"),
+    "array_upper": ("`{name}` cannot name a value", "write `{lower}`", "upper case names extents"),
     # --- functions
-    "function_twice": Diagnostic("`{name}` is defined twice", "rename one of them", "first defined in line {line}"),
-    "function_taken": Diagnostic("`{name}` cannot name a function", "choose another name", "{why}"),
-    "name_python": Diagnostic("`{name}` is a Python keyword", "programs become Python functions: choose another name"),
-    "argument_twice": Diagnostic("argument `{name}` is declared twice", "rename the second"),
-    "dtype_unknown": Diagnostic("expected a dtype, got `{name}`", "dtypes are f32, bf16, f16, i32, u32, bool, ..."),
-    "dtype_wide": Diagnostic("`{name}` would become {short} in JAX", "write {short}, or set JAX_ENABLE_X64=1"),
-    "return_missing": Diagnostic("`{name}` returns nothing", "end it with `return {last}`"),
-    "return_early": Diagnostic("expected nothing after `return`", "move `return` to the end"),
-    "return_unknown": Diagnostic(
-        "this function has no value `{name}`", "return an argument, or a value that an equation defines"
+    "function_twice": ("`{name}` is defined twice", "rename one of them", "first defined in line {line}"),
+    "function_taken": ("`{name}` cannot name a function", "choose another name", "{why}"),
+    "name_python": ("`{name}` is a Python keyword", "programs become Python functions: choose another name"),
+    "argument_twice": ("argument `{name}` is declared twice", "rename the second"),
+    "dtype_unknown": ("expected a dtype, got `{name}`", "dtypes are f32, bf16, f16, i32, u32, bool, ..."),
+    "dtype_wide": ("`{name}` would become {short} in JAX", "write {short}, or set JAX_ENABLE_X64=1"),
+    "return_missing": ("`{name}` returns nothing", "end it with `return {last}`"),
+    "return_early": ("expected nothing after `return`", "move `return` to the end"),
+    "return_unknown": ("this function has no value `{name}`", "return an argument, or a value that an equation defines"),
+    "return_count": ("`{name}` returns {given}, but declares {wanted}", "{cure}"),
+    "return_type": (
+        "`{value}` is {given}, but `{name}` declares {wanted}",
+        "write `-> {given}`",
+        "the result is declared here",
     ),
-    "return_count": Diagnostic("`{name}` returns {given}, but declares {wanted}", "{cure}"),
-    "return_type": Diagnostic(
-        "`{value}` is {given}, but `{name}` declares {wanted}", "write `-> {given}`", "the result is declared here"
+    "recursion": ("`{name}` calls itself", "functions are inlined, so write out the steps, or loop in Python", "{cycle}"),
+    "call_inside": (
+        "`{name}` returns whole arrays, so an expression cannot call it",
+        "name its result first: `y = {name}(...)`",
     ),
-    "recursion": Diagnostic(
-        "`{name}` calls itself", "functions are inlined, so write out the steps, or loop in Python", "{cycle}"
+    "call_count": ("`{name}` takes {wanted}, got {given}", "its signature is {signature}"),
+    "call_argument": (
+        "`{name}` takes whole arrays, got `{said}`",
+        "name the argument first, and pass the name without indices",
     ),
-    "call_inside": Diagnostic(
-        "`{name}` returns whole arrays, so an expression cannot call it", "name its result first: `y = {name}(...)`"
-    ),
-    "call_count": Diagnostic("`{name}` takes {wanted}, got {given}", "its signature is {signature}"),
-    "call_argument": Diagnostic(
-        "`{name}` takes whole arrays, got `{said}`", "name the argument first, and pass the name without indices"
-    ),
-    "call_type": Diagnostic(
+    "call_type": (
         "argument `{argument}` of `{name}` is {wanted}, but `{value}` is {given}",
         "pass {wanted}, or change the argument's type",
     ),
-    "call_results": Diagnostic(
-        "`{name}` returns {wanted}, but the left side names {given}", "name each result: `a, b = {name}(...)`"
-    ),
-    "call_rank": Diagnostic(
+    "call_results": ("`{name}` returns {wanted}, but the left side names {given}", "name each result: `a, b = {name}(...)`"),
+    "call_rank": (
         "this result of `{name}` is {type}, but the left side has {given}",
         "write an index for each of its {rank} dims, or none at all",
     ),
     # --- annotations
-    "mesh_missing": Diagnostic("`@{axis}` names a mesh axis, but the file has no mesh", "declare it first: `mesh {axis}=4`"),
-    "axis_unknown": Diagnostic(
-        "the mesh has no axis `{axis}`", "use an axis of the mesh, or add this one to it", "the mesh is {mesh}"
-    ),
-    "axis_used": Diagnostic(
-        "`{value}` has the axis `{axis}` twice", "an axis tiles at most one dim of a value: remove one of the two"
-    ),
-    "axis_divides": Diagnostic(
+    "mesh_missing": ("`@{axis}` names a mesh axis, but the file has no mesh", "declare it first: `mesh {axis}=4`"),
+    "axis_unknown": ("the mesh has no axis `{axis}`", "use an axis of the mesh, or add this one to it", "the mesh is {mesh}"),
+    "axis_used": ("`{value}` has the axis `{axis}` twice", "an axis tiles at most one dim of a value: remove one of the two"),
+    "axis_divides": (
         "`{value}` cannot be tiled: {extent} does not divide over {axes}",
         "make the extent a multiple of {size}, or do not tile this dim",
     ),
-    "axis_order": Diagnostic(
+    "axis_order": (
         "`{first}` comes before `{second}` here, but after it in line {line}",
         "write the axes of a dim in the same order everywhere, or tile the dim in the plan",
         "axes are written from major to minor",
     ),
-    "axis_on_parts": Diagnostic("`@{axis}` cannot tile {what}", "tile the dim in another equation, or in a plan"),
+    "axis_on_parts": ("`@{axis}` cannot tile {what}", "tile the dim in another equation, or in a plan"),
     # --- equations
-    "value_twice": Diagnostic("`{name}` is defined twice", "rename the second", "first defined in line {line}"),
-    "left_twice": Diagnostic("the left side has index `{name}` twice", "use a different index for each dim of the result"),
-    "left_only": Diagnostic(
-        "index `{name}` has no range", "declare its range: `{name}: 8`, or read a dim with it", "the right side does not use it"
+    "value_twice": ("`{name}` is defined twice", "rename the second", "first defined in line {line}"),
+    "left_twice": ("the left side has index `{name}` twice", "use a different index for each dim of the result"),
+    "left_only": (
+        "index `{name}` has no range",
+        "declare its range: `{name}: 8`, or read a dim with it",
+        "the right side does not use it",
     ),
-    "left_parts": Diagnostic(
-        "`+{name}` joins pieces, but the right side is a single piece", "write `++` between the pieces, or `{name}` alone"
+    "left_parts": (
+        "`+{name}` joins pieces, but the right side is a single piece",
+        "write `++` between the pieces, or `{name}` alone",
     ),
-    "pieces": Diagnostic(
-        "`++` joins pieces along one index, but the left side marks {count}", "mark that index on the left: `+j`"
+    "pieces": ("`++` joins pieces along one index, but the left side marks {count}", "mark that index on the left: `+j`"),
+    "index_unbound": (
+        "`{name}` is neither an index nor a value here",
+        "put it on the left, or fold over it: `sum({name}) ...`",
     ),
-    "index_unbound": Diagnostic(
-        "`{name}` is neither an index nor a value here", "put it on the left, or fold over it: `sum({name}) ...`"
-    ),
-    "index_array": Diagnostic("`{name}` is an array and cannot be an index too", "rename the index"),
-    "index_shadowed": Diagnostic("`{name}` is already an index here", "rename the inner index"),
-    "index_ranges": Diagnostic(
+    "index_array": ("`{name}` is an array and cannot be an index too", "rename the index"),
+    "index_shadowed": ("`{name}` is already an index here", "rename the inner index"),
+    "index_ranges": (
         "index `{name}` has ranges {one} and {other}",
         "use another index here, or make the extents equal",
         "extent {other} here",
     ),
-    "index_unused": Diagnostic(
-        "`{fold}` folds over `{name}`, but nothing reads along it", "declare its range, `{fold}({name}: 8)`, or remove it"
+    "index_unused": (
+        "`{fold}` folds over `{name}`, but nothing reads along it",
+        "declare its range, `{fold}({name}: 8)`, or remove it",
     ),
-    "range_unknown": Diagnostic(
-        "index `{name}` has no range", "declare its range: `{name}: 8` on the left or in the fold", "it reads no dim alone"
+    "range_unknown": (
+        "index `{name}` has no range",
+        "declare its range: `{name}: 8` on the left or in the fold",
+        "it reads no dim alone",
     ),
-    "join_uneven": Diagnostic(
-        "{extent} is not a product of {names}", "make the extent a multiple of the known ranges", "{known}"
-    ),
-    "value_unknown": Diagnostic("this function has no value `{name}`", "use an argument, or a value that is defined above"),
-    "rank": Diagnostic("`{name}` has {rank}, but is read at {given}", "write one index for each dim", "it is {type}"),
-    "not_scalar": Diagnostic(
-        "expected an element of `{name}`, got the whole array {type}", "read it at indices: `{name}[{indices}]`"
-    ),
-    "window": Diagnostic(
+    "join_uneven": ("{extent} is not a product of {names}", "make the extent a multiple of the known ranges", "{known}"),
+    "value_unknown": ("this function has no value `{name}`", "use an argument, or a value that is defined above"),
+    "rank": ("`{name}` has {rank}, but is read at {given}", "write one index for each dim", "it is {type}"),
+    "not_scalar": ("expected an element of `{name}`, got the whole array {type}", "read it at indices: `{name}[{indices}]`"),
+    "window": (
         "`{said}` runs from {low} to {high}, but the dim has extent {extent}",
         "stay between 0 and {last}; only a window under `sum`, `max` or `min` may extend past the dim",
         "outside the dim",
     ),
-    "index_float": Diagnostic("expected an integer position, got `{said}`, which is {dtype}", "cast it: `i32({said})`"),
+    "index_float": ("expected an integer position, got `{said}`, which is {dtype}", "cast it: `i32({said})`"),
     # --- types
-    "dtypes": Diagnostic(
-        "`{sign}` takes operands of one dtype, got {one} and {other}", "cast one of them: `{one}(...)` or `{other}(...)`"
+    "dtypes": (
+        "`{sign}` takes operands of one dtype, got {one} and {other}",
+        "cast one of them: `{one}(...)` or `{other}(...)`",
     ),
-    "number_large": Diagnostic("{number} does not fit", "{cure}", "expected a number from {low} to {high}"),
-    "number": Diagnostic(
-        "expected a number of dtype {dtype}, got {number}", "write an integer, or cast the other side: `f32(...)`"
+    "number_large": ("{number} does not fit", "{cure}", "expected a number from {low} to {high}"),
+    "number": ("expected a number of dtype {dtype}, got {number}", "write an integer, or cast the other side: `f32(...)`"),
+    "divide": ("`/` takes floats, got {dtype}", "use `div`, which drops the remainder, or cast: `f32(...)`"),
+    "truth": ("`{what}` takes booleans, got {dtype}", "compare it: `... != 0`"),
+    "fold_position": (
+        "`{fold}` folds over one index",
+        "join the dims in an earlier equation: `y[(i j)] = ...`",
+        "a second index",
     ),
-    "divide": Diagnostic("`/` takes floats, got {dtype}", "use `div`, which drops the remainder, or cast: `f32(...)`"),
-    "truth": Diagnostic("`{what}` takes booleans, got {dtype}", "compare it: `... != 0`"),
-    "fold_position": Diagnostic(
-        "`{fold}` folds over one index", "join the dims in an earlier equation: `y[(i j)] = ...`", "a second index"
-    ),
-    "fold_nothing": Diagnostic(
+    "fold_nothing": (
         "`{fold}` over no elements has no value",
         "`sum`, `prod`, `all` and `any` have a value over no elements",
         "an extent is 0",
     ),
-    "fold_dtype": Diagnostic("`{fold}` does not take {dtype}", "{cure}"),
-    "function_unknown": Diagnostic(
+    "fold_dtype": ("`{fold}` does not take {dtype}", "{cure}"),
+    "function_unknown": (
         "there is no function `{name}`",
         "functions are named ops (exp, tanh, ...), dtypes (f32, ...), `where`, and the functions of this file",
     ),
-    "fold_sign": Diagnostic(
+    "fold_sign": (
         "`{name}` takes two values or an index, got one value",
         "write `{name}(a, b)` for two values, or fold over an index: `{name}(k) x[k]`",
     ),
-    "function_count": Diagnostic("`{name}` takes {wanted}, got {given}", "its signature is `{name}({operands})`"),
-    "function_dtype": Diagnostic("`{name}` does not take {dtypes}", "cast its argument: `{cast}(...)`", "{why}"),
-    "function_keyword": Diagnostic("`{name}` does not take these parameters", "{cure}", "{why}"),
-    "undefined": Diagnostic("`{said}` has no value", "check the numbers in it", "{why}"),
-    "primitive_unknown": Diagnostic("JAX has no primitive `{name}`", "write a JAX primitive after `lax.`, as the IR names it"),
-    "primitive": Diagnostic(
+    "function_count": ("`{name}` takes {wanted}, got {given}", "its signature is `{name}({operands})`"),
+    "function_dtype": ("`{name}` does not take {dtypes}", "cast its argument: `{cast}(...)`", "{why}"),
+    "function_keyword": ("`{name}` does not take these parameters", "{cure}", "{why}"),
+    "undefined": ("`{said}` has no value", "check the numbers in it", "{why}"),
+    "primitive_unknown": ("JAX has no primitive `{name}`", "write a JAX primitive after `lax.`, as the IR names it"),
+    "primitive": (
         "JAX does not accept this call of `lax.{name}`",
         "write its parameters as the IR shows them, and declare the ranges on the left: `y[i: 8]`",
         "{why}",
     ),
     # --- plans
-    "plan_twice": Diagnostic("plan `{name}` is defined twice", "rename one of them", "first defined in line {line}"),
-    "plan_mesh": Diagnostic("plan `{name}` has no mesh", "declare it first: `mesh data=4, model=2`"),
-    "record_first": Diagnostic("expected a tactic before `=>`", "`plan.save` writes below a tactic what it does"),
-    "layout_row": Diagnostic("expected a name, a colon and a layout", "write `layout x: f32[data*64, 8]`, as `plan.save` does"),
-    "layout_text": Diagnostic(
-        "`{layout}` is not a layout", "write a dtype and its dims, `f32[data*64, 8]`, as `plan.save` does"
-    ),
-    "plan_of": Diagnostic("there is no function `{name}`", "name a function of this file after `of`"),
-    "plan_value": Diagnostic("`{function}` has no value `{name}`", "it has {known}"),
-    "plan_dim": Diagnostic("`{name}` has no dim {dim}", "its dims are {dims}", "it is {type}"),
-    "plan_spot": Diagnostic("expected a dim of `{name}`", "write `{spot}`, or the name of an extent"),
-    "plan_axes": Diagnostic("`{what}` needs a mesh axis", "add it at the end: `{what} @{axis}`"),
-    "plan_range": Diagnostic(
-        "no argument of `{function}` has a dim `{name}`", "name one: `x: f32[{name}=512]`, or `name x.0 as {name}`"
-    ),
-    "tactic": Diagnostic("{title}", "{cure}", "{label}"),
+    "plan_twice": ("plan `{name}` is defined twice", "rename one of them", "first defined in line {line}"),
+    "plan_mesh": ("plan `{name}` has no mesh", "declare it first: `mesh data=4, model=2`"),
+    "record_first": ("expected a tactic before `=>`", "`plan.save` writes below a tactic what it does"),
+    "layout_row": ("expected a name, a colon and a layout", "write `layout x: f32[data*64, 8]`, as `plan.save` does"),
+    "layout_text": ("`{layout}` is not a layout", "write a dtype and its dims, `f32[data*64, 8]`, as `plan.save` does"),
+    "plan_of": ("there is no function `{name}`", "name a function of this file after `of`"),
+    "plan_value": ("`{function}` has no value `{name}`", "it has {known}"),
+    "plan_dim": ("`{name}` has no dim {dim}", "its dims are {dims}", "it is {type}"),
+    "plan_spot": ("expected a dim of `{name}`", "write `{spot}`, or the name of an extent"),
+    "plan_axes": ("`{what}` needs a mesh axis", "add it at the end: `{what} @{axis}`"),
+    "plan_range": ("no argument of `{function}` has a dim `{name}`", "name one: `x: f32[{name}=512]`, or `name x.0 as {name}`"),
+    "tactic": ("{title}", "{cure}", "{label}"),
 }
-"""All kinds of diagnostics. A program in the gallery `tests/errors` shows each of them."""
+"""For each kind of mistake its title, the help and, if it has one, the label at the carets; words in braces are filled in.
+
+A program in the gallery `tests/errors` shows each of them.
+"""

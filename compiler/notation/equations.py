@@ -1,8 +1,7 @@
 """Equations: the left side gets its ranges and its type from the right side."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -12,7 +11,7 @@ from ...dialects.ground.dtypes import short
 from ...dialects.ground.english import counted
 from ..ops.primitives import names
 from . import scalars
-from .diagnostics import Text, span, word_of
+from .diagnostics import Reader, span, word_of
 from .expressions import Expressions, reason
 from .runtime import made_of
 from .scope import Scope
@@ -23,14 +22,13 @@ Given: TypeAlias = "Array | Apply[Term]"
 """An argument of a call: an array or, for a primitive, also a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Equations:
+@dataclass(slots=True)
+class Equations(Reader):
     """Reads the equations of one function, in order; `arrays` are the values so far.
 
     `axes` checks the mesh axes of a dim, given the value's name, the dim's extent and the axes of the value so far.
     """
 
-    text: Text
     extents: Mapping[str, int]
     functions: Mapping[str, Function]
     arrays: dict[str, Array]
@@ -40,14 +38,14 @@ class Equations:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
             if (word := word_of(target)).text in self.arrays:
-                self.text.fail("value_twice", word, line=self.arrays[str(word)].span.line)
+                self.fail("value_twice", word, line=self.arrays[str(word)].span.line)
         head = word_of(pieces[0]).text if pieces[0].data == "call" else ""
         if head and (head in self.functions or head.startswith("lax.")):
             return self.calling(node, phrases(targets), pieces)
         first, *more = phrases(targets)
         if more:
             wanted = counted(1, "result")
-            self.text.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
+            self.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
         return self.pointwise(node, first, pieces)
 
     def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> Equation:
@@ -55,69 +53,70 @@ class Equations:
         joined = next((dim for dim, left in enumerate(lefts) if left.data == "summed"), None)
         self.check_pieces(target, lefts, len(pieces))
         shared: dict[str, Index] = {}
-        scope = Scope(self.text, self.arrays, shared)
+        reader = self.reader(shared)
         for left in lefts:
             for word in words(left) if left.data != "summed" else ():
-                self.declare(scope, left, word)
+                self.declare(reader, left, word)
         terms, extents = list[Term](), list[int]()
         for piece in pieces:
-            scope.indices = dict(shared)
-            part = None if joined is None else scope.new(word_of(lefts[joined]))
+            reader.indices = dict(shared)
+            part = None if joined is None else reader.new(word_of(lefts[joined]))
             if part is not None:
-                scope.indices[part.name] = part
-            reader = self.reader(scope)
+                reader.indices[part.name] = part
             terms.append(reader.term(piece))
             reader.fits(settled(terms[-1]), terms[-1])
             if part is not None:
-                scope.settle([part])
+                reader.settle([part])
                 extents.append(part.extent)
-        scope.settle(shared.values())
+        reader.settle(shared.values())
         dims = [Group(tuple(shared[word.text] for word in words(left) if word.text in shared)) for left in lefts]
         if joined is not None:
             dims[joined] = Group((Index(str(word_of(lefts[joined])), span(lefts[joined]), sum(extents), "joined"),))
         shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
         word = word_of(target)
-        array = self.arrays[str(word)] = Array(str(word), self.dtype(pieces, terms), shape, span(word))
+        array = Array(str(word), self.dtype(pieces, terms), shape, span(word))
         check_bytes(self.text, word, array)
-        return Equation(Left(array, tuple(dims), self.places(array, lefts), span(target)), tuple(terms), joined, span(node))
+        return Equation(self.left(array, target, lefts, tuple(dims)), tuple(terms), joined, span(node))
 
     def check_pieces(self, target: Node, lefts: Sequence[Node], count: int) -> None:
         """Raises `Wrong` unless several pieces, and only they, are joined along one dim."""
         joined = [left for left in lefts if left.data == "summed"]
         if len(joined) == 1 and count == 1:
-            self.text.fail("left_parts", joined[0], name=word_of(joined[0]))
+            self.fail("left_parts", joined[0], name=word_of(joined[0]))
         if len(joined) != (count > 1):
-            self.text.fail("pieces", target, count=len(joined) or "none")
+            self.fail("pieces", target, count=len(joined) or "none")
 
     def declare(self, scope: Scope, left: Node, word: Word) -> None:
         """An index on the left, with its range if that is declared."""
         if word.text in scope.indices:
-            self.text.fail("left_twice", word)
+            self.fail("left_twice", word)
         index = scope.indices[str(word)] = scope.new(word)
         if (declared := extent_of(left)) is not None:
             scope.unify(index, size(self.text, declared, self.extents), span(declared), "declared on the left")
 
-    def reader(self, scope: Scope) -> Expressions:
-        return Expressions(self.text, scope, self.extents, self.functions)
+    def reader(self, indices: dict[str, Index]) -> Expressions:
+        return Expressions(self.text, self.extents, self.functions, self.arrays, indices)
 
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
         first = settled(terms[0])
         for piece, term in zip(pieces, terms, strict=True):
             if (found := settled(term)) != first:
-                self.text.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
+                self.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
         return first
 
-    def places(self, array: Array, lefts: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
-        """The mesh axes behind the indices on a left side."""
+    def left(self, array: Array, target: Node, lefts: Sequence[Node], dims: tuple[Group[Index], ...] | None) -> Left:
+        """A left side, which defines the array: with the mesh axes behind its indices."""
         used, given = set[str](), [words(kinds(left, "places")[0]) for left in lefts]
         for left, axes in zip(lefts, given, strict=True):
             if left.data == "summed" and axes:
-                self.text.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
-        return tuple(self.axes(*each, used) for each in zip(given, repeat(array.name), array.shape, strict=False))
+                self.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
+        places = tuple(self.axes(axes, array.name, extent, used) for axes, extent in zip(given, array.shape, strict=False))
+        array = self.arrays[array.name] = replace(array, places=places)
+        return Left(array, dims, span(target))
 
     def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
         if len(pieces) > 1:
-            self.text.fail("call_inside", pieces[0], name=word_of(pieces[0]))
+            self.fail("call_inside", pieces[0], name=word_of(pieces[0]))
         call = pieces[0]
         name = str(word_of(call))
         primitive = name.removeprefix("lax.")
@@ -131,14 +130,14 @@ class Equations:
             results = self.primitive(call, primitive, arguments, params, targets)
         if len(results) != len(targets):
             wanted = counted(len(results), "result")
-            self.text.fail("call_results", phrases(node)[0], name=name, wanted=wanted, given=len(targets))
-        lefts = tuple(self.left(name, target, *result) for target, result in zip(targets, results, strict=True))
+            self.fail("call_results", phrases(node)[0], name=name, wanted=wanted, given=len(targets))
+        lefts = tuple(self.named(name, target, *result) for target, result in zip(targets, results, strict=True))
         return Calling(lefts, primitive, arguments, params, span(node))
 
     def argument(self, name: str, node: Node) -> Given:
         """An argument of a primitive: an array, or a number such as `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
-            reader = self.reader(Scope(self.text, self.arrays, {}))
+            reader = self.reader({})
             term = reader.term(node)
             if isinstance(term, Number):
                 reader.fits(settled(term), term, cast=True)
@@ -146,10 +145,10 @@ class Equations:
             if isinstance(term, Apply) and term.function == "cast" and isinstance(term.args[0], Number):
                 return term
         if node.data != "name":
-            self.text.fail("call_argument", node, name=name, said=self.text.said(node))
+            self.fail("call_argument", node, name=name, said=self.text.said(node))
         word = word_of(node)
         if word.text not in self.arrays:
-            self.text.fail("value_unknown", word, self.arrays)
+            self.fail("value_unknown", word, self.arrays)
         return self.arrays[str(word)]
 
     def called(self, call: Node, function: Function, given: Sequence[Given]) -> list[Value]:
@@ -157,12 +156,12 @@ class Equations:
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):
             count, name = counted(len(wanted), "argument"), function.name
-            self.text.fail("call_count", call, name=name, wanted=count, given=len(given), signature=signature)
+            self.fail("call_count", call, name=name, wanted=count, given=len(given), signature=signature)
         for node, have, want in zip(phrases(call), given, wanted, strict=True):
             assert isinstance(have, Array)
             if have.type != want.type:
                 types = {"wanted": want.type, "given": have.type}
-                self.text.fail("call_type", node, argument=want.name, name=function.name, value=have.name, **types)
+                self.fail("call_type", node, argument=want.name, name=function.name, value=have.name, **types)
         return [(each.dtype, each.shape) for each in function.results]
 
     def primitive(self, call: Node, name: str, given: Sequence[Given], params: str, targets: Sequence[Node]) -> list[Value]:
@@ -175,27 +174,25 @@ class Equations:
             return made_of(name, params, wanted, types)
         except KeyError as error:
             if error.args == (name,):
-                self.text.fail("primitive_unknown", word_of(call), names(), name=name)
-            self.text.fail("primitive", call, name=name, why=f"{error} is missing")
+                self.fail("primitive_unknown", word_of(call), names(), name=name)
+            self.fail("primitive", call, name=name, why=f"{error} is missing")
         except Exception as error:
             # The author of the text can fix any error that JAX raises for the parameters.
-            self.text.fail("primitive", call, name=name, why=reason(error))
+            self.fail("primitive", call, name=name, why=reason(error))
 
-    def left(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
+    def named(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
         """The left side of a call: a bare name, or an index for each dim."""
         word = word_of(target)
         array = Array(str(word), made, shape, span(word))
         lefts = _lefts(target)
         if lefts is not None and (len(lefts) != len(shape) or any(left.data != "plain" for left in lefts)):
             given, rank = counted(len(lefts), "index", "indices"), len(shape)
-            self.text.fail("call_rank", target, name=name, type=type_text(made, shape), given=given, rank=rank)
-        scope = Scope(self.text, self.arrays, {})
+            self.fail("call_rank", target, name=name, type=type_text(made, shape), given=given, rank=rank)
+        scope = self.reader({})
         for left, extent in zip(lefts or (), shape, strict=False):
             self.declare(scope, left, word_of(left))
             scope.unify(scope.find(word_of(left)), extent, span(left), f"a dim of `{name}`'s result")
-        self.arrays[array.name] = array
-        places = self.places(array, lefts) if lefts is not None else ((),) * len(shape)
-        return Left(array, None, places, span(target))
+        return self.left(array, target, lefts or (), None)
 
 
 def _lefts(target: Node) -> list[Node] | None:

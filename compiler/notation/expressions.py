@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import ml_dtypes
 
 from ...dialects.definitions.signs import ARITHMETIC, COMPARISONS, SIGNS
-from ...dialects.definitions.tree import Apply, Fold, Group, Number, Read
+from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.grammar import Node, Word, phrases, words
 from ...dialects.ground.dtypes import dtype_of, long, short
 from ...dialects.ground.english import counted
@@ -19,9 +19,9 @@ from ..ops.monoids import WRITTEN, pools
 from . import scalars
 from .diagnostics import Text, span, word_of
 from .read import left_spine
-from .scope import Scope
+from .scope import Scope, linearity
 from .sizes import named, size
-from .terms import Constant, Index, Mask, Reading, Term, at, dtype, free, settled
+from .terms import Array, Constant, Dim, Index, Mask, Reading, Term, alone, at, dtype, free, settled
 
 BINARY = frozenset(ARITHMETIC) - {"neg"}
 COMPARE = {sign.text: name for name, sign in COMPARISONS.items()}
@@ -36,13 +36,8 @@ NUMERIC = {"int", "float", "truth"}
 
 
 @dataclass(slots=True)
-class Expressions:
-    """Reads the expressions of one function. `scope` is the current scope, `functions` are those of the file so far."""
-
-    text: Text
-    scope: Scope
-    extents: Mapping[str, int]
-    functions: Mapping[str, object]
+class Expressions(Scope):
+    """Reads the expressions of one equation."""
 
     def term(self, node: Node) -> Term:
         match node.data:
@@ -72,33 +67,59 @@ class Expressions:
 
     def name(self, word: Word) -> Term:
         """An index used as a value, an array of rank 0, or one of the constants."""
-        if word.text in self.scope.indices:
-            return Group((self.scope.indices[str(word)],), span(word))
-        array = self.scope.arrays.get(str(word))
+        if word.text in self.indices:
+            return Group((self.indices[str(word)],), span(word))
+        array = self.arrays.get(str(word))
         if array is None and word.text in CONSTANTS:
             return Number(CONSTANTS[str(word)], span(word))
         if array is None:
-            self.text.fail("index_unbound", word, [*self.scope.indices, *self.scope.arrays])
+            self.fail("index_unbound", word, [*self.indices, *self.arrays])
         if array.shape:
             indices = ", ".join("ijklmnop"[: len(array.shape)])
-            self.text.fail("not_scalar", word, type=array.type, indices=indices)
+            self.fail("not_scalar", word, type=array.type, indices=indices)
         return Read(array, (), span=span(word))
 
     def read(self, node: Node) -> Reading:
         word, given = word_of(node), phrases(node)
-        if word.text not in self.scope.arrays:
-            self.text.fail("value_unknown", word, self.scope.arrays)
-        array = self.scope.arrays[str(word)]
+        if word.text not in self.arrays:
+            self.fail("value_unknown", word, self.arrays)
+        array = self.arrays[str(word)]
         if len(given) != len(array.shape):
             rank, count = counted(len(array.shape), "dim"), counted(len(given), "index", "indices")
-            self.text.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
-        dims = tuple(self.scope.position(array, dim, each, self.term) for dim, each in enumerate(given))
+            self.fail("rank", node, name=word, rank=rank, given=count, type=array.type)
+        dims = tuple(self.position(array, dim, each) for dim, each in enumerate(given))
         return Read(array, dims, span=span(node))
+
+    def position(self, array: Array, dim: int, node: Node) -> Dim:
+        """The position of a phrase in one dim of an array; an index alone gets its range from the dim."""
+        extent = array.shape[dim]
+        if node.data == "join":
+            joint = Group(tuple(self.find(word) for word in words(node)))
+            self.joins.append((extent, joint, span(node)))
+            return joint
+        around, self.positional = self.positional, True
+        term = self.term(node)
+        self.positional = around
+        if (index := alone(term)) is not None:
+            self.unify(index, extent, span(node), f"dim {dim} of `{array.name}`")
+            return term
+        kind = dtype(term)
+        if kind in ("float", "truth") or (kind != "int" and dtype_of(kind).kind not in "iu"):
+            self.fail("index_float", node, said=self.text.said(node), dtype={"float": "a float"}.get(kind, short(kind)))
+        if (linear := linearity(term)) is None:
+            return term
+        offset, factors = linear
+        window = Affine(offset, tuple(factors.items()))
+        if factors:
+            self.windows.append((extent, window, span(node), self.hanging and len(factors) > 1))
+        else:
+            self.check_window(extent, window, span(node), hangs=False)
+        return window
 
     def literal(self, node: Node) -> Constant:
         word = word_of(node)
         if word.text.isdecimal() and len(word.text.lstrip("0")) > DIGITS:
-            self.text.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
+            self.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
         return Number(int(word.text) if word.text.isdecimal() else float(word.text), span(node))
 
     def fits(self, made: str, *args: Term, cast: bool = False) -> None:
@@ -113,7 +134,7 @@ class Expressions:
         for each in args:
             if isinstance(each, Number) and isinstance(each.value, int) and not low <= each.value <= high:
                 cure = FLOATING if dtype_of(made).kind in "fV" else "use a wider dtype"
-                self.text.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
+                self.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
 
     def negative(self, node: Node) -> Term:
         arg = self.term(phrases(node)[0])
@@ -137,7 +158,7 @@ class Expressions:
             known = self.number(node, lambda: scalars.arithmetic(node.data, [left.value, right.value]))
             assert known is not None
             # Positions are integers, and so are exact quotients in them.
-            exact = self.scope.positional and isinstance(known.value, float) and known.value.is_integer()
+            exact = self.positional and isinstance(known.value, float) and known.value.is_integer()
             return Number(int(known.value), known.span) if exact else known
         if node.data == "mul" and isinstance(left, Mask) and isinstance(right, Mask):
             return Mask(Apply("and", (left.condition, right.condition), "bool", span(node)), span(node))
@@ -148,7 +169,7 @@ class Expressions:
         made = self.same(node, sign, left, right)
         self.no_truth(node, sign, left, right)
         if node.data == "div" and dtype_of(made).kind in "iu":
-            self.text.fail("divide", node, dtype=short(made))
+            self.fail("divide", node, dtype=short(made))
         return Apply(node.data, (left, right), made, span(node))
 
     def same(self, node: Node, sign: str, *args: Term) -> str:
@@ -156,19 +177,19 @@ class Expressions:
         kinds = {dtype(arg) for arg in args}
         strong = sorted(kinds - NUMERIC, key=[dtype(arg) for arg in args].index)
         if len(strong) > 1:
-            self.text.fail("dtypes", node, sign=sign, one=short(strong[0]), other=short(strong[1]))
+            self.fail("dtypes", node, sign=sign, one=short(strong[0]), other=short(strong[1]))
         if not strong:
             return "float32" if "float" in kinds else "int32" if "int" in kinds else "bool"
         self.fits(strong[0], *args)
         number = next((arg for arg in args if isinstance(arg, Number) and dtype(arg) == "float"), None)
         if number is not None and dtype_of(strong[0]).kind in "iub":
-            self.text.fail("number", at(number), number=f"{number.value:g}", dtype=short(strong[0]))
+            self.fail("number", at(number), number=f"{number.value:g}", dtype=short(strong[0]))
         return strong[0]
 
     def no_truth(self, node: Node, sign: str, *args: Term) -> None:
         if any(settled(arg) == "bool" for arg in args):
             cure = "cast the booleans: `f32(...)`, or use `where(...)`"
-            self.text.fail("fold_dtype", node, fold=sign, dtype="bool", cure=cure)
+            self.fail("fold_dtype", node, fold=sign, dtype="bool", cure=cure)
 
     def comparison(self, node: Node) -> Term:
         left, right = map(self.term, phrases(node))
@@ -188,7 +209,7 @@ class Expressions:
     def truth(self, node: Node, what: str) -> Term:
         term = self.term(node)
         if settled(term) != "bool":
-            self.text.fail("truth", node, what=what, dtype=short(settled(term)))
+            self.fail("truth", node, what=what, dtype=short(settled(term)))
         return term.condition if isinstance(term, Mask) else term
 
     def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
@@ -197,38 +218,38 @@ class Expressions:
             value = compute()
             return None if value is None else Number(value, span(node))
         except (ArithmeticError, ValueError) as error:
-            self.text.fail("undefined", node, said=self.text.said(node), why=str(error))
+            self.fail("undefined", node, said=self.text.said(node), why=str(error))
 
     def fold(self, node: Node) -> Term:
         word, variables, body = word_of(node), phrases(phrases(node)[0]), phrases(node)[1]
-        around, hanging = dict(self.scope.indices), self.scope.hanging
+        around, hanging = dict(self.indices), self.hanging
         indices = tuple(self.variable(each) for each in variables)
-        self.scope.hanging = pools(word.text)
+        self.hanging = pools(word.text)
         term = self.term(body)
         self.fits(settled(term), term)
-        self.scope.indices, self.scope.hanging = around, hanging
+        self.indices, self.hanging = around, hanging
         used = free(term)
         for index in indices:
             if index not in used and not index.known:
-                self.text.fail("index_unused", index.span, name=index.name, fold=word)
+                self.fail("index_unused", index.span, name=index.name, fold=word)
         made, takes_bool = settled(term), word.text in MONOIDS and MONOIDS[word.text].on_bool != ""
         if takes_bool != (made == "bool"):
             compare = f"compare the operand, in parentheses: `{word}(...) (... != 0)`"
             cure = compare if takes_bool else "cast to count, `i32(...)`, or use `any(...)`"
-            self.text.fail("fold_dtype", node, fold=word, dtype=short(made), cure=cure)
+            self.fail("fold_dtype", node, fold=word, dtype=short(made), cure=cure)
         if word.text in ("argmax", "argmin") and len(indices) > 1:
-            self.text.fail("fold_position", indices[1].span, fold=word)
+            self.fail("fold_position", indices[1].span, fold=word)
         fold = Fold(str(word), indices, term, span=span(node))
-        self.scope.folds.append(fold)
+        self.folds.append(fold)
         return fold
 
     def variable(self, node: Node) -> Index:
         """An index of a fold, which is now in scope."""
         word, declared = word_of(node), phrases(node)
-        index = self.scope.new(word)
+        index = self.new(word)
         if declared:
-            self.scope.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
-        self.scope.indices[index.name] = index
+            self.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
+        self.indices[index.name] = index
         return index
 
     def call(self, node: Node) -> Term:
@@ -236,25 +257,25 @@ class Expressions:
         name = str(word)
         given = [each for each in phrases(node) if each.data != "keyword"]
         if name in self.functions or name.startswith("lax."):
-            self.text.fail("call_inside", node, name=name)
+            self.fail("call_inside", node, name=name)
         if (cast := long(name)) != name or name == "bool":
             return self.cast(node, cast, given)
         known = scalars.functions()
         if name not in known:
-            self.text.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", *WRITTEN], name=name)
+            self.fail("function_unknown", word, [*known, *self.functions, "f32", "i32", *WRITTEN], name=name)
         if name in WRITTEN and len(given) == 1:
-            self.text.fail("fold_sign", node, name=name, said=self.text.said(node))
+            self.fail("fold_sign", node, name=name, said=self.text.said(node))
         if len(given) != len(known[name]):
             wanted = counted(len(known[name]), "argument")
             operands = ", ".join(known[name])
-            self.text.fail("function_count", node, name=name, wanted=wanted, given=len(given), operands=operands)
+            self.fail("function_count", node, name=name, wanted=wanted, given=len(given), operands=operands)
         return self.apply(node, scalars.ALIASES.get(name, name), [*map(self.term, given)], scalars.keywords(self.text, node))
 
     def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
         word = word_of(node)
         check_dtype(self.text, word, wanted)
         if len(given) != 1:
-            self.text.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
+            self.fail("function_count", node, name=word, wanted="1 argument", given=len(given), operands="x")
         term = self.term(given[0])
         self.fits(wanted, term, cast=True)
         return Apply("cast", (term,), wanted, span(node))
@@ -277,14 +298,14 @@ class Expressions:
             why = reason(error)
             if isinstance(error, TypeError) and not params and "missing" not in why and "argument" not in why.split("dtype")[0]:
                 cast = "i32" if dtype_of(made).kind in "fV" else "f32"
-                self.text.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=cast)
+                self.fail("function_dtype", node, name=name, dtypes=short(made), why=why, cast=cast)
             cure = f"write `{name}(x, parameter=2)`, with the IR's names"
-            self.text.fail("function_keyword", node, name=name, why=why, cure=cure)
+            self.fail("function_keyword", node, name=name, why=why, cure=cure)
 
     def where(self, node: Node, args: list[Term]) -> Term:
         condition, *branches = args
         if dtype(condition) != "bool":
-            self.text.fail("truth", phrases(node)[0], what="where", dtype=short(settled(condition)))
+            self.fail("truth", phrases(node)[0], what="where", dtype=short(settled(condition)))
         condition = condition.condition if isinstance(condition, Mask) else condition
         return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
 

@@ -160,8 +160,8 @@ class Pointful:
 def _read_alone(body: Ground) -> frozenset[int]:
     """The indices that read some dim alone, from which their range follows."""
     dims = body.dims if isinstance(body, Read) else ()
-    own = {dim.indices[0] for dim in dims if isinstance(dim, Group) and len(dim.indices) == 1}
-    return frozenset(own.union(*(_read_alone(each) for each in inner(body))))
+    own = (dim.indices for dim in dims if isinstance(dim, Group) and len(dim.indices) == 1)
+    return frozenset[int]().union(*own, *map(_read_alone, inner(body)))
 
 
 def letters(taken: Mapping[str, object] | set[str]) -> list[str]:

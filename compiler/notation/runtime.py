@@ -6,7 +6,7 @@ JAX skips these frames, so the traced ops point to lines of the text.
 import contextlib
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -23,8 +23,8 @@ from ..ops.primitives import find
 from . import scalars
 from .terms import type_text
 
-Sizes: TypeAlias = tuple[int, ...]
-Edges: TypeAlias = tuple[tuple[int, int], ...]
+Sizes = tuple[int, ...]
+Edges = tuple[tuple[int, int], ...]
 
 
 def take(function: str, name: str, dtype: str, shape: Sizes, x: Array) -> Array:

@@ -6,9 +6,8 @@ lax.argmax(x, axes=(1,), index_dtype=i32)   -->   {axes = (1,), index_dtype = dt
 round(x[i])                                 -->   {rounding_method = RoundingMethod(name="AWAY_FROM_ZERO")}
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -66,7 +65,7 @@ def result(name: str, dtypes: Sequence[str], text: str) -> str:
 def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
     """The function on arrays of one shape."""
     if name in ACTIVATIONS:
-        return cast("Callable[..., Any]", getattr(jax.nn, name))(*args, **dict(parameters(text).items()))
+        return getattr(jax.nn, name)(*args, **dict(parameters(text).items()))
     return bind_local(name, parameters(text), args, [(dtype, ())])[0]
 
 

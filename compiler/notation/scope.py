@@ -4,30 +4,33 @@ x[i, 0, (h d), 2*i + q - 1, ids[b]]   -->   an index, a number, a product, a win
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
-from ...dialects.grammar import Node, Word, words
-from ...dialects.ground.dtypes import dtype_of, short
+from ...dialects.grammar import Word
 from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import WRITTEN
-from .diagnostics import Text, span
-from .terms import Array, Dim, Index, Term, alone, at, dtype, leaves
+from .diagnostics import Reader, span
+from .terms import Array, Index, Term, at, leaves
 
 EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over zero elements."""
 
 
 @dataclass(slots=True)
-class Scope:
-    """Indices by name, and the products and windows to check once all ranges are known."""
+class Scope(Reader):
+    """Indices by name, and the products and windows to check once all ranges are known.
 
-    text: Text
+    `extents` and `functions` are those of the file so far, `arrays` those of the function.
+    """
+
+    extents: Mapping[str, int]
+    functions: Mapping[str, object]
     arrays: dict[str, Array]
-    indices: dict[str, Index]
+    indices: dict[str, Index] = field(default_factory=dict[str, Index])
     joins: list[tuple[int, Group[Index], Span]] = field(default_factory=list[tuple[int, Group[Index], Span]])
     windows: list[tuple[int, Affine[Index], Span, bool]] = field(default_factory=list[tuple[int, Affine[Index], Span, bool]])
     folds: list[Fold[Index, Term]] = field(default_factory=list[Fold[Index, Term]])
@@ -37,14 +40,14 @@ class Scope:
     def new(self, word: Word) -> Index:
         """Raises `Wrong` for a word that is taken."""
         if word.text in self.arrays:
-            self.text.fail("index_array", word)
+            self.fail("index_array", word)
         if word.text in self.indices:
-            self.text.fail("index_shadowed", word)
+            self.fail("index_shadowed", word)
         return Index(str(word), span(word))
 
     def find(self, word: Word) -> Index:
         if word.text not in self.indices:
-            self.text.fail("index_unbound", word, [*self.indices, *self.arrays])
+            self.fail("index_unbound", word, [*self.indices, *self.arrays])
         return self.indices[str(word)]
 
     def unify(self, index: Index, extent: int, where: Span, why: str) -> None:
@@ -56,33 +59,7 @@ class Scope:
             notes += ["read a dim of extent 1 at `0`"] if 1 in (extent, index.extent) else []
             if index.why.startswith("declared") and extent > index.extent:
                 notes.append(f"to read a part of a dim, write its start: `{index.name} + 0` for the dim's beginning")
-            self.text.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
-
-    def position(self, array: Array, dim: int, node: Node, read: Callable[[Node], Term]) -> Dim:
-        """The position of a phrase in one dim of an array; an index alone gets its range from the dim."""
-        extent = array.shape[dim]
-        if node.data == "join":
-            joint = Group(tuple(self.find(word) for word in words(node)))
-            self.joins.append((extent, joint, span(node)))
-            return joint
-        around, self.positional = self.positional, True
-        term = read(node)
-        self.positional = around
-        if (index := alone(term)) is not None:
-            self.unify(index, extent, span(node), f"dim {dim} of `{array.name}`")
-            return term
-        kind = dtype(term)
-        if kind in ("float", "truth") or (kind != "int" and dtype_of(kind).kind not in "iu"):
-            self.text.fail("index_float", node, said=self.text.said(node), dtype={"float": "a float"}.get(kind, short(kind)))
-        if (linear := linearity(term)) is None:
-            return term
-        offset, factors = linear
-        window = Affine(offset, tuple(factors.items()))
-        if factors:
-            self.windows.append((extent, window, span(node), self.hanging and len(factors) > 1))
-        else:
-            self.check_window(extent, window, span(node), hangs=False)
-        return window
+            self.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
 
     def settle(self, free: Iterable[Index]) -> None:
         """Solves the products and checks windows and folds. Raises `Wrong` for an index, free or folded, without a range."""
@@ -91,13 +68,13 @@ class Scope:
         seen |= {index for _, window, _, _ in self.windows for index, _ in window.factors}
         for index in free:
             if not index.known and index not in seen:
-                self.text.fail("left_only", index.span, name=index.name)
+                self.fail("left_only", index.span, name=index.name)
         waiting = list(self.joins)
         while waiting:
             ready = [each for each in waiting if sum(not index.known for index in each[1].indices) <= 1]
             if not ready:
                 index = next(index for index in waiting[0][1].indices if not index.known)
-                self.text.fail("range_unknown", waiting[0][2], name=index.name)
+                self.fail("range_unknown", waiting[0][2], name=index.name)
             for each in ready:
                 self.solve(*each)
             waiting = [each for each in waiting if each not in ready]
@@ -105,10 +82,10 @@ class Scope:
             self.check_window(extent, affine, where, hangs)
         for index in every:
             if not index.known:
-                self.text.fail("range_unknown", index.span, name=index.name)
+                self.fail("range_unknown", index.span, name=index.name)
         for fold in self.folds:
             if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
-                self.text.fail("fold_nothing", at(fold), fold=fold.monoid)
+                self.fail("fold_nothing", at(fold), fold=fold.monoid)
 
     def solve(self, extent: int, joint: Group[Index], where: Span) -> None:
         known = [index for index in joint.indices if index.known]
@@ -117,7 +94,7 @@ class Scope:
         if (extent % product if product else extent) or (missing is None and product != extent):
             names = " and ".join(f"`{index.name}`" for index in joint.indices)
             said = ", ".join(f"{index.name} has {index.extent}" for index in known)
-            self.text.fail("join_uneven", where, extent=extent, names=names, known=said)
+            self.fail("join_uneven", where, extent=extent, names=names, known=said)
         if missing is not None:
             missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 
@@ -125,10 +102,10 @@ class Scope:
         """Checks that a window that is not folded stays inside the dim."""
         for index, _ in affine.factors:
             if not index.known:
-                self.text.fail("range_unknown", where, name=index.name)
+                self.fail("range_unknown", where, name=index.name)
         if not hangs and (outside := leaves(affine, extent)) and all(index.extent for index, _ in affine.factors):
             low, high = outside
-            self.text.fail("window", where, said=self.text.said(where), low=low, high=high, extent=extent, last=extent - 1)
+            self.fail("window", where, said=self.text.said(where), low=low, high=high, extent=extent, last=extent - 1)
 
 
 def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:

@@ -16,7 +16,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ..inputs.calls import Call
 from .addresses import Address
-from .diagnostics import Text, Where, Wrong, word_of
+from .diagnostics import Reader, Text, Where, Wrong, word_of
 from .read import tree
 
 # The names that need no quotes.
@@ -42,11 +42,10 @@ class Known:
     labels: dict[str, None]
 
 
-@dataclass(frozen=True, slots=True)
-class Statements:
+@dataclass(slots=True)
+class Statements(Reader):
     """Reads statements. `known` is None for a plan of a JAX function, whose plan finds the values; `mesh` is, for any mesh."""
 
-    text: Text
     mesh: Mesh | None = None
     known: Known | None = None
 
@@ -96,7 +95,7 @@ class Statements:
         """The name of a range, which may be that of a dim: `params/w1.1`."""
         label = ".".join([_said(word_of(kinds(node, "value")[0])), *map(_said, words(node))])
         if self.known is not None and label not in self.known.labels:
-            self.text.fail("plan_range", node, self.known.labels, name=label, function=self.known.function)
+            self.fail("plan_range", node, self.known.labels, name=label, function=self.known.function)
         return label
 
     def _spot(self, node: Node) -> tuple[str, int | str]:
@@ -104,7 +103,7 @@ class Statements:
         word, given = word_of(kinds(node, "value")[0]), words(node)
         path = self._value(kinds(node, "value")[0])
         if not given:
-            self.text.fail("plan_spot", node, name=_said(word), spot=_spot_of(word))
+            self.fail("plan_spot", node, name=_said(word), spot=_spot_of(word))
         dim = _said(given[0])
         number = int(dim) if dim.lstrip("-").isdecimal() and given[0].type == "DIM" else None
         address = self.known.values.get(_said(word)) if self.known is not None else None
@@ -115,7 +114,7 @@ class Statements:
             if dim not in self.known.labels if number is None else not -rank <= number < rank:
                 dims = [*map(str, range(rank)), *(name for name in address.array.extents if name)]
                 of = {"type": address.array.type, "dims": ", ".join(dims) or "none"}
-                self.text.fail("plan_dim", given[0], name=address.name, dim=dim, **of)
+                self.fail("plan_dim", given[0], name=address.name, dim=dim, **of)
         return path, dim if number is None else number
 
     def _value(self, node: Node) -> str:
@@ -126,24 +125,24 @@ class Statements:
             return name
         if name not in self.known.values:
             near = ", ".join(f"`{each}`" for each in list(self.known.values)[:8])
-            self.text.fail("plan_value", word, self.known.values, name=name, function=self.known.function, known=near)
+            self.fail("plan_value", word, self.known.values, name=name, function=self.known.function, known=near)
         return self.known.values[name].path
 
     def _axes(self, node: Node) -> list[str]:
         found = words(kinds(node, "places")[0])
         if not found:
             what = self.text.said(node)
-            self.text.fail("plan_axes", node, what=what, axis=next(iter(self.mesh or ()), "data"))
+            self.fail("plan_axes", node, what=what, axis=next(iter(self.mesh or ()), "data"))
         axes = [self._axis(each) for each in found]
         for number, axis in enumerate(axes):
             if axis in axes[:number]:
                 value = next(_said(word_of(each)) for each in node.iter_subtrees_topdown() if each.data == "value")
-                self.text.fail("axis_used", found[number], value=value, axis=axis)
+                self.fail("axis_used", found[number], value=value, axis=axis)
         return axes
 
     def _axis(self, word: Word) -> str:
         if self.mesh is not None and not self.mesh.parts(word.text.partition(".")[0], ()):
-            self.text.fail("axis_unknown", word, self.mesh, axis=word, mesh=self.mesh)
+            self.fail("axis_unknown", word, self.mesh, axis=word, mesh=self.mesh)
         return str(word)
 
 

@@ -32,13 +32,14 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A value of a function. `extents` are the names of its dims' extents."""
+    """A value of a function. `extents` are the names of its dims' extents, `places` the mesh axes of each that says any."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     span: Span
     extents: tuple[str | None, ...] = ()
+    places: tuple[tuple[str, ...], ...] = ()
 
     @property
     def type(self) -> str:
@@ -164,7 +165,6 @@ class Left:
 
     array: Array
     dims: tuple[Group[Index], ...] | None
-    places: tuple[tuple[str, ...], ...]
     span: Span
 
 
@@ -195,9 +195,7 @@ class Function:
 
     name: str
     arguments: tuple[Array, ...]
-    places: tuple[tuple[tuple[str, ...], ...], ...]
     results: tuple[Array, ...]
-    result_places: tuple[tuple[tuple[str, ...], ...], ...]
     statements: tuple[Equation | Calling, ...]
     returned: tuple[str, ...]
     span: Span

@@ -14,7 +14,7 @@ from ...dialects.definitions.signs import SIGNS
 from ...dialects.ground.errors import Span
 from .terms import Index, repeats
 
-Expr: TypeAlias = ast.expr
+Expr = ast.expr
 N = TypeVar("N", bound="ast.expr | ast.stmt | ast.keyword | ast.arg")
 
 
@@ -128,22 +128,20 @@ def transposed(code: Code, value: Value, order: Sequence[Index]) -> Value:
     return Value(code.call("jnp.transpose", value.code, permutation), tuple(order))
 
 
-def alongside(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
-    """The values with their dims in one order: that of a value with all indices if the others agree with it."""
+def alongside(code: Code, values: Sequence[Value], order: Sequence[Index], led: bool = False) -> tuple[list[Value], Dims]:
+    """The values with their dims in one order: that of a value with all indices if the others agree with it.
+
+    If they are `led`, as the operands of `where`, JAX adds leading dims that one of them lacks.
+    """
     dims = common(values, order)
-    return [fit(code, value, dims) for value in values], dims
+    return [(ending if led else fit)(code, value, dims) for value in values], dims
 
 
-def chosen(code: Code, values: Sequence[Value], order: Sequence[Index]) -> tuple[list[Value], Dims]:
-    """As `alongside`, for `where`, whose operands JAX brings to one shape: JAX adds leading dims that an operand lacks."""
-    dims = common(values, order)
-    made: list[Value] = []
-    for value in values:
-        if value.dims and None not in value.dims:
-            value = transposed(code, value, [index for index in dims if index is not None and index in value.dims])
-        trailing = value.dims == dims[len(dims) - len(value.dims) :]
-        made.append(value if trailing else fit(code, value, dims))
-    return made, dims
+def ending(code: Code, value: Value, order: Dims) -> Value:
+    """The value with its dims in this order; leading ones may be missing."""
+    if value.dims and None not in value.dims:
+        value = transposed(code, value, [index for index in order if index is not None and index in value.dims])
+    return value if value.dims == order[len(order) - len(value.dims) :] else fit(code, value, order)
 
 
 def common(values: Sequence[Value], order: Sequence[Index]) -> Dims:

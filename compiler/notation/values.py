@@ -20,7 +20,7 @@ from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.ground.dtypes import dtype_of
 from .terms import Dim, Index, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding
-from .value import Code, Dims, Expr, Value, alongside, broadcast, chosen, fit, ordered, squeezed, transposed
+from .value import Code, Dims, Expr, Value, alongside, broadcast, fit, ordered, squeezed, transposed
 from .windows import convolution, convolved, guarded, inside, pooling
 
 DEEPEST = 100
@@ -77,7 +77,7 @@ class Values:
         code = Code(at(term))
         if term.function == "mul" and any(isinstance(arg, Mask) for arg in term.args):
             return self.masked(term, given)
-        args, dims = chosen(code, given, self.order) if term.function == "where" else alongside(code, given, self.order)
+        args, dims = alongside(code, given, self.order, led=term.function == "where")
         number = all(arg.number for arg in args)
         codes = [arg.code for arg in args]
         match term.function:
@@ -97,7 +97,7 @@ class Values:
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
         zero = False if isinstance(other, Mask) else 0.0 if dtype(other) == "float32" else 0
-        args, dims = chosen(code, [*given, Value(code.value(zero), (), number=True)], self.order)
+        args, dims = alongside(code, [*given, Value(code.value(zero), (), number=True)], self.order, led=True)
         return Value(code.call("notation.choose", *(arg.code for arg in args)), dims)
 
 

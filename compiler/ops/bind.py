@@ -7,7 +7,7 @@ Local and global arrays have the same parameters, because extents follow from th
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -27,11 +27,11 @@ from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
-Body: TypeAlias = Callable[..., list[Array]]
+Body = Callable[..., list[Array]]
 """A region: from the arguments of its block to the values that it yields."""
-RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
+RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op on its operands, given the program's parameters without text."""
-RunCall: TypeAlias = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], list[Array]]
+RunCall = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], list[Array]]
 """Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
 
 CALLS: dict[str, RunCall] = {}
@@ -114,7 +114,7 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
         return results[: len(first)], results[len(first) :]
 
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
-    carry, ys = lax.scan(trip, first, rows, **cast(Any, how))
+    carry, ys = lax.scan(trip, first, rows, **how)
     return [*carry, *ys]
 
 

@@ -8,7 +8,7 @@ survives tracing, batching and differentiation. A cotangent has the layout of it
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from jax import Array
 
@@ -42,7 +42,7 @@ def constrain(x: Array, text: str) -> Array:
         title = f"the constraint `{str.__str__(text)}` has {counted(len(dims), 'dim')}, but `x` has {rank}"
         kept = [*(part.strip() for part in text.split(",") if part.strip()), *["_"] * rank][:rank]
         raise Error(title, helps=[f'write one for each dim, and `_` for any layout: "{", ".join(kept)}"'])
-    return cast(Array, constrain_p.bind(x, layout=dims))
+    return constrain_p.bind(x, layout=dims)
 
 
 def parse(text: str) -> Dims:

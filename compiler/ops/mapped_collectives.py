@@ -8,14 +8,14 @@ Each is a function of what all devices have and of the own number among them. On
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import numpy as np
 from jax import Array
 
 from ..jax_private import jnp, lax
 
-Params: TypeAlias = Mapping[str, Any]
+Params = Mapping[str, Any]
 """The parameters of JAX's primitive."""
 
 
@@ -96,7 +96,7 @@ def exchanged(primitive: str, params: Params, x: Array, order: Sequence[str]) ->
 
 def _axes(params: Params) -> tuple[str, ...]:
     given = params["axes"] if "axes" in params else params["axis_name"]
-    return (given,) if isinstance(given, str) else tuple(cast("Sequence[str]", given))
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _group(x: Array, axes: Sequence[str], groups: Sequence[Sequence[int]] | None) -> Group:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import lax
@@ -25,8 +25,8 @@ from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
 from .primitives import find, name_of
 
-Shape: TypeAlias = tuple[int, ...]
-ArrayLike: TypeAlias = tuple[str, Shape]
+Shape = tuple[int, ...]
+ArrayLike = tuple[str, Shape]
 """The dtype and shape of an array."""
 
 # The parameters of a `lax.whole` in addition to those of its primitive.

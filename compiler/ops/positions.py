@@ -8,7 +8,7 @@ never reach XLA.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from jax import Array, lax as lax_types
@@ -19,11 +19,7 @@ from ...dialects.definitions.tree import Apply, Fold, Read
 from ..jax_private import jnp, lax
 from .monoids import SPELLED
 
-Combine: TypeAlias = Callable[[Array, Array], Array]
-
-
-def _second(_: Array, update: Array) -> Array:
-    return update
+Combine = Callable[[Array, Array], Array]
 
 
 @cache
@@ -34,7 +30,7 @@ def combiner(name: str) -> Combine:
             # `maximum` is the name that the monoid `max` has between two elements.
             return getattr(lax, function, SPELLED[fold].combine)
         case _:
-            return _second
+            return lambda _, update: update
 
 
 def widened(starts: range, inputs: Sequence[Array]) -> list[Array]:

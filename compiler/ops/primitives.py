@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from jax.extend.core import JaxprEqn, Primitive
 
@@ -16,7 +16,7 @@ from .update_slice import update_slice_p
 _REMEMBERED: dict[str, Primitive] = {}
 _NAMES: dict[Primitive, str] = {}
 
-Accept: TypeAlias = Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], None]
+Accept = Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], None]
 """(JAX parameters, avals of the operands, avals of the results): raises Error if a definition is wrong."""
 _ACCEPTS: dict[str, Accept] = {}
 

@@ -8,7 +8,7 @@ program that the primitive stands for, and each of its equations can be placed.
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
@@ -16,7 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 from ..jax_private import jax, jaxprs_in_params, python_evaluation, python_lowering
 from .prng_keys import implementation, is_key, physical, unwrap, wrap
 
-Function: TypeAlias = Callable[..., Any]
+Function = Callable[..., Any]
 
 
 @lru_cache(maxsize=1 << 10)
@@ -37,7 +37,7 @@ def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
         return [unwrap(result) for result in results]
 
     try:
-        found = cast(ClosedJaxpr, jax.make_jaxpr(physically)(*(physical(atom.aval) for atom in eqn.invars)))
+        found = jax.make_jaxpr(physically)(*(physical(atom.aval) for atom in eqn.invars))
     # An evaluation rule that wants concrete arrays, another platform or a mesh fails in its own way.
     except Exception:
         return None

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
+import numpy as np
 from jax import Array
 from jax.sharding import PartitionSpec
 from xdsl.ir import Block, Operation
@@ -20,11 +21,11 @@ from ...rewrites.program.executions import Marks, executions
 from ..jax_private import jax
 from .mapped_collectives import exchanged, has_rule
 
-Function: TypeAlias = Callable[..., Sequence[Array]]
-Spec: TypeAlias = tuple[tuple[str, ...], ...]
-RunBlock: TypeAlias = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
+Function = Callable[..., Sequence[Array]]
+Spec = tuple[tuple[str, ...], ...]
+RunBlock = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
 """Runs a block of ops on these values of its arguments, given the program's parameters without text."""
-RunOp: TypeAlias = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
+RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 """Runs one op without regions, given the same."""
 
 
@@ -43,7 +44,7 @@ class Body:
 
 def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     """A PartitionSpec as the axes of each dim, major to minor."""
-    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in cast(Any, spec)]
+    each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in spec]
     return (*each, *((),) * (rank - len(each)))
 
 
@@ -126,29 +127,28 @@ def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]
     return run
 
 
+def _order(spec: Spec, axes: Iterable[str]) -> list[int]:
+    """The dims of a cut array in the order of its blocks: those of the axes, in the order of these, then the local ones.
+
+    A cut array has for each dim those of the axes that cut it, and then the local one.
+    """
+    each = [name for dim in spec for name in (*dim, None)]
+    return [*(each.index(axis) for axis in axes if axis in each), *(at for at, name in enumerate(each) if name is None)]
+
+
 def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
     """The blocks of an array: a leading dim for each axis that it is cut along, in the order of the axes."""
     shape: list[int] = []
-    at: dict[str, int] = {}
     for extent, placed in zip(x.shape, spec, strict=True):
-        for axis in placed:
-            at[axis] = len(shape)
-            shape.append(axes[axis])
-        shape.append(extent // prod(axes[axis] for axis in placed))
-    order = [at[axis] for axis in axes if axis in at]
-    rest = [dim for dim in range(len(shape)) if dim not in order]
-    return jax.numpy.transpose(x.reshape(shape), (*order, *rest))
+        sizes = [axes[axis] for axis in placed]
+        shape += [*sizes, extent // prod(sizes)]
+    return jax.numpy.transpose(x.reshape(shape), _order(spec, axes))
 
 
 def _joined(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
     """The array of all blocks. Along an axis that the spec does not name, all blocks are equal and the first is used."""
     named = [axis for dim in spec for axis in dim]
     first = y[tuple(slice(None) if axis in named else 0 for axis in axes)]
-    left = [axis for axis in axes if axis in named]
-    local = first.shape[len(left) :]
-    order: list[int] = []
-    shape: list[int] = []
-    for dim, (extent, placed) in enumerate(zip(local, spec, strict=True)):
-        order += [left.index(axis) for axis in placed] + [len(left) + dim]
-        shape.append(extent * prod(axes[axis] for axis in placed))
-    return jax.numpy.transpose(first, order).reshape(shape)
+    local = first.shape[len(named) :]
+    shape = [extent * prod(axes[axis] for axis in placed) for extent, placed in zip(local, spec, strict=True)]
+    return jax.numpy.transpose(first, np.argsort(_order(spec, axes)).tolist()).reshape(shape)

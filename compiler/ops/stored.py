@@ -8,7 +8,7 @@ Device-local code is never differentiated, so this primitive has no derivative.
     %p = stored %p    -->    on CPU: call @stored(%p), never inlined;    on TPU and GPU: nothing
 """
 
-from typing import Any, cast
+from typing import Any
 
 from jax import Array
 
@@ -20,12 +20,12 @@ stored_p: Any = identity("stored")
 
 def stored(x: Array) -> Array:
     """`x` itself."""
-    return cast(Array, stored_p.bind(x))
+    return stored_p.bind(x)
 
 
 def _called(x: Array) -> Array:
     with set_xla_metadata(inlineable="false"):
-        return cast(Array, jax.jit(_identity)(x))
+        return jax.jit(_identity)(x)
 
 
 def _identity(x: Array) -> Array:

@@ -7,7 +7,7 @@ form of a pad's: `low` elements before the part, `high` after it, and `interior`
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from jax import Array
 from jax.core import ShapedArray
@@ -15,7 +15,7 @@ from jax.extend.core import Primitive
 
 from ..jax_private import batching, jnp, lax, mlir
 
-Padding: TypeAlias = tuple[tuple[int, int, int], ...]
+Padding = tuple[tuple[int, int, int], ...]
 
 update_slice_p: Any = Primitive("update_slice")
 

@@ -141,7 +141,7 @@ def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
         return _folded(op, x, lambda x: _scatter(op, x, dim, tiled=True))
-    apart = _apart(_apart(x, dim, block * group), dim + 1, block)
+    apart = _apart(x, dim, group, block)
     return _together(_folded(op, apart, lambda x: _scatter(op, x, dim + 1, tiled=False)), dim, 2)
 
 
@@ -179,7 +179,7 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
     index = lax.axis_index(_names(op.over))
     if x.shape[dim] == block * group:
         return lax.dynamic_slice_in_dim(x, index * block, block, dim)
-    apart = _apart(_apart(x, dim, block * group), dim + 1, block)
+    apart = _apart(x, dim, group, block)
     return _together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
 
 
@@ -199,7 +199,7 @@ def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:
     block, into = op.number("split_block"), op.number("concat_block")
     if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
         return lax.all_to_all(x, _names(op.over), split, concat, tiled=True)
-    apart = jnp.moveaxis(_apart(_apart(x, split, block * group), split + 1, block), split + 1, 0)
+    apart = jnp.moveaxis(_apart(x, split, group, block), split + 1, 0)
     sent = _together(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
     received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
     return _together(received, concat, 3)
@@ -209,10 +209,10 @@ def _group(op: spmd.Collective) -> int:
     return op.over.size
 
 
-def _apart(x: Array, dim: int, block: int) -> Array:
+def _apart(x: Array, dim: int, *blocks: int) -> Array:
     """`M * block --> [M, block]` in one dim."""
     shape = x.shape
-    return x.reshape(*shape[:dim], shape[dim] // block, block, *shape[dim + 1 :])
+    return x.reshape(*shape[:dim], shape[dim] // prod(blocks), *blocks, *shape[dim + 1 :])
 
 
 def _together(x: Array, dim: int, count: int) -> Array:

@@ -48,16 +48,12 @@ def _run(
     """The results of a call. Raises Error if XLA cannot compile or run it."""
     function = plan.source.traced.function
     try:
-        return cast("list[Array]", tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs))))
+        return tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs)))
     except jax.errors.JaxRuntimeError as error:
         alone = "plan.compile()(...)" if isinstance(call, Compiled) else f"jax.jit({function.name})(...)"
         first = next(iter(str(error).splitlines()), "")
-        raise Error(
-            f"`check` cannot compare: {what} of `{function.name}` fails on these arrays",
-            location=function.location(),
-            notes=[f"XLA says: {first}"],
-            helps=[f"see the whole error by {alone}"],
-        ) from error
+        title = f"`check` cannot compare: {what} of `{function.name}` fails on these arrays"
+        raise function.error(title, f"see the whole error by {alone}", notes=[f"XLA says: {first}"]) from error
 
 
 def unsharded(leaf: T) -> T:

@@ -82,7 +82,7 @@ class Compiled(Generic[R]):
             return traced.unflatten(self.program(*leaves, *partita_consts))
 
         first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
-        cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
+        call.__signature__ = inspect.Signature([first, *signature.parameters.values()])
         call.__name__ = traced.name
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
@@ -133,15 +133,12 @@ def misplaced(
             there, here = "the same devices in another order", "in the order of its mesh"
         else:
             continue
-        return Error(
-            f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})",
-            location=traced.function.location(name.split("/")[0]),
-            helps=cures
-            or [
-                f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
-                "or compile for its devices: plan.compile(devices=...)",
-            ],
-        )
+        cures = cures or [
+            f"leave it uncommitted, or move it: jax.device_put(x, f.in_shardings[{traced.arg_names.index(name)}])",
+            "or compile for its devices: plan.compile(devices=...)",
+        ]
+        title = f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})"
+        return traced.function.error(title, *cures, at=name)
     return None
 
 

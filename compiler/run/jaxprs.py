@@ -4,7 +4,7 @@ y, r0, r1, r1 = forward x   -->   y, r1 = forward x, and r0, a constant, in the 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from jax import Array
 from jax.core import ShapedArray
@@ -15,7 +15,7 @@ from ..jax_private import jax, jnp
 from ..ops.prng_keys import physical, unwrap
 from ..trace.trace import as_aval
 
-Flags: TypeAlias = tuple[bool, ...]
+Flags = tuple[bool, ...]
 """Per argument or result, a flag."""
 
 
@@ -24,7 +24,7 @@ def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
 
 
 def avals(closed: ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
-    return list(cast(Any, closed).in_avals), list(cast(Any, closed).out_avals)
+    return list(closed.in_avals), list(closed.out_avals)
 
 
 def is_smooth(aval: ShapedArray) -> bool:

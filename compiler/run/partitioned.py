@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from jax import Array
 from jax.core import ShapedArray
@@ -58,7 +58,7 @@ from .jaxprs import (
 from .program_mesh import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
 
 M = TypeVar("M")
-Types: TypeAlias = tuple[ShapedArray, ...]
+Types = tuple[ShapedArray, ...]
 """The types of the results of a tangent: those of the program's results, for whatever mesh that is."""
 
 
@@ -324,7 +324,7 @@ def _transpose(cotangents: Sequence[Array], *arrays: Array, program: Partitioned
     known = (each for each, moves in zip(arrays, linear, strict=True) if not moves)
     found = iter(back(*known, *(each for each in cotangents if type(each) is not ad.Zero)))
     # A cotangent has the type of what it is the cotangent of, also if the plan lays it out otherwise.
-    return [typed(next(found), cast(Any, each).aval) if moves else None for each, moves in zip(arrays, linear, strict=True)]
+    return [typed(next(found), each.aval) if moves else None for each, moves in zip(arrays, linear, strict=True)]
 
 
 def _batch(
@@ -353,8 +353,8 @@ def _types(
     *_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None, types: Types = ()
 ) -> tuple[Sequence[ShapedArray], object]:
     if jaxpr is None:
-        return types, cast(Any, program.jaxpr).effects
-    return avals(jaxpr)[1], cast(Any, jaxpr).effects
+        return types, program.jaxpr.effects
+    return avals(jaxpr)[1], jaxpr.effects
 
 
 partitioned_p: Any = Primitive("partitioned")

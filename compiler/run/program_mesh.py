@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import takewhile
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from jax import Array
 from jax.core import ShapedArray
@@ -26,7 +26,7 @@ from ...dialects.layouts import Layout
 from ..jax_private import jax, jnp, lax, varying_axes
 from ..ops.shard_map import dims_of
 
-Axes: TypeAlias = tuple[str, ...]
+Axes = tuple[str, ...]
 """Axes of one dim, major to minor."""
 
 

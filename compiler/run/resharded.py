@@ -30,21 +30,19 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
     found = [
         (name, leaf, sharding)
         for name, leaf, sharding in zip(names, leaves, wanted, strict=False)
-        if isinstance(leaf, Array) and _is_placed(leaf) and not _lies(leaf, sharding)
+        if isinstance(leaf, Array) and _is_placed(leaf) and not leaf.sharding.is_equivalent_to(_of(leaf, sharding), leaf.ndim)
     ]
     if not found:
         return None
     notes = [_note(name, leaf.sharding, _of(leaf, at)) for name, leaf, at in found]
     size = sum(leaf.nbytes for _, leaf, _ in found)
     more = [f"and {counted(len(notes) - SHOWN, 'other')}"] if len(notes) > SHOWN else []
-    return Error(
+    return function.error(
         f"each call of `{function.name}` moves {counted(len(found), 'argument')} ({size:,} bytes) to where the plan wants them",
-        location=function.location(found[0][0].split("/")[0]),
+        "place them once: args = jax.device_put(args, f.in_shardings(*args))",
+        'or accept it: pt.jit(..., reshard="allow")',
+        at=found[0][0],
         notes=[*notes[:SHOWN], *more],
-        helps=[
-            "place them once: args = jax.device_put(args, f.in_shardings(*args))",
-            'or accept it: pt.jit(..., reshard="allow")',
-        ],
     )
 
 
@@ -53,12 +51,12 @@ def gathered(function: Function, found: Sequence[Gathered]) -> Error:
     own, theirs = _mesh(found[0].layout), _mesh(found[0].kept)
     # A call may be traced several times.
     ways = dict.fromkeys(f"{_said(each.layout)} of {own} becomes {_said(each.kept)} of {theirs}" for each in found)
-    return Error(
+    return function.error(
         f"a call of `{function.name}` gathers arrays that the plan returns: the `Explicit` axes that `jax.set_mesh` sets "
         "cannot say how they lie",
-        location=function.location(),
+        f"set a mesh with the axes of the plan, {own}",
+        f"or plan for the mesh that is set: pt.Mesh({theirs})",
         notes=[*ways][:SHOWN],
-        helps=[f"set a mesh with the axes of the plan, {own}", f"or plan for the mesh that is set: pt.Mesh({theirs})"],
     )
 
 
@@ -71,10 +69,6 @@ def _is_placed(leaf: Array) -> bool:
     if isinstance(leaf, Tracer) or not leaf.committed:
         return False
     return get_concrete_mesh().empty or not leaf.is_fully_replicated
-
-
-def _lies(leaf: Array, wanted: NamedSharding) -> bool:
-    return leaf.sharding.is_equivalent_to(_of(leaf, wanted), leaf.ndim)
 
 
 def _of(leaf: Array, wanted: NamedSharding) -> NamedSharding:

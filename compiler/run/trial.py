@@ -48,9 +48,8 @@ def inputs(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndar
         match([name], avals, what="argument")
         if array.shape != avals[name].shape:
             title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
-            location = traced.function.location(name.split("/")[0])
-            helps = ["give an array of that shape, or none: arguments without a file are random"]
-            raise Error(title, location=location, helps=helps)
+            help = "give an array of that shape, or none: arguments without a file are random"
+            raise traced.function.error(title, help, at=name)
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in avals.items()]
 

@@ -1,7 +1,7 @@
-"""The table of commands: a function each, which takes a session and the words behind its name, and answers.
+"""The table of commands: a function each, which takes what was asked, and answers.
 
 @command("look", "explain VALUE", "explain params/w1", "value")
-def explain(session, typed, words): ...
+def explain(asked): ...
 
 The first part of `usage` is the name; the kinds of arguments say what a terminal completes.
 """
@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from ...dialects.ground.english import there_are
 from ..advice.conflicts import Conflict, conflict
 from ..advice.open_conflicts import open_keys
+from ..api.plan import Plan
+from ..views.view import View
 from . import tactics
-from .answers import Answer
+from .answers import Answer, shown
 from .session import Session
 from .typed import Typed, Word
 
@@ -32,8 +34,62 @@ GROUPS = {
 }
 """The groups of commands in `help`, in order."""
 
-Words = Sequence[Word]
-Run = Callable[[Session, Typed, Words], Answer | str]
+ALL = "all"
+"""The last word of a command that wants all of its answer, instead of a screen of it."""
+
+
+class Cut(Protocol):
+    """An answer that shows a screen of itself, and how to get all of it."""
+
+    def all(self) -> View: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command that was typed in a session, and the words behind its name; a word is picked by its place among these."""
+
+    session: Session
+    typed: Typed
+    words: Sequence[Word]
+
+    @property
+    def plan(self) -> Plan:
+        return self.session.plan
+
+    @property
+    def said(self) -> list[str]:
+        return [word.text for word in self.words]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it asks for all of its answer."""
+        return self.said[-1:] == [ALL]
+
+    def shown(self, what: Cut) -> str:
+        """An answer; all of it if that is asked for."""
+        return shown(what.all() if self.is_whole else what, self.session.width)
+
+    def fail(self, at: int, title: str, *helps: str) -> NoReturn:
+        self.typed.fail(self.words[at], title, *helps)
+
+    def number(self, at: int, what: str, most: int) -> int:
+        """A number from 1 on. Raises Error for any other word."""
+        said = self.said[at]
+        if not said.isdecimal() or not 1 <= int(said) <= most:
+            there = f"{there_are(most)}, counted from 1" if most > 1 else "there is one, number 1" if most else "there are none"
+            self.fail(at, f"expected the number of {what}, got `{said}`", there)
+        return int(said)
+
+    def picked(self, at: int, what: str, items: Sequence[Some]) -> Some:
+        """The item of a number from 1 on."""
+        return items[self.number(at, what, len(items)) - 1]
+
+    def conflict(self, at: int) -> Conflict:
+        """The open conflict of a number from 1 on."""
+        return conflict(self.plan, self.picked(at, "an open conflict", [*open_keys(self.plan)]))
+
+
+Run = Callable[[Asked], Answer | str]
 """What a command does. An answer that leaves the session as it is may be a text alone."""
 
 
@@ -82,21 +138,3 @@ def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -
 def known() -> dict[str, str]:
     """What a line can begin with, each with its summary: statements and commands."""
     return {**dict.fromkeys(tactics.STATEMENTS, ""), **{name: tactics.summary(each.run) for name, each in TABLE.items()}}
-
-
-def number(typed: Typed, word: Word, what: str, most: int) -> int:
-    """A number from 1 on. Raises Error for any other word."""
-    if not word.text.isdecimal() or not 1 <= int(word.text) <= most:
-        there = f"{there_are(most)}, counted from 1" if most > 1 else "there is one, number 1" if most else "there are none"
-        typed.fail(word, f"expected the number of {what}, got `{word.text}`", there)
-    return int(word.text)
-
-
-def picked(typed: Typed, word: Word, what: str, items: Sequence[Some]) -> Some:
-    """The item of a number from 1 on. Raises Error for any other word."""
-    return items[number(typed, word, what, len(items)) - 1]
-
-
-def picked_conflict(session: Session, typed: Typed, word: Word) -> Conflict:
-    """The open conflict of a number from 1 on. Raises Error for any other word."""
-    return conflict(session.plan, picked(typed, word, "an open conflict", [*open_keys(session.plan)]))

@@ -12,7 +12,7 @@ from ..gc_pause import without_collector
 from ..inputs.reader import read_in
 from . import helping, looking, moving, running, tactics
 from .answers import Answer, Text
-from .commands import TABLE, Command, known
+from .commands import TABLE, Asked, Command, known
 from .language import language
 from .session import Session
 from .typed import Typed
@@ -101,5 +101,5 @@ def _done(session: Session, typed: Typed) -> Answer:
         typed.fail(given[found.most], f"expected {'the end' if found.most else 'nothing'} here", f"write `{found.usage}`")
     if len(given) < found.least:
         typed.fail(None, f"`{found.name}` needs more words", f"write `{found.usage}`, as `{found.example}`")
-    made = found.run(session, typed, given)
+    made = found.run(Asked(session, typed, given))
     return Answer(session, made) if isinstance(made, str) else made

@@ -9,10 +9,8 @@ from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.laws import OF_PLANS, described
 from .answers import Answer
-from .commands import GROUPS, TABLE, Words, command, known
-from .session import Session
+from .commands import GROUPS, TABLE, Asked, command, known
 from .tactics import calls, summary
-from .typed import Typed
 
 STATEMENTS = {
     "tile params/w1.1 @model": "A dim of a value, or of several.",
@@ -26,11 +24,11 @@ STATEMENTS = {
 
 
 @command("other", "help [NAME]", "help tile", "help")
-def help(session: Session, typed: Typed, words: Words) -> str:
+def help(asked: Asked) -> str:
     """The commands and tactics, or one with a picture."""
-    if not words:
-        return "\n".join(_overview(session.width))
-    name = words[0].text
+    if not asked.words:
+        return "\n".join(_overview(asked.session.width))
+    (name,) = asked.said
     if (law := described().get(name)) is not None and name not in TABLE:
         given = "".join(f", {each}=..." for each in OF_PLANS.get(name, ()))
         return f'rewrite("{name}", at="..."{given})\n\n{law}'
@@ -38,10 +36,10 @@ def help(session: Session, typed: Typed, words: Words) -> str:
     documented = TABLE[name].run if name in TABLE else Tactic.known.get(name) or (getattr(Plan, name) if of_plan else None)
     if documented is None:
         names = (*known(), *calls(), *described())
-        typed.fail(words[0], f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
+        asked.fail(0, f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
     said = inspect.cleandoc(documented.__doc__ or "")
     usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")
-    return "\n\n".join(filter(None, [usage, _filled(said, session.width)]))
+    return "\n\n".join(filter(None, [usage, _filled(said, asked.session.width)]))
 
 
 def _filled(text: str, width: int) -> str:
@@ -67,12 +65,12 @@ def _row(left: str, right: str, room: int, width: int) -> list[str]:
 
 
 @command("other", "clear", "clear")
-def clear(session: Session, typed: Typed, words: Words) -> Answer:
+def clear(asked: Asked) -> Answer:
     """Clears the screen, as Ctrl-L does."""
-    return Answer(session, clears=True)
+    return Answer(asked.session, clears=True)
 
 
 @command("other", "quit", "quit")
-def quit(session: Session, typed: Typed, words: Words) -> Answer:
+def quit(asked: Asked) -> Answer:
     """Ends the session, as Ctrl-D does."""
-    return Answer(session, ends=True)
+    return Answer(asked.session, ends=True)

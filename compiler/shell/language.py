@@ -5,32 +5,15 @@ plan.ranges()                 -->     `ranges`
 .all(), of `show params`      -->     `show params all`
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ...dialects.ground.errors import Error
 from ..api.tactics import Tactic
 from ..inputs.calls import Call
-from ..inputs.reader import Language, Question
+from ..inputs.reader import Language
 from ..notation.statements import statement
 from .tactics import is_tactic
 from .typed import Typed
-
-QUESTIONS: Mapping[Question, str] = {
-    Question.ARGUMENTS: "show",
-    Question.ANNOTATIONS: "annotations",
-    Question.BLOCKED: "blocked",
-    Question.COLLECTIVES: "collectives",
-    Question.CONFLICTS: "conflicts",
-    Question.RANGES: "ranges",
-    Question.RESOLVE: "resolve all",
-    Question.REWRITES: "rewrites",
-    Question.SILENT: "silent",
-    Question.TRACE: "history",
-    Question.TRY: "blocked NUMBER",
-    Question.WAYS: "conflicts 1",
-}
-"""The line that asks each question."""
 
 
 def language(typed: Typed) -> Language:
@@ -69,7 +52,7 @@ SHELL = Language(
     _cited,
     lambda lines: f"`{'; '.join(map(_line, lines))}`",
     "`{}`".format,
-    lambda asked: f"`{QUESTIONS[asked]}`",
+    lambda asked: f"`{asked.value[1]}`",
     "`{} all`".format,
     lambda number: f"`cure {number + 1}`: ",
     lambda number: f"`explain conflict {number + 1}`",

@@ -4,117 +4,116 @@ from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error
 from ..advice.open_conflicts import open_keys
 from ..api.notation import load as load_file
+from ..api.plan import Plan
 from ..api.plan_file import Replayed
 from ..api.tactics import Resolve
 from ..notation.statements import statement
 from .answers import Answer, standing
 from .changes import changes
-from .commands import Words, command, number, picked, picked_conflict
+from .commands import Asked, command
 from .session import Session
-from .typed import Typed
 
 
-def _said(before: Session, after: Session, *first: str) -> Answer:
-    return Answer(after, "\n".join([*first, *changes(before.plan, after.plan)]))
+def _said(asked: Asked, after: Session, *first: str) -> Answer:
+    return Answer(after, "\n".join([*first, *changes(asked.plan, after.plan)]))
 
 
-def _moved(session: Session, steps: int, word: str) -> Answer:
+def _step(asked: Asked, plan: Plan) -> Answer:
+    return _said(asked, asked.session.then(plan))
+
+
+def _moved(asked: Asked, way: int, word: str) -> Answer:
     """The session some steps on or back, and which tactics these are."""
-    after = session.at(session.branch.moved(steps))
-    less, more = sorted((session.plan, after.plan), key=lambda plan: len(plan.actions))
+    steps = asked.said[0] if asked.words else "1"
+    if not (steps.isdecimal() and int(steps)):
+        asked.fail(0, f"expected a number of steps above 0, got `{steps}`")
+    after = asked.session.at(asked.session.branch.moved(way * int(steps)))
+    less, more = sorted((asked.plan, after.plan), key=lambda plan: len(plan.actions))
     texts = [statement(action.text) for action in more.actions[len(less.actions) :]]
-    return _said(session, after, *([f"{word} {'; '.join(texts)}"] if texts else []))
-
-
-def _steps(typed: Typed, words: Words) -> int:
-    if words and not (words[0].text.isdecimal() and int(words[0].text)):
-        typed.fail(words[0], f"expected a number of steps above 0, got `{words[0].text}`")
-    return int(words[0].text) if words else 1
+    return _said(asked, after, *([f"{word} {'; '.join(texts)}"] if texts else []))
 
 
 @command("move", "undo [STEPS]", "undo", "number")
-def undo(session: Session, typed: Typed, words: Words) -> Answer:
+def undo(asked: Asked) -> Answer:
     """Goes back one step of this branch, or several."""
-    return _moved(session, -_steps(typed, words), "without")
+    return _moved(asked, -1, "without")
 
 
 @command("move", "redo [STEPS]", "redo", "number")
-def redo(session: Session, typed: Typed, words: Words) -> Answer:
+def redo(asked: Asked) -> Answer:
     """Takes back what `undo` took back."""
-    return _moved(session, _steps(typed, words), "again")
+    return _moved(asked, 1, "again")
 
 
 @command("move", "branch [NAME]", "branch wide", "branch")
-def branch(session: Session, typed: Typed, words: Words) -> Answer | str:
+def branch(asked: Asked) -> Answer | str:
     """Goes to a branch, or begins one; alone, lists them.
 
     branch wide     -->     another plan from here on; `branch main` goes back, `diff main` compares the two
     """
-    if words and not words[0].text.strip():
-        typed.fail(words[0], "a branch needs a name", "write `branch wide`, or `branch` alone to list the branches")
-    if words:
-        moved = session.on(words[0].text)
-        return _said(session, moved) if words[0].text in session.branches else Answer(moved, f"`{moved.here}` begins here")
+    session = asked.session
+    for name in asked.said:
+        if not name.strip():
+            asked.fail(0, "a branch needs a name", "write `branch wide`, or `branch` alone to list the branches")
+        moved = session.on(name)
+        return _said(asked, moved) if name in session.branches else Answer(moved, f"`{name}` begins here")
     listed = {name: standing(each.plan) for name, each in session.branches.items()}
     return "\n".join(f"{'*' if name == session.here else ' '} {name}: {said}" for name, said in listed.items())
 
 
 @command("change", "resolve NUMBER [WAY]", "resolve 1", "number", "number", slow="trying the ways out")
-def resolve(session: Session, typed: Typed, words: Words) -> Answer | str:
+def resolve(asked: Asked) -> Answer | str:
     """Takes the fastest way out of a conflict, or another.
 
     `resolve all` takes the fastest one of each conflict.
 
     resolve 1 2     -->     the second way of `conflicts 1`
     """
-    plan = session.plan
-    if words[0].text == "all" and len(words) == 1:
-        if not open_keys(plan):
-            return "no open conflicts"
-        return _said(session, session.then(plan.apply(Resolve())))
-    chosen = picked_conflict(session, typed, words[0])
+    plan = asked.plan
+    if asked.said == ["all"]:
+        return _step(asked, plan.apply(Resolve())) if open_keys(plan) else "no open conflicts"
+    chosen = asked.conflict(0)
     ways = chosen.resolutions
     if not ways:
         raise Error("no tactic resolves this conflict alone", helps=["`undo`, and place one of the values before"])
-    way = number(typed, words[1], "a way out", len(ways)) if len(words) > 1 else 1
-    return _said(session, session.then(plan.resolve(chosen, ways[way - 1])))
+    return _step(asked, plan.resolve(chosen, asked.picked(1, "a way out", ways) if len(asked.words) > 1 else ways[0]))
 
 
 @command("change", "cure NUMBER", "cure 1", "number", slow="trying what could be done")
-def cure(session: Session, typed: Typed, words: Words) -> Answer:
+def cure(asked: Asked) -> Answer:
     """Takes what helps where propagation stops: `blocked 1`.
 
     It may also put a tactic before an earlier one, or in its place. `undo` goes back to what was before.
     """
-    chosen = picked(typed, words[0], "a stop", session.plan.blocked)
+    chosen = asked.picked(0, "a stop", asked.plan.blocked)
     if chosen.cure is None:
         raise Error("no tactic was found with which it does not stop here", helps=[chosen.advice] if chosen.advice else [])
-    return _said(session, session.then(session.plan.apply(chosen.cure)))
+    return _step(asked, asked.plan.apply(chosen.cure))
 
 
 @command("change", "save FILE", "save plan.partita", "file")
-def save(session: Session, typed: Typed, words: Words) -> str:
+def save(asked: Asked) -> str:
     """Writes the plan as a file.
 
     It has the mesh, the tactics, what each of them does, and the layouts. `pt.replay(fn, "plan.partita", *args)` reads it.
     """
-    plan, file = session.plan, words[0].text
+    plan, (file,) = asked.plan, asked.said
     plan.save(file)
     count = counted(len(plan.actions), "tactic")
     return f'{count} in {file}; in Python: pt.replay({plan.source.traced.name}, "{file}", *args)'
 
 
 @command("change", "load FILE", "load plan.partita", "file")
-def load(session: Session, typed: Typed, words: Words) -> Answer:
+def load(asked: Asked) -> Answer:
     """Begins again with the tactics of a plan file.
 
     It says which of them do something else than when the file was saved. It is one step: `undo` goes back to what was before.
     """
-    saved = load_file(words[0].text)
-    origin = session.origin
+    saved = load_file(asked.said[0])
+    origin = asked.session.origin
     made = Replayed.of(saved.block(function=origin.source.traced.name), origin)
     problem = made.problem(saved.file)
-    after = _said(session, session.then(made.plan))
+    after = _step(asked, made.plan)
     note = [] if origin.mesh == saved.mesh else [f"`{saved.file}` is for {saved.mesh}; here the mesh is {origin.mesh}"]
     warned = [f"warning: {problem}"] if problem else []
     return Answer(after.session, "\n".join([after.text, *note, *warned]))

@@ -12,10 +12,9 @@ from ..inputs.files import write_text
 from ..plan.lowered import first_lines
 from ..run.trial import enough_devices, errors, inputs
 from ..views.view import Grid, rendered
-from .commands import Words, command
+from .commands import Asked, command
 from .forms import FORMS
 from .session import Session
-from .typed import Typed
 
 TOLERANCE = 0.01
 """The largest |a-b|/(1e-3+|b|) that agrees."""
@@ -26,20 +25,20 @@ MOST_ROWS = 4
 
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
-def lower(session: Session, typed: Typed, words: Words) -> str:
+def lower(asked: Asked) -> str:
     """The lowered plan, as the program of each device.
 
     Other forms than `spmd` are `ir`, `unfused`, `graph`, `json` and `dot`. A file takes all of it. Without a file, you see the
     first lines. Of `spmd`, no more is lowered than these.
     """
-    form = words[0].text if words else "spmd"
+    form, *files = asked.said or ["spmd"]
     if form not in FORMS:
-        typed.fail(words[0], f"`{form}` is not a lowered form", f"write one of {', '.join(FORMS)}")
-    if len(words) > 1:
-        text = str(FORMS[form](session.plan))
-        write_text(words[1].text, text.rstrip("\n") + "\n")
-        return f"{len(text.splitlines()):,} lines in {words[1].text}"
-    return "\n".join(_screen(session, form))
+        asked.fail(0, f"`{form}` is not a lowered form", f"write one of {', '.join(FORMS)}")
+    for file in files:
+        text = str(FORMS[form](asked.plan))
+        write_text(file, text.rstrip("\n") + "\n")
+        return f"{len(text.splitlines()):,} lines in {file}"
+    return "\n".join(_screen(asked.session, form))
 
 
 def _screen(session: Session, form: str) -> list[str]:
@@ -67,12 +66,12 @@ def _compared(plan: Plan) -> Mapping[str, float]:
 
 
 @command("try", "check", "check", slow="compiling and running both")
-def check(session: Session, typed: Typed, words: Words) -> str:
+def check(asked: Asked) -> str:
     """Compares with the unpartitioned run, on random arrays.
 
     It is an error if they differ.
     """
-    found = _compared(session.plan)
+    found = _compared(asked.plan)
     worst = max(found, key=lambda name: found[name], default="")
     if found.get(worst, 0.0) > TOLERANCE:
         helps = ["narrow floats and long sums round: compare in f32"]
@@ -82,12 +81,13 @@ def check(session: Session, typed: Typed, words: Words) -> str:
 
 
 @command("try", "run", "run", slow="compiling and running both")
-def run(session: Session, typed: Typed, words: Words) -> str:
+def run(asked: Asked) -> str:
     """Runs the plan on random arrays.
 
     Each result is shown with its layout, and how far it is from the unpartitioned one.
     """
-    found, layouts = _compared(session.plan), session.plan.layout("result")
+    plan = asked.plan
+    found, layouts = _compared(plan), plan.layout("result")
     rows = [(name, layouts[name], f"{error:.0e}") for name, error in found.items()]
     grid = Grid(("result", "layout", "largest error"), rows)
-    return rendered(Group(grid, Text(session.plan.counts().text())), session.width)
+    return rendered(Group(grid, Text(plan.counts().text())), asked.session.width)

@@ -8,7 +8,7 @@ not know which elements are looked up. Slices are read through windows, so it kn
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jax import Array
@@ -26,8 +26,8 @@ from ..ops.prng_keys import is_key
 from ..ops.update_slice import update_slice_p
 from .constants import Positions
 
-Shape: TypeAlias = tuple[int, ...]
-Function: TypeAlias = Callable[..., Array]
+Shape = tuple[int, ...]
+Function = Callable[..., Array]
 
 
 class Slices(NamedTuple):
@@ -88,7 +88,7 @@ def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
         vectors = np.clip(vectors, 0, most)
     inside = ((vectors >= 0) & (vectors <= most)).all(-1)
     if at is not None and not inside.any():
-        return _unchanged
+        return lambda *operands: operands[0]
     slices = _slices(form, vectors.astype(np.int64), shape, windows) if inside.all() else None
     combine = None if isinstance(definition.body, Otherwise) else combiner(name)
     if slices is None or not slices.is_local(shape, at is None or combine is not None):
@@ -98,10 +98,6 @@ def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
         return slices.read(operands[0], windows) if at is None else slices.write(operands[0], operands[at], combine)
 
     return function
-
-
-def _unchanged(x: Array, *_: Array) -> Array:
-    return x
 
 
 def _slices(form: Form, vectors: Positions, shape: Shape, windows: Shape) -> Slices | None:

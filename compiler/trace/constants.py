@@ -8,7 +8,7 @@ or an `iota` times the step. Their values are computed by the definitions of the
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -19,7 +19,7 @@ from ...dialects.reference.evaluate import evaluate
 from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 
-Positions: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Positions = np.ndarray[Any, np.dtype[Any]]
 
 EXACT = ("bool", "int", "uint")
 """The prefixes of the names of their dtypes."""

@@ -7,15 +7,15 @@ The initial value counts once. All other dims stay plain indices.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, cast
+from typing import cast
 
 from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from ..jax_private import jax, lax
 
-Arrays: TypeAlias = Sequence[Array]
-Combine: TypeAlias = Callable[[Arrays, Arrays], Arrays]
+Arrays = Sequence[Array]
+Combine = Callable[[Arrays, Arrays], Arrays]
 
 FEW = 8
 """The most elements of a window that is combined from slices one by one; a larger one is built from two halves."""

@@ -9,7 +9,7 @@ elements of an array of keys moves the rows of the `uint32` array that holds the
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from jax import Array
@@ -30,8 +30,8 @@ from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
 
-Function: TypeAlias = Callable[..., object]
-Rule: TypeAlias = Callable[[JaxprEqn], "Function | None"]
+Function = Callable[..., object]
+Rule = Callable[[JaxprEqn], "Function | None"]
 
 
 def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> ClosedJaxpr | None:
@@ -61,35 +61,30 @@ def _mapped(eqn: JaxprEqn, function: Function) -> Function:
     return function
 
 
+def _written(function: Function) -> Rule:
+    """The rule of a primitive that is a function of its operands and parameters."""
+    return lambda eqn: partial(function, **eqn.params)
+
+
 def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
     """Counters in two halves. A count that needs the upper half stays one primitive, which runs unpartitioned."""
-    shape = cast("tuple[int, ...]", eqn.params["shape"])
+    shape = eqn.params["shape"]
     if not 0 < prod(shape) <= 1 << 32:
         return None
 
-    def counts() -> tuple[Array, Array]:
+    def counts() -> tuple[Array, object]:
         zero = lax.full(shape, 0, jnp.uint32)
-        low: Any = None
-        for dim, extent in enumerate(shape):
-            if extent > 1:
-                stride = prod(shape[dim + 1 :])
-                count = lax.broadcasted_iota(jnp.uint32, shape, dim)
-                step = count if stride == 1 else count * np.uint32(stride)
-                low = step if low is None else low + step
-        return zero, zero if low is None else low
+        long = (dim for dim, extent in enumerate(shape) if extent > 1)
+        pairs = ((lax.broadcasted_iota(jnp.uint32, shape, dim), prod(shape[dim + 1 :])) for dim in long)
+        steps = (count if stride == 1 else count * np.uint32(stride) for count, stride in pairs)
+        return zero, sum(steps, next(steps, zero))
 
     return counts
 
 
 def _reshape(eqn: JaxprEqn) -> Function | None:
     order, sizes = eqn.params["dimensions"], eqn.params["new_sizes"]
-    if order is None:
-        return None
-
-    def reshaped(x: Array) -> Array:
-        return lax.reshape(lax.transpose(x, order), sizes)
-
-    return reshaped
+    return None if order is None else lambda *xs: lax.reshape(lax.transpose(*xs, order), sizes)
 
 
 def _convert(eqn: JaxprEqn) -> Function | None:
@@ -98,79 +93,54 @@ def _convert(eqn: JaxprEqn) -> Function | None:
     return (lambda *xs: xs) if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
 
 
-def _log2(eqn: JaxprEqn) -> Function:
-    def log2(x: Array) -> Array:
-        return lax.div(lax.log(x, **eqn.params), lax.log(lax.full_like(x, 2, shape=())))
-
-    return log2
+def _log2(x: Array, **how: object) -> Array:
+    return lax.div(lax.log(x, **how), lax.log(lax.full_like(x, 2, shape=())))
 
 
-def _stack(eqn: JaxprEqn) -> Function:
-    axis = eqn.params["axis"]
-    return lambda *xs: lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
+def _stack(*xs: Array, axis: int) -> Array:
+    return lax.concatenate([lax.expand_dims(x, (axis,)) for x in xs], axis)
 
 
-def _unstack(eqn: JaxprEqn) -> Function:
-    axis, count = cast(int, eqn.params["axis"]), len(eqn.outvars)
-
-    def unstacked(x: Array) -> list[Array]:
-        return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(count)]
-
-    return unstacked
+def _unstack(x: Array, *, axis: int, **_: object) -> list[Array]:
+    return [lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis])]
 
 
-def _apart(eqn: JaxprEqn) -> Function:
+def _split(x: Array, *, sizes: Sequence[int], axis: int) -> list[Array]:
     """The parts are slices, each of which is placed by itself."""
-    axis, sizes = cast(int, eqn.params["axis"]), cast("tuple[int, ...]", eqn.params["sizes"])
     ends = np.cumsum(sizes).tolist()
-
-    def parts(x: Array) -> list[Array]:
-        return [lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends, strict=True)]
-
-    return parts
+    return [lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends, strict=True)]
 
 
-def _tile(eqn: JaxprEqn) -> Function:
-    reps = cast("tuple[int, ...]", eqn.params["reps"])
-
-    def tiled(x: Array) -> Array:
-        pairs = tuple(extent for pair in zip(reps, x.shape, strict=True) for extent in pair)
-        spread = lax.broadcast_in_dim(x, pairs, tuple(range(1, len(pairs), 2)))
-        return lax.reshape(spread, tuple(r * n for r, n in zip(reps, x.shape, strict=True)))
-
-    return tiled
+def _tile(x: Array, *, reps: Sequence[int]) -> Array:
+    pairs = tuple(extent for pair in zip(reps, x.shape, strict=True) for extent in pair)
+    spread = lax.broadcast_in_dim(x, pairs, tuple(range(1, len(pairs), 2)))
+    return lax.reshape(spread, tuple(r * n for r, n in zip(reps, x.shape, strict=True)))
 
 
-def _broadcast_to(eqn: JaxprEqn) -> Function:
+def _broadcast_to(x: Array, *, shape: Sequence[int], **_: object) -> Array:
     """A value written to a reference, in the shape of the part that it replaces."""
-    shape, given = cast("tuple[int, ...]", eqn.params["shape"]), cast(Any, eqn.invars[0].aval).ndim
-    return partial(lax.broadcast_in_dim, shape=shape, broadcast_dimensions=tuple(range(len(shape) - given, len(shape))))
+    return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
-def _mulhi(eqn: JaxprEqn) -> Function:
+def _mulhi(*operands: Array, **_: object) -> Array:
     """The upper half of a product, computed from products of halves: XLA does not lower its own op inside a `shard_map`."""
-    aval = cast(Any, eqn.outvars[0].aval)
-    dtype = np.dtype(aval.dtype)
+    dtype, shape = operands[0].dtype, np.broadcast_shapes(*(each.shape for each in operands))
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
     half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
-
-    def product(*operands: Array) -> Array:
-        # A scalar operand next to an array has no dims.
-        x, y = (each if each.shape == aval.shape else lax.broadcast(each, aval.shape) for each in operands)
-        (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
-        carried = (b * d >> half) + (a * d & mask) + b * c
-        upper = (a * c + (a * d >> half) + (carried >> half)).astype(dtype)
-        if dtype.kind == "u":
-            return upper
-        zero = jnp.zeros_like(x)
-        return upper - lax.select(x < 0, y, zero) - lax.select(y < 0, x, zero)
-
-    return product
+    # A scalar operand next to an array has no dims.
+    x, y = (each if each.shape == shape else lax.broadcast(each, shape) for each in operands)
+    (a, b), (c, d) = (((each.astype(unsigned) >> half), each.astype(unsigned) & mask) for each in (x, y))
+    carried = (b * d >> half) + (a * d & mask) + b * c
+    upper = (a * c + (a * d >> half) + (carried >> half)).astype(dtype)
+    if dtype.kind == "u":
+        return upper
+    zero = jnp.zeros_like(x)
+    return upper - lax.select(x < 0, y, zero) - lax.select(y < 0, x, zero)
 
 
 def _concatenate(eqn: JaxprEqn) -> Function | None:
     """Arrays without elements are left out, so that nobody reads a window of them."""
-    axis, kept = cast(int, eqn.params["dimension"]), [at for at, x in enumerate(eqn.invars) if not _is_empty(x.aval)]
+    axis, kept = eqn.params["dimension"], [at for at, x in enumerate(eqn.invars) if not _is_empty(x.aval)]
     if len(kept) == len(eqn.invars) or not kept:
         return None
     return lambda *xs: lax.concatenate([xs[at] for at in kept], axis) if len(kept) > 1 else xs[kept[0]]
@@ -179,11 +149,7 @@ def _concatenate(eqn: JaxprEqn) -> Function | None:
 def _pad(eqn: JaxprEqn) -> Function | None:
     """Around no elements there is only padding."""
     shape = cast(Any, eqn.outvars[0].aval).shape
-
-    def filled(_: Array, outside: Array) -> Array:
-        return lax.broadcast(outside, shape)
-
-    return filled if _is_empty(eqn.invars[0].aval) else None
+    return (lambda *xs: lax.broadcast(xs[1], shape)) if _is_empty(eqn.invars[0].aval) else None
 
 
 def _makes_nothing(eqn: JaxprEqn) -> bool:
@@ -234,56 +200,44 @@ def _random(implementation: Function) -> Rule:
 
     def rule(eqn: JaxprEqn) -> Function:
         keys = cast(Any, eqn.invars[0].aval)
-
-        def drawn(array: Array) -> object:
-            return implementation(keys.dtype._impl, array, len(keys.shape), **eqn.params)
-
-        return drawn
+        return lambda *arrays: implementation(keys.dtype._impl, *arrays, len(keys.shape), **eqn.params)
 
     return rule
 
 
 def _fold_in(eqn: JaxprEqn) -> Function:
     keys = cast(Any, eqn.invars[0].aval)
-
-    def folded(array: Array, data: Array) -> Array:
-        return prng.random_fold_in_impl_base(keys.dtype._impl, array, data, keys.shape)
-
-    return folded
-
-
-def _seed(eqn: JaxprEqn) -> Function:
-    return partial(prng.random_seed_impl_base, **eqn.params)
+    return lambda *arrays: prng.random_fold_in_impl_base(keys.dtype._impl, *arrays, keys.shape)
 
 
 _RANDOM: Mapping[str, Rule] = {
     "random_bits": _random(prng.random_bits_impl_base),
     "random_fold_in": _fold_in,
-    "random_seed": _seed,
+    "random_seed": _written(prng.random_seed_impl_base),
     "random_split": _random(prng.random_split_impl_base),
 }
 _RULES: Mapping[str, Rule] = {
     **_RANDOM,
     "approx_top_k": _approx_top_k,
-    "broadcast_to": _broadcast_to,
+    "broadcast_to": _written(_broadcast_to),
     "concatenate": _concatenate,
     "convert_element_type": _convert,
     "empty": _empty,
     "empty2": _empty,
     "iota_2x32_shape": _iota_2x32_shape,
-    "log2": _log2,
-    "mulhi": _mulhi,
+    "log2": _written(_log2),
+    "mulhi": _written(_mulhi),
     "pad": _pad,
     **{each.across: _across(each.reduce) for each in SPELLED.values() if each.across and each.reduce},
     "ragged_dot_general": ragged_dot_general,
     "reduce": reduce,
     "reduce_window": reduce_window,
     "select_and_scatter_add": select_and_scatter_add,
-    "split": _apart,
+    "split": _written(_split),
     "reshape": _reshape,
-    "stack": _stack,
-    "tile": _tile,
-    "unstack": _unstack,
+    "stack": _written(_stack),
+    "tile": _written(_tile),
+    "unstack": _written(_unstack),
 }
 
 EXPANDED = frozenset(_RULES)

@@ -9,7 +9,7 @@ thousands of equations, but only hundreds of signatures.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias, cast
 
@@ -40,7 +40,8 @@ from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
 
-Handler: TypeAlias = "Callable[[Importer, JaxprEqn, list[SSAValue], Origin | None], Sequence[SSAValue]]"
+Values = Sequence[SSAValue]
+Handler: TypeAlias = "Callable[[Step], Values]"
 
 
 @dataclass(slots=True)
@@ -59,12 +60,11 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The translation of equations with one signature: an operation, or a program to inline instead."""
+    """The operation that equations with one signature become."""
 
     op: type[LaxOp]
     params: ParamsAttr
     results: tuple[ArrayType, ...]
-    inlined: ClosedJaxpr | None = None
     may_follow: bool = False
     """Whether the values of the results are known if those of the operands are."""
 
@@ -74,7 +74,7 @@ class Importer:
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
-        self.recipes: dict[Hashable, Recipe] = {}
+        self.recipes: dict[Hashable, Recipe | ClosedJaxpr] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
         self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
@@ -82,7 +82,7 @@ class Importer:
         self.constants = Constants()
         self.annotations: list[Annotation] = []
 
-    def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
+    def run(self, jaxpr: Jaxpr, inputs: Values, call: Origin | None = None) -> list[SSAValue]:
         """Appends the equations of `jaxpr` for these inputs and returns its results.
 
         `call` is the call that it is inlined from. Every run has its own environment, because one jaxpr can be the body of
@@ -90,84 +90,27 @@ class Importer:
         """
         env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
         for eqn in jaxpr.eqns:
-            operands = [self.literal(a, eqn, call) if type(a) is Literal else env[a] for a in eqn.invars]
-            handler = _HANDLERS.get(name := name_of(eqn.primitive))
-            results = self.plain(name, eqn, operands, call) if handler is None else handler(self, eqn, operands, call)
-            for var, value in zip(eqn.outvars, results, strict=True):
+            step = Step(self, name_of(eqn.primitive), eqn, call)
+            step.operands = [self.literal(a, step) if type(a) is Literal else env[a] for a in eqn.invars]
+            for var, value in zip(eqn.outvars, _HANDLERS.get(step.name, _plain)(step), strict=True):
                 env[var] = value
-        return [self.literal(a, None, call) if type(a) is Literal else env[a] for a in jaxpr.outvars]
-
-    def plain(self, name: str, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-        """An equation by the recipe of its signature."""
-        params, starts = eqn.params, _starts(name, len(operands))
-        signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
-        if ids := self.positions(starts, operands) if starts else None:
-            signature += tuple((each.dtype, each.tobytes()) for each in ids)
-        try:
-            recipe = self.recipes.get(signature)
-        except TypeError:  # a parameter that cannot be hashed
-            recipe = self.recipe(eqn, ids)
-        else:
-            if recipe is None:
-                recipe = self.recipes[signature] = self.recipe(eqn, ids)
-        if recipe.inlined is not None:
-            return self.inline(recipe.inlined, operands, eqn, call)
-        made = self.emit(recipe.op, operands, recipe.results, recipe.params, self.origin(eqn, call))
-        if recipe.may_follow:
-            self.constants.made(operands, made)
-        wanted = params.get("out_sharding") or params.get("sharding")
-        if wanted is None:
-            return made
-        said = read(wanted, len(cast(ArrayType, made[0].type).shape), "out_sharding")
-        # JAX gives some ops of a derivative a sharding without axes.
-        return [self.annotated(made[0], said, eqn, call), *made[1:]] if said is not None and any(said.dims) else made
-
-    def annotated(self, value: SSAValue, said: Said | None, eqn: JaxprEqn, call: Origin | None) -> SSAValue:
-        """The value with the layout that the program gives it: the result of an op, whose operand has a layout of its own."""
-        if said is None or said.says_nothing:
-            return value
-        if not said.problem:
-            params = ParamsAttr.of(layout=said.dims)
-            (value,) = self.emit(OPS["constrain"], [value], [value.type], params, self.origin(eqn, call))
-        self.annotations.append((value, said))
-        return value
-
-    def positions(self, starts: range, operands: Sequence[SSAValue]) -> list[Positions] | None:
-        """The positions at which an equation reads or updates an array, if all of them follow from literals."""
-        found = [each for at in starts if (each := self.constants.of(operands[at])) is not None]
-        return found if len(found) == len(starts) else None
+        return [self.literal(a, None) if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
     def emit(
         self,
         op: type[Operation],
-        operands: Sequence[SSAValue],
+        operands: Values,
         results: Sequence[Attribute],
         params: ParamsAttr,
         origin: Origin | None,
         blocks: Sequence[Block] = (),
-    ) -> Sequence[SSAValue]:
+    ) -> Values:
         regions = [Region(block) for block in blocks]
         made = op.create(operands=operands, result_types=results, properties={"params": params}, regions=regions)
         self.frame.block.add_op(made)
         if origin is not None:
             self.origins[made] = origin
         return made.results
-
-    def inline(
-        self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Origin | None
-    ) -> Sequence[SSAValue]:
-        """Inlines a program in place of one equation, and gives its operations that equation's origin.
-
-        If the equation holds programs, such as the product and the solver of a linear system, these have lines of their own.
-        """
-        outer, inputs = self.fixed, [*map(self.capture, closed.consts), *operands]
-        origin = self.origin(eqn, call)
-        if next(jaxprs_in_params(eqn.params), None) is not None:
-            return self.run(closed.jaxpr, inputs, origin)
-        self.fixed = origin
-        results = self.run(closed.jaxpr, inputs, call)
-        self.fixed = outer
-        return results
 
     def end(self, last: Operation) -> None:
         """Ends the block that is being filled, without the ops that nothing reads because their values are known."""
@@ -179,33 +122,31 @@ class Importer:
                 op.detach()
                 op.erase()
 
-    def body(self, closed: ClosedJaxpr, consts: Sequence[SSAValue], call: Origin) -> tuple[Block, list[SSAValue]]:
+    def body(self, closed: ClosedJaxpr, consts: Values, call: Origin) -> tuple[Block, list[SSAValue]]:
         """The block of a region, and the outer values of the arrays that it captures.
 
         Its first arguments are `consts`, and after them the captured arrays.
         """
-        outer, self.frame = (
-            self.frame,
-            Frame(Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars]), len(consts)),
-        )
-        frame, arguments = self.frame, list(self.frame.block.args)
+        outer, block = self.frame, Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars])
+        frame, arguments = Frame(block, len(consts)), list(block.args)
+        self.frame = frame
         self.constants.enter(arguments[: len(consts)], consts)
         inputs = [*map(self.capture, closed.consts), *arguments]
         self.end(YieldOp.create(operands=self.run(closed.jaxpr, inputs, call)))
         self.frame = outer
-        return frame.block, [self.capture(array) for array in frame.arrays]
-
-    def origin(self, eqn: JaxprEqn, call: Origin | None) -> Origin:
-        return self.fixed or Origin(eqn.source_info, call)
+        return block, [self.capture(array) for array in frame.arrays]
 
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
-    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe:
-        """The translation of equations with this primitive, these parameters, these operand types and constant positions."""
-        results, inlined = self.results(eqn), expand(eqn, positions)
-        if inlined is not None:
-            return Recipe(WholeOp, NO_PARAMS, results, inlined)
+    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe | ClosedJaxpr:
+        """The translation of equations with this primitive, these parameters, these operand types and constant positions.
+
+        It is an operation, or a program to inline instead.
+        """
+        results = self.results(eqn)
+        if (inlined := expand(eqn, positions)) is not None:
+            return inlined
         if name_of(eqn.primitive) in DERIVED:
             return self.derived(eqn, results)
         name = op_name(name_of(eqn.primitive))
@@ -220,11 +161,11 @@ class Importer:
             OPS[name], params if params.data else NO_PARAMS, results, may_follow=self.constants.may_follow(name, results)
         )
 
-    def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
+    def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe | ClosedJaxpr:
         """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
         found = derive(eqn)
         if found.inside is not None:
-            return Recipe(WholeOp, NO_PARAMS, results, found.inside)
+            return found.inside
         if not found.op:
             return Recipe(WholeOp, self.whole(eqn, found.why), results)
         return Recipe(OPS[found.op], encode(eqn.params, self.foreign), results)
@@ -254,8 +195,8 @@ class Importer:
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found
 
-    def literal(self, literal: Literal, eqn: JaxprEqn | None, call: Origin | None) -> SSAValue:
-        """The constant of a literal: one in each block for each value and dtype."""
+    def literal(self, literal: Literal, step: "Step | None") -> SSAValue:
+        """The constant of a literal, an operand of this equation or a result: one in each block for each value and dtype."""
         value = (
             unwrap(literal.val)
             if is_void(literal.aval)
@@ -267,7 +208,7 @@ class Importer:
         found = self.frame.constants.get(key)
         if found is None:
             params = ParamsAttr.of(value=literal_of(value))
-            origin = self.fixed if eqn is None else self.origin(eqn, call)
+            origin = self.fixed if step is None else step.origin
             types = (self.type(literal.aval),)
             made = self.emit(ConstantOp, (), types, params, origin)
             if self.constants.may_follow("constant", types):
@@ -284,6 +225,72 @@ class Importer:
             frame.captured[id(array)] = found
             frame.arrays.append(array)
         return found
+
+
+@dataclass(slots=True)
+class Step:
+    """An equation to import, with its operands, and the call that it is inlined from."""
+
+    to: Importer
+    name: str
+    eqn: JaxprEqn
+    call: Origin | None
+    operands: list[SSAValue] = field(default_factory=list[SSAValue])
+
+    # Any: the parameters of JAX's primitives have no types.
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.eqn.params
+
+    @property
+    def around(self) -> Origin:
+        """The equation as the call from which its own program is inlined."""
+        return Origin(self.eqn.source_info, self.call)
+
+    @property
+    def origin(self) -> Origin:
+        return self.to.fixed or self.around
+
+    def emit(
+        self,
+        op: type[Operation],
+        operands: Values,
+        params: ParamsAttr = NO_PARAMS,
+        results: Sequence[Attribute] | None = None,
+        blocks: Sequence[Block] = (),
+    ) -> Values:
+        """The results of an op for the equation, of its types if there are no others."""
+        types = self.to.results(self.eqn) if results is None else results
+        return self.to.emit(op, operands, types, params, self.origin, blocks)
+
+    def annotated(self, value: SSAValue, said: Said | None) -> SSAValue:
+        """The value with the layout that the program gives it: the result of an op, whose operand has a layout of its own."""
+        if said is None or said.says_nothing:
+            return value
+        if not said.problem:
+            (value,) = self.emit(OPS["constrain"], [value], ParamsAttr.of(layout=said.dims), [value.type])
+        self.to.annotations.append((value, said))
+        return value
+
+    def positions(self) -> list[Positions] | None:
+        """The positions at which the equation reads or updates an array, if all of them follow from literals."""
+        starts = _starts(self.name, len(self.operands))
+        found = [each for at in starts if (each := self.to.constants.of(self.operands[at])) is not None] if starts else []
+        return found if found and len(found) == len(starts) else None
+
+    def inline(self, closed: ClosedJaxpr) -> Values:
+        """Inlines a program in place of the equation, and gives its operations that equation's origin.
+
+        If the equation holds programs, such as the product and the solver of a linear system, these have lines of their own.
+        """
+        to, origin = self.to, self.origin
+        outer, inputs = to.fixed, [*map(to.capture, closed.consts), *self.operands]
+        if next(jaxprs_in_params(self.params), None) is not None:
+            return to.run(closed.jaxpr, inputs, origin)
+        to.fixed = origin
+        results = to.run(closed.jaxpr, inputs, self.call)
+        to.fixed = outer
+        return results
 
 
 def imported(closed: ClosedJaxpr) -> Importer:
@@ -308,41 +315,66 @@ def _starts(primitive: str, operands: int) -> range:
 _PSEUDO = BORDERS | {"constant", "whole"}
 
 
-def _call(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _plain(step: Step) -> Values:
+    """An equation by the recipe of its signature."""
+    to, eqn, params = step.to, step.eqn, step.eqn.params
+    signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
+    if ids := step.positions():
+        signature += tuple((each.dtype, each.tobytes()) for each in ids)
+    try:
+        recipe = to.recipes.get(signature)
+    except TypeError:  # a parameter that cannot be hashed
+        recipe = to.recipe(eqn, ids)
+    else:
+        if recipe is None:
+            recipe = to.recipes[signature] = to.recipe(eqn, ids)
+    if not isinstance(recipe, Recipe):
+        return step.inline(recipe)
+    made = to.emit(recipe.op, step.operands, recipe.results, recipe.params, step.origin)
+    if recipe.may_follow:
+        to.constants.made(step.operands, made)
+    wanted = params.get("out_sharding") or params.get("sharding")
+    if wanted is None:
+        return made
+    said = read(wanted, len(cast(ArrayType, made[0].type).shape), "out_sharding")
+    # JAX gives some ops of a derivative a sharding without axes.
+    return [step.annotated(made[0], said), *made[1:]] if said is not None and any(said.dims) else made
+
+
+def _call(step: Step) -> Values:
     """Inlines the program that a call runs."""
-    jaxpr = called(eqn)
+    jaxpr = called(step.eqn)
     consts: list[SSAValue] = []
     if isinstance(jaxpr, ClosedJaxpr):
-        consts, jaxpr = [self.capture(const) for const in jaxpr.consts], jaxpr.jaxpr
-    return self.run(jaxpr, [*consts, *operands], Origin(eqn.source_info, call))
+        consts, jaxpr = [*map(step.to.capture, jaxpr.consts)], jaxpr.jaxpr
+    return step.to.run(jaxpr, [*consts, *step.operands], step.around)
 
 
-def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _remat(step: Step) -> Values:
     """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
-    prevent = eqn.params["prevent_cse"]
+    prevent, operands = step.params["prevent_cse"], step.operands
     chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
-    if eqn.params["differentiated"] and any(chosen):
+    if step.params["differentiated"] and any(chosen):
         behind = [value for value, each in zip(operands, chosen, strict=True) if each]
-        types = [value.type for value in behind]
-        barred = iter(self.emit(OPS["optimization_barrier"], behind, types, NO_PARAMS, self.origin(eqn, call)))
+        barred = iter(step.emit(OPS["optimization_barrier"], behind, results=[value.type for value in behind]))
         operands = [next(barred) if each else value for value, each in zip(operands, chosen, strict=True)]
-    return self.run(eqn.params["jaxpr"], operands, Origin(eqn.source_info, call))
+    return step.to.run(step.params["jaxpr"], operands, step.around)
 
 
 def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
     """Keeps the regions of a loop, each by the parameter that counts its consts. What a region captures is its last consts."""
 
-    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-        params = {key: eqn.params[key] for key in kept}
+    def handle(step: Step) -> Values:
+        own, operands = step.params, step.operands
+        params = {key: own[key] for key in kept}
         blocks, given = list[Block](), list[SSAValue]()
         for count, region in regions.items():
-            consts, operands = operands[: eqn.params[count]], operands[eqn.params[count] :]
-            block, captured = self.body(eqn.params[region], consts, Origin(eqn.source_info, call))
+            consts, operands = operands[: own[count]], operands[own[count] :]
+            block, captured = step.to.body(own[region], consts, step.around)
             params[count] = len(consts) + len(captured)
             blocks.append(block)
             given += [*consts, *captured]
-        stored = encode(params, self.foreign)
-        return self.emit(op, [*given, *operands], self.results(eqn), stored, self.origin(eqn, call), blocks)
+        return step.emit(op, [*given, *operands], encode(params, step.to.foreign), blocks=blocks)
 
     return handle
 
@@ -351,22 +383,22 @@ _counted_scan = _loop(ScanOp, ("length", "num_carry", "reverse", "unroll"), num_
 _single_while = _loop(WhileOp, (), cond_nconsts="cond_jaxpr", body_nconsts="body_jaxpr")
 
 
-def _scan(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    return _counted_scan(self, with_counts(eqn), operands, call)
+def _scan(step: Step) -> Values:
+    return _counted_scan(replace(step, eqn=with_counts(step.eqn)))
 
 
-def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    single = with_one_predicate(eqn)
-    more = operands[: len(single.invars) - len(eqn.invars)]
-    return _single_while(self, single, [*more, *operands], call)
+def _while(step: Step) -> Values:
+    single = with_one_predicate(step.eqn)
+    more = step.operands[: len(single.invars) - len(step.operands)]
+    return _single_while(replace(step, eqn=single, operands=[*more, *step.operands]))
 
 
-def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _cond(step: Step) -> Values:
     """Branches take the same operands, so each one gets the captures of all."""
-    around = Origin(eqn.source_info, call)
+    operands = step.operands
     blocks, captured = list[Block](), list[SSAValue]()
-    for branch in eqn.params["branches"]:
-        block, own = self.body(branch, operands[1:], around)
+    for branch in step.params["branches"]:
+        block, own = step.to.body(branch, operands[1:], step.around)
         for other in blocks:
             for value in own:
                 other.insert_arg(value.type, len(other.args))
@@ -374,44 +406,44 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
             block.insert_arg(value.type, len(operands) - 1 + number)
         captured += own
         blocks.append(block)
-    return self.emit(CondOp, [*operands, *captured], self.results(eqn), NO_PARAMS, self.origin(eqn, call), blocks)
+    return step.emit(CondOp, [*operands, *captured], blocks=blocks)
 
 
-def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _shard_map(step: Step) -> Values:
     """A `shard_map` body runs unchanged on its mesh axes: it is imported separately, and the op has its operands' layouts."""
-    params, jaxpr = eqn.params, eqn.params["jaxpr"]
+    params, jaxpr = step.params, step.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
-    results = inner.run(jaxpr, list(inner.frame.block.args), Origin(eqn.source_info, call))
+    results = inner.run(jaxpr, list(inner.frame.block.args), step.around)
     inner.frame.block.add_op(YieldOp.create(operands=results))
     body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
     sizes = dict(params["mesh"].shape)
-    ins, outs = [cast(ArrayType, value.type) for value in operands], self.results(eqn)
+    types = {"in_specs": [value.type for value in step.operands], "out_specs": step.to.results(step.eqn)}
     specs = {
-        side: tuple(dims_of(spec, len(type.shape)) for spec, type in zip(params[side], arrays, strict=True))
-        for side, arrays in (("in_specs", ins), ("out_specs", outs))
+        side: tuple(dims_of(spec, len(cast(ArrayType, type).shape)) for spec, type in zip(params[side], each, strict=True))
+        for side, each in types.items()
     }
     own_axes = tuple((axis, sizes[axis]) for axis in params["mesh"].axis_names if axis in params["newly_manual_axes"])
-    said = ParamsAttr.of(primitive="shard_map", own_axes=own_axes, body=self.foreign.record(body), **specs)
-    return self.emit(WholeOp, operands, outs, said, self.origin(eqn, call))
+    said = ParamsAttr.of(primitive="shard_map", own_axes=own_axes, body=step.to.foreign.record(body), **specs)
+    return step.emit(WholeOp, step.operands, said)
 
 
-def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _summed(step: Step) -> Values:
     """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
-    said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
-    return self.emit(WholeOp, operands, self.results(eqn), said, None)
+    said = ParamsAttr.of(primitive="psum", axes=tuple(step.params["axes"]), axis_index_groups=None)
+    return step.emit(WholeOp, step.operands, said)
 
 
-def _constrain(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _constrain(step: Step) -> Values:
     """A value with a layout that the program gives it: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
-    params, name = eqn.params, name_of(eqn.primitive)
+    params, name = step.params, step.name
     if name == "constrain":
         shardings = [Said(params["layout"], by="pt.constrain")]
     else:
         given = params.get("devices") or [params.get("sharding", params.get("dst_sharding"))]
         by, unconstrained = _SAID_BY.get(name, name), tuple(params.get("unconstrained_dims") or ())
-        ranks = [len(cast(ShapedArray, atom.aval).shape) for atom in eqn.invars]
+        ranks = [len(cast(ShapedArray, atom.aval).shape) for atom in step.eqn.invars]
         shardings = [read(each, rank, by, unconstrained) for each, rank in zip(given, ranks, strict=True)]
-    return [self.annotated(value, said, eqn, call) for value, said in zip(operands, shardings, strict=True)]
+    return [*map(step.annotated, step.operands, shardings)]
 
 
 _SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
@@ -420,39 +452,36 @@ _SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
 def _unread(why: str) -> Handler:
     """The operands themselves; the plan lists that what the program says of them is not applied."""
 
-    def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-        del call
-        self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
-        return operands
+    def handle(step: Step) -> Values:
+        step.to.annotations.append((step.operands[0], Said(by=step.name, problem=why)))
+        return step.operands
 
     return handle
 
 
-def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _jit(step: Step) -> Values:
     """An inlined call, with the shardings that it gives its operands and results."""
-    wanted = {side: eqn.params.get(f"{side}_shardings", ()) for side in ("in", "out")}
 
-    def given(side: str, values: Sequence[SSAValue]) -> list[SSAValue]:
-        if len(wanted[side]) != len(values):
+    def given(side: str, values: Values) -> list[SSAValue]:
+        wanted = step.params.get(side, ())
+        if len(wanted) != len(values):
             return [*values]
         ranks = [len(cast(ArrayType, value.type).shape) for value in values]
-        said = [read(each, rank, f"{side}_shardings") for each, rank in zip(wanted[side], ranks, strict=True)]
-        return [self.annotated(value, each, eqn, call) for value, each in zip(values, said, strict=True)]
+        return [*map(step.annotated, values, (read(each, rank, side) for each, rank in zip(wanted, ranks, strict=True)))]
 
-    return given("out", _call(self, eqn, given("in", operands), call))
+    return given("out_shardings", _call(replace(step, operands=given("in_shardings", step.operands))))
 
 
-def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _ordered(step: Step) -> Values:
     """An inlined call whose ops should run in the order of the program; the plan lists that this is not applied."""
-    if operands and eqn.params.get("enforce"):
-        why = "the order of ops is the device compiler's"
-        self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
-    return _call(self, eqn, operands, call)
+    if step.operands and step.params.get("enforce"):
+        _unread("the order of ops is the device compiler's")(step)
+    return _call(step)
 
 
-def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
+def _same(step: Step) -> Values:
     """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
-    return operands
+    return step.operands
 
 
 _HANDLERS: Mapping[str, Handler] = {

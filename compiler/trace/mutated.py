@@ -19,7 +19,7 @@ from ...dialects.ground.errors import Error
 from ..inputs.arguments import Function
 from ..inputs.names import escape, join, path
 from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree
-from .importer import Importer, imported
+from .importer import imported
 from .restructured import Held, equal, held, restructured
 
 _SHOWN = 3
@@ -81,32 +81,20 @@ def _is_array(leaf: object) -> bool:
 
 
 def kept(function: Function, closed: ClosedJaxpr, names: Sequence[str], changed: Sequence[str]) -> ClosedJaxpr:
-    """The program without its last results, which are the changed leaves. Raises Error if one of them is lost."""
-    if not changed:
-        return closed
-    check_lost(function, imported(closed), names, changed)
-    return without(closed, len(changed))
-
-
-def without(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """The program without its last `count` results."""
-    kept = len(closed.jaxpr.outvars) - count
-    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * kept + [False] * count, True)
-    return ClosedJaxpr(jaxpr, closed.consts)
-
-
-def check_lost(function: Function, importer: Importer, names: Sequence[str], changed: Sequence[str]) -> None:
-    """Raises Error if a changed leaf, which are the last results of the program, is not among the other results.
+    """The program without its last results, which are the changed leaves. Raises Error if one is not among the other results.
 
     `nnx.jit` and `nnx.remat` put each leaf back as it was: that is no change. `names` are those of the arguments.
     """
-    block = importer.frame.block
+    if not changed:
+        return closed
+    block, count = imported(closed).frame.block, len(closed.jaxpr.outvars) - len(changed)
     own = dict(zip(names, block.args, strict=False))
     results = cast(Operation, block.last_op).operands
-    kept = set(results[: len(results) - len(changed)])
-    pairs = zip(changed, results[-len(changed) :], strict=True)
-    if lost := [name for name, value in pairs if value not in kept and value is not own.get(name)]:
+    pairs = zip(changed, results[count:], strict=True)
+    if lost := [name for name, value in pairs if value not in set(results[:count]) and value is not own.get(name)]:
         raise _lost(function, lost)
+    jaxpr, _ = dce_jaxpr(closed.jaxpr, [True] * count + [False] * len(changed), True)
+    return ClosedJaxpr(jaxpr, closed.consts)
 
 
 def _lost(function: Function, names: Sequence[str]) -> Error:
@@ -114,15 +102,13 @@ def _lost(function: Function, names: Sequence[str]) -> Error:
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     together = ", ".join(roots)
-    return Error(
+    return function.error(
         f"`{function.name}` changes {shown}{more} in place, and does not return what it changes",
-        location=function.location(roots[0]),
+        f"return what is changed, `return {together}, ...`, and go on with it: `{together}, ... = {function.name}(...)`",
+        "or split a `flax.nnx` module: `graph, state = nnx.split(module)`, then pass `state`; inside, "
+        "`module = nnx.merge(graph, state)` and `return nnx.state(module), ...`; outside, `nnx.update(module, state)`",
+        at=roots[0],
         label="a copy at each call, as in `jax.jit`: the change would be lost",
-        helps=[
-            f"return what is changed, `return {together}, ...`, and go on with it: `{together}, ... = {function.name}(...)`",
-            "or split a `flax.nnx` module: `graph, state = nnx.split(module)`, then pass `state`; inside, "
-            "`module = nnx.merge(graph, state)` and `return nnx.state(module), ...`; outside, `nnx.update(module, state)`",
-        ],
     )
 
 
@@ -131,9 +117,6 @@ def captured(function: Function, error: Exception) -> Error | None:
     if type(error).__name__ != "TraceContextError":
         return None
     said = str(error).split(" (https://")[0]
-    return Error(
-        f"`{function.name}` changes a `flax.nnx` module that it closes over",
-        location=function.location(),
-        notes=[f"Flax says: {said}"],
-        helps=["pass the module as an argument, and return it: `return module, ...`"],
-    )
+    title = f"`{function.name}` changes a `flax.nnx` module that it closes over"
+    help = "pass the module as an argument, and return it: `return module, ...`"
+    return function.error(title, help, notes=[f"Flax says: {said}"])

@@ -4,7 +4,6 @@ r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
@@ -21,11 +20,11 @@ _CURES = [
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:
     """Raises Error for a reference from outside: the devices of a plan have copies or parts of its array."""
-    if any(map(_is_reference, cast(Any, closed).effects)):
+    if any(map(_is_reference, closed.effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
             f"`{function.name}` reads or writes a mutable reference that was created outside it",
-            location=resolve(Origin(cast(Any, eqn).source_info)).location() or function.location(),
+            location=resolve(Origin(eqn.source_info)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
         )
@@ -33,19 +32,16 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
 
 def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without references; the program itself if it makes none. Raises Error if JAX cannot replace one by values."""
-    if internal_mutable_array_effect not in cast(Any, closed).effects:
+    if internal_mutable_array_effect not in closed.effects:
         return closed
     try:
         # Calls with custom derivative rules stay calls; otherwise their rules would be lost silently.
         live, _ = dce_jaxpr(closed.jaxpr, True, True)
         return discharge_state(ClosedJaxpr(live, closed.consts), lower=False)
     except NotImplementedError as error:
-        raise Error(
-            f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values",
-            location=function.location(),
-            notes=[str(error)],
-            helps=["use arrays there: return the new value instead of writing it"],
-        ) from error
+        title = f"`{function.name}` uses a mutable reference in a way that JAX cannot replace by values"
+        help = "use arrays there: return the new value instead of writing it"
+        raise function.error(title, help, notes=[str(error)]) from error
 
 
 def with_effect(jaxpr: Jaxpr, wanted: Callable[[object], bool]) -> Iterator[JaxprEqn]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import is_not
-from typing import cast
 
 from ..inputs.names import escape, join, path
 from ..jax_private import jax, tree
@@ -78,14 +77,10 @@ def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[st
     yield name, Held(node, within)
     inside = (*within, name)
     for keys, child in children:
-        if not _is_private(keys):
+        if not (isinstance(keys[-1], jax.tree_util.GetAttrKey) and path(keys)[-1].startswith("_")):
             yield from _walk(join(name, *path(keys)), child, inside)
     for attribute, value in _statics(node, [keys[-1] for keys, _ in children]).items():
         yield join(name, escape(attribute)), Held(value, inside, static=True)
-
-
-def _is_private(keys: Sequence[object]) -> bool:
-    return isinstance(keys[-1], jax.tree_util.GetAttrKey) and path(keys)[-1].startswith("_")
 
 
 def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
@@ -95,7 +90,7 @@ def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
     children = set(path(keys))
     return {
         name: value
-        for name, value in cast(dict[str, object], vars(node)).items()
+        for name, value in vars(node).items()
         if name not in children
         and not name.startswith("_")
         and not isinstance(getattr(type(node), name, None), cached_property)

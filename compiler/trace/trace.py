@@ -39,7 +39,7 @@ from .mutated import Given, captured, kept
 from .references import check_references, with_effect, without_references
 from .scopes import former, leaving, tags
 
-_is_ordered = cast("Callable[[object], bool]", ordered_effects.contains)
+_is_ordered = ordered_effects.contains
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +147,8 @@ class Traced:
         name = self.arg_names[number]
         given = self.function.aval(leaf, name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
-            raise Error(
-                f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced",
-                location=self.function.location(name.split("/")[0]),
-                helps=["plan again for other shapes and dtypes, or use `pt.jit`, which does"],
-            )
+            title = f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced"
+            raise self.function.error(title, "plan again for other shapes and dtypes, or use `pt.jit`, which does", at=name)
 
     def _changed(self, arguments: Mapping[str, object], static: Mapping[str, object]) -> Error:
         """Why a call does not fit: the first name or static value that differs."""
@@ -171,7 +168,7 @@ class Traced:
         if set(given) != set(traced):
             helps = [f"it takes {self.name}({', '.join(self.arguments)})", *helps]
         title = f"`{self.name}` is called with different arguments than it was traced with"
-        return Error(title, location=self.function.location(), notes=notes[:3], helps=helps)
+        return self.function.error(title, *helps, notes=notes[:3])
 
     def _other_trees(self, arguments: Mapping[str, object]) -> Iterator[str]:
         """The arguments whose trees have other containers than when traced."""
@@ -255,7 +252,11 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     results: list[Results] = []
     flat = _flat(function, tuple(bound.arguments), static, results)
     with without_collector():
-        closed = _checked(function, _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals))
+        closed = _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals)
+        check_references(function, closed)
+        _check_effects(function, closed)
+        _check_captured(function, closed)
+        closed = without_references(function, closed)
         out_tree, result_names, changed = results[-1]
         closed = kept(function, closed, names, changed)
         importer = imported(closed)
@@ -309,7 +310,7 @@ def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, 
             "or keep the collective inside a `jax.shard_map` over this axis",
         ]
         title = f"`{function.name}` uses the axis `{found[1]}` in a collective, but no mesh axis has a name here"
-        raise Error(title, location=function.location(), helps=helps) from None
+        raise function.error(title, *helps) from None
     except Exception as error:
         if (refused := captured(function, error)) is not None:
             raise refused from error
@@ -324,14 +325,6 @@ def _flattened(function: Function, result: object) -> tuple[list[object], PyTree
     for leaf, name in zip(leaves, names, strict=True):
         _check_result(function, leaf, name)
     return leaves, structure, names
-
-
-def _checked(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with references replaced by values. Raises Error for effects and captured tracers, which no plan can keep."""
-    check_references(function, closed)
-    _check_effects(function, closed)
-    _check_captured(function, closed)
-    return without_references(function, closed)
 
 
 def _unwrapped(arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -362,19 +355,16 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
     except TypeError:
         title = f"`{name}` of `{function.name}` must be an array"
         label = f"it returns {said(leaf)}"
-        helps = ["return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"]
-        raise Error(title, location=function.location(), label=label, helps=helps) from None
+        help = "return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"
+        raise function.error(title, help, label=label) from None
 
 
 def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
     """Raises Error for a captured tracer: its value is not available when the program runs."""
     escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
     if escaped is not None:
-        raise Error(
-            f"`{function.name}` closes over a value that is being traced, {escaped}",
-            location=function.location(),
-            helps=["pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"],
-        )
+        help = "pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"
+        raise function.error(f"`{function.name}` closes over a value that is being traced, {escaped}", help)
 
 
 def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
@@ -383,7 +373,7 @@ def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
     if not ordered:
         return
     eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
-    location = None if eqn is None else resolve(Origin(cast(Any, eqn).source_info)).location()
+    location = None if eqn is None else resolve(Origin(eqn.source_info)).location()
     kind = type(ordered[0]).__name__
     raise Error(
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",

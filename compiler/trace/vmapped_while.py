@@ -28,7 +28,9 @@ def with_one_predicate(eqn: JaxprEqn) -> JaxprEqn:
     def kept(*args: Array) -> list[Array]:
         first, second, carry = args[:asked], args[asked : asked + fixed], args[asked + fixed :]
         (each,) = verdict(*first, *carry)
-        return [_where(each, new, old) for new, old in zip(trip(*second, *carry), carry, strict=True)]
+        # The batch dims come first.
+        spread = (lax.broadcast_in_dim(each, old.shape, tuple(range(each.ndim))) for old in carry)
+        return [*map(lax.select, spread, trip(*second, *carry), carry)]
 
     single = {
         "cond_jaxpr": jax.make_jaxpr(goes_on)(*test.in_avals),
@@ -36,8 +38,3 @@ def with_one_predicate(eqn: JaxprEqn) -> JaxprEqn:
         "body_nconsts": asked + fixed,
     }
     return cast(Any, eqn).replace(invars=[*eqn.invars[:asked], *eqn.invars], params={**eqn.params, **single})
-
-
-def _where(each: Array, new: Array, old: Array) -> Array:
-    """The new value where the element's predicate holds; the batch dims come first."""
-    return lax.select(lax.broadcast_in_dim(each, new.shape, tuple(range(each.ndim))), new, old)

@@ -14,7 +14,8 @@ from ..ground.errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
 from .ground_form import Dims
-from .tree import Apply, Concat, Definition, Number, Param, Reading, Shape, Source, Term, Whole, names, variables
+from .signs import ARITHMETIC
+from .tree import Apply, Concat, Definition, Expr, Number, Param, Reading, Shape, Term, Whole, names, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +147,12 @@ class Sites:
         return (name, copy if name in self.fresh else 0)
 
 
-def _integers(source: Source, params: ParamsAttr) -> tuple[int, ...]:
+def _integers(source: Expr, params: ParamsAttr) -> tuple[int, ...]:
     """The value after `at k =`: the numbers of a parameter that holds one or several."""
     match source:
-        case Apply(_, (left, Number(int(right)))):
-            return tuple(each - right for each in _integers(left, params))
+        case Apply(name, (*args, Number(int(right)))):
+            function = ARITHMETIC[name].function
+            return tuple(function(each, right) for each in _integers(args[0], params)) if args else (function(right),)
         case Number(found):
             value: Literal = found
         case Param():

@@ -6,7 +6,6 @@ import numpy as np
 
 from ..ground.errors import Error
 from ..params import Literal, ParamsAttr, Record
-from .ground_form import Dims
 from .grounding import ground
 from .signs import ARITHMETIC
 from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Value, Var, nodes
@@ -25,7 +24,11 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
         assert form is not None
         if variable.many:
             known = form.groups.get((variable.name, 0), ())
-            return known if form.numbers is None else _full(known, form.numbers.dims[bound.operands[0].name, "v"], len(ins[0]))
+            if form.numbers is None:
+                return known
+            # The window's extent along every dim of the array: along batch dims it is 1.
+            sizes = dict(zip(form.numbers.dims[bound.operands[0].name, "v"], known, strict=False))
+            return tuple(sizes.get(dim, 1) for dim in range(len(ins[0])))
         copies = [form.groups.get((variable.name, copy), (1,))[0] for copy in range(len(form.equations))]
         return tuple(copies) if any(formal.variadic for formal in definition.results) else copies[0]
 
@@ -47,12 +50,6 @@ def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], ou
                 raise Error(f"`{definition.name}`: `extents` cannot read this")
 
     return {name: value(expr) for name, expr in definition.extents}
-
-
-def _full(known: tuple[int, ...], looked: Dims, rank: int) -> tuple[int, ...]:
-    """The window's extent along every dim of the array: along batch dims it is 1."""
-    sizes = dict(zip(looked, known, strict=False))
-    return tuple(sizes.get(dim, 1) for dim in range(rank))
 
 
 _FUNCTIONS = {**{name: ARITHMETIC[name].function for name in ("add", "sub", "mul")}, "maximum": np.maximum}

@@ -17,7 +17,7 @@ from math import prod
 
 from ..ground.monoids import MERGE
 from ..params import ParamsAttr
-from .ground_form import Equation, Ground, Grounded, Guarded, along, inner
+from .ground_form import Ground, Grounded, Guarded, along, inner
 from .grounding import ground
 from .registry import definitions
 from .tree import Apply, Fold, Read, Shape, Whole, factors
@@ -42,7 +42,10 @@ def flops(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Sha
     own = name in definitions.added
     if any(_is_opaque(each, own) for equation in form.equations for each in _nodes(equation.body)):
         return None
-    return sum(_of(form, equation.body, _indices(equation)) for equation in form.equations)
+    return sum(
+        _of(form, equation.body, frozenset(i for target in equation.targets for i in along(*target.dims)))
+        for equation in form.equations
+    )
 
 
 def _nodes(body: Ground) -> Iterator[Ground]:
@@ -57,10 +60,6 @@ def _is_opaque(body: Ground, own: bool) -> bool:
         return isinstance(body, Fold) and body.monoid == MERGE
     reads = (each for each in body.args if isinstance(each, Read))
     return (own and body.function == "@") or any(isinstance(dim, Whole) for read in reads for dim in read.dims)
-
-
-def _indices(equation: Equation) -> frozenset[int]:
-    return frozenset(index for target in equation.targets for index in along(*target.dims))
 
 
 def _of(form: Grounded, body: Ground, ids: frozenset[int]) -> int:

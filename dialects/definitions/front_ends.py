@@ -7,9 +7,8 @@ one element, with stride 1 and no padding, does not change a dim, which is then 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
-from ..params import Literal, ParamsAttr
+from ..params import ParamsAttr
 from .gathers import windows
 from .ground_form import DimNumbers
 from .ragged import ragged
@@ -26,7 +25,7 @@ def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs
 
 def moving(params: ParamsAttr) -> tuple[int, ...]:
     """The dims along which the window has more than one element, a stride above 1, or padding."""
-    said = (cast("tuple[Literal, ...]", params[name]) for name in ("window_dimensions", "window_strides", "padding"))
+    said = (params[name] for name in ("window_dimensions", "window_strides", "padding"))
     return tuple(dim for dim, window in enumerate(zip(*said, strict=True)) if window != (1, 1, (0, 0)))
 
 

@@ -8,13 +8,13 @@ file only reads these dims from the dimension numbers: the same `Definition` is 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 from ..params import ParamsAttr, Record
 from .ground_form import DimNumbers, Dims
 from .tree import Definition, Group, Shape
 
-Ints: TypeAlias = tuple[int, ...]
+Ints = tuple[int, ...]
 
 
 class Numbers(NamedTuple):

@@ -15,10 +15,10 @@ from typing import TypeAlias, cast
 from ..params import Literal
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Number, Otherwise, Read, Whole, parts
 
-Ids: TypeAlias = tuple[int, ...]
+Ids = tuple[int, ...]
 
 
-Dims: TypeAlias = tuple[int | None, ...]
+Dims = tuple[int | None, ...]
 """For each index of a group its dim in an array; None if it has none there (it has extent 1)."""
 
 

@@ -1,15 +1,34 @@
 """Grounding: writes a definition out for operands and results of given shapes."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..ground.errors import Error
 from ..params import ParamsAttr
-from . import tree
 from .dims import Sites
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, Lands
 from .indices import Indices, Key
 from .signs import ARITHMETIC
-from .tree import Definition, Shape
+from .tree import (
+    Affine,
+    Apply,
+    Concat,
+    Definition,
+    Expr,
+    Fold,
+    Group,
+    Guard,
+    Number,
+    Otherwise,
+    Param,
+    Read,
+    Reading,
+    Shape,
+    Size,
+    Term,
+    Var,
+    Whole,
+)
 
 
 def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Grounded:
@@ -20,6 +39,20 @@ def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
     equations = tuple(writer.equation(copy) for copy in range(sites.copies))
     fixed = frozenset(i for key, ids in indices.ids.items() if key[0] in sites.sized for i in ids or ())
     return Grounded(sites.definition, tuple(indices.sizes), equations, indices.group_extents(), fixed, sites.front)
+
+
+class _Line(NamedTuple):
+    """An index expression: `(offset + sum(index * factor)) / divisor`.
+
+    `moved` is the parameter, or the extent, that is added to it, with its sign; `scaled` is the parameter that multiplies its
+    last index.
+    """
+
+    offset: int
+    factors: dict[Key, int]
+    divisor: int = 1
+    moved: tuple[Param | Size, int] | None = None
+    scaled: Param | None = None
 
 
 class _Writer:
@@ -44,155 +77,130 @@ class _Writer:
         }
         return tuple(said.get(target.array, ("", ())) for target in targets) if said else ()
 
-    def access(self, array: int, read: tree.Reading, copy: int) -> Access:
+    def access(self, array: int, read: Reading, copy: int) -> Access:
         site = self.sites.table[array, read.dims, copy]
         shape = self.sites.shape(array)
-        dims: list[Dim] = [tree.Whole("")] * len(shape)
+        dims: list[Dim] = [Whole("")] * len(shape)
         for number, component, dim in site.placed:
             dims[dim] = self.dim(read.dims[number], copy, component, shape[dim])
-        return tree.Read(array, tuple(dims))
+        return Read(array, tuple(dims))
 
-    def dim(self, term: tree.Term, copy: int, component: int, extent: int) -> Dim:
+    def dim(self, term: Term, copy: int, component: int, extent: int) -> Dim:
         match term:
-            case tree.Whole():
+            case Whole():
                 return term
             # The sum of one range is that range.
-            case tree.Concat(indices) if self.sites.copies == 1:
-                return self.dim(tree.Group(indices), copy, component, extent)
-            case tree.Concat((tree.Var(name),)):
-                return tree.Concat(self.indices.of(self.indices.key(name, copy)) or (), copy)
-            case tree.Group((tree.Var(name),)):
+            case Concat(indices) if self.sites.copies == 1:
+                return self.dim(Group(indices), copy, component, extent)
+            case Concat((Var(name),)):
+                return Concat(self.indices.of(self.indices.key(name, copy)) or (), copy)
+            case Group((Var(name),)):
                 key = self.indices.key(name, copy, component)
                 if extent == 1 and (key not in self.indices.windowed or self.indices.extents.get(key, 1) != 1):
-                    return tree.Group(())
+                    return Group(())
                 ids = self.indices.of(key)
-                return tree.Whole(name) if ids is None else tree.Group(ids)
-            case tree.Group(joined):
-                return tree.Group(tuple(i for var in joined for i in self.indices.of(self.indices.key(var.name, copy)) or ()))
+                return Whole(name) if ids is None else Group(ids)
+            case Group(joined):
+                return Group(tuple(i for var in joined for i in self.indices.of(self.indices.key(var.name, copy)) or ()))
             case _:
                 return self.affine(term, copy, component, extent)
 
-    def affine(self, term: tree.Term, copy: int, component: int, extent: int) -> Dim:
-        offset, factors, divisor = self.line(term, copy, component)
+    def affine(self, term: Term, copy: int, component: int, extent: int) -> Dim:
+        offset, factors, divisor, moved, scaled = self.line(term, copy, component)
         plain = {
             key: factor
             for key, factor in factors.items()
             if self.indices.extents.get(key, 1) != 1 or key in self.indices.windowed
         }
         if offset == 0 and divisor == 1 and list(plain.values()) == [1] and self.indices.extents[next(iter(plain))] == extent:
-            return tree.Group(self.indices.of(next(iter(plain))) or ())
+            return Group(self.indices.of(next(iter(plain))) or ())
         if extent == 1 and not plain and not offset:
-            return tree.Group(())
+            return Group(())
         numbered = tuple((i, factor) for key, factor in plain.items() for i in self.indices.of(key) or ())
-        return tree.Affine(offset, numbered, divisor, self.moved(term, component), self.scaled(term, component))
+        return Affine(offset, numbered, divisor, moved, scaled)
 
-    def moved(self, term: tree.Term, component: int) -> tuple[tree.Param | tree.Size, int] | None:
-        """The one parameter, or extent, that is added to an index expression, or subtracted from it."""
+    def line(self, term: Term, copy: int, component: int) -> _Line:
+        """An index expression."""
         match term:
-            case tree.Apply("div", (left, _)):
-                return self.moved(left, component)
-            case tree.Apply("add" | "sub" as name, (left, right)):
-                found = [
-                    (each, sign)
-                    for each, sign in ((left, 1), (right, 1 if name == "add" else -1))
-                    if isinstance(each, tree.Param | tree.Size)
-                ]
-                match found:
-                    case [(tree.Size(), _), *_]:
-                        return found[0]
-                    case [(tree.Param() as by, sign), *_] if isinstance(by.value(self.params), tuple):
-                        return by.of(component), sign
-                    case _:
-                        return self.moved(left, component)
-            case _:
-                return None
-
-    def scaled(self, term: tree.Term, component: int) -> tree.Param | None:
-        """The one parameter that multiplies the index of an index expression."""
-        match term:
-            case tree.Apply("add" | "sub", (_, right)):
-                return self.scaled(right, component)
-            case tree.Apply("mul", (tree.Group(), tree.Param() as by)) if isinstance(by.value(self.params), tuple):
-                return by.of(component)
-            case _:
-                return None
-
-    def line(self, term: tree.Term, copy: int, component: int) -> tuple[int, dict[Key, int], int]:
-        """An index expression as offset, factors and divisor."""
-        match term:
-            case tree.Group((tree.Var(name),)):
-                return 0, {self.indices.key(name, copy, component): 1}, 1
-            case tree.Apply("div", (left, right)):
-                offset, factors, _ = self.line(left, copy, component)
-                return offset, factors, self.number(right, component)
-            case tree.Apply("mul", (left, right)):
-                offset, factors, divisor = self.line(left, copy, component)
+            case Group((Var(name),)):
+                return _Line(0, {self.indices.key(name, copy, component): 1})
+            case Apply("div", (left, right)):
+                return self.line(left, copy, component)._replace(divisor=self.number(right, component), scaled=None)
+            case Apply("mul", (left, right)):
+                offset, factors, divisor, *_ = self.line(left, copy, component)
                 by = self.number(right, component)
-                return offset * by, {key: factor * by for key, factor in factors.items()}, divisor
-            case tree.Apply("add" | "sub" as name, (left, right)):
-                offset, factors, divisor = self.line(left, copy, component)
-                more, others, _ = self.line(right, copy, component)
+                scaled = self.part(right, component) if isinstance(left, Group) else None
+                return _Line(offset * by, {key: factor * by for key, factor in factors.items()}, divisor, scaled=scaled)
+            case Apply("add" | "sub" as name, (left, right)):
+                one, other = (self.line(each, copy, component) for each in (left, right))
                 by = 1 if name == "add" else -1
-                return offset + by * more, factors | {k: by * factor for k, factor in others.items()}, divisor
+                factors = one.factors | {key: by * factor for key, factor in other.factors.items()}
+                moved = one.moved
+                for each, sign in ((right, by), (left, 1)):
+                    if source := each if isinstance(each, Size) else self.part(each, component):
+                        moved = source, sign
+                return _Line(one.offset + by * other.offset, factors, one.divisor, moved, other.scaled)
             case _:
-                return self.number(term, component), {}, 1
+                return _Line(self.number(term, component), {})
 
-    def number(self, expr: tree.Term, component: int) -> int:
+    def part(self, by: Term, component: int) -> Param | None:
+        """The part for one component of a parameter that has several."""
+        return by.of(component) if isinstance(by, Param) and isinstance(by.value(self.params), tuple) else None
+
+    def number(self, expr: Term, component: int) -> int:
         """An integer expression of literals and parameters, for one component; an absent parameter is 1."""
         match expr:
-            case tree.Number(value):
+            case Number(value):
                 return 1 if value is None else value
-            case tree.Size(variable):
+            case Size(variable):
                 return self.indices.extents.get(self.indices.key(variable.name, 0, component), 1)
-            case tree.Param():
+            case Param():
                 value = expr.value(self.params)
                 part = value[component] if isinstance(value, tuple) else value
                 return part if isinstance(part, int) else 1
-            case tree.Apply("add" | "sub" | "mul" | "neg" as name, args):
+            case Apply("add" | "sub" | "mul" | "neg" as name, args):
                 return ARITHMETIC[name].function(*(self.number(arg, component) for arg in args))
             case _:
                 raise Error(f"`{self.definition.name}`: expected an integer expression as an index")
 
-    def expr(self, expr: tree.Expr, copy: int) -> Ground:
+    def expr(self, expr: Expr, copy: int) -> Ground:
         match expr:
-            case tree.Read():
+            case Read():
                 return self.access(self.sites.arrays(expr, copy)[0], expr, copy)
-            case tree.Apply(function, args):
-                return tree.Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
-            case tree.Fold(monoid, variables, body, upto):
+            case Apply(function, args):
+                return Apply(function, tuple(part for arg in args for part in self.argument(arg, copy)))
+            case Fold(monoid, variables, body, upto):
                 flag = self.definition.backwards
                 backwards = flag is not None and self.params.get(flag) is True
-                return tree.Fold(
-                    monoid, self.folded(variables, copy), self.expr(body, copy), self.folded(upto, copy), backwards
-                )
-            case tree.Guard():
+                return Fold(monoid, self.folded(variables, copy), self.expr(body, copy), self.folded(upto, copy), backwards)
+            case Guard():
                 return self.guarded(expr, copy)
-            case tree.Otherwise(body, default):
-                return tree.Otherwise(self.expr(body, copy), self.expr(default, copy))
-            case tree.Group(indices):
-                return tree.Group(self.folded([tree.Var(index.name) for index in indices], copy))
-            case tree.Number(value):
-                return tree.Number(value)
-            case tree.Param():
-                return tree.Number(expr.value(self.params))
-            case tree.Size(variable):
-                return tree.Number(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
+            case Otherwise(body, default):
+                return Otherwise(self.expr(body, copy), self.expr(default, copy))
+            case Group(indices):
+                return Group(self.folded([Var(index.name) for index in indices], copy))
+            case Number(value):
+                return Number(value)
+            case Param():
+                return Number(expr.value(self.params))
+            case Size(variable):
+                return Number(self.indices.extents.get(self.indices.key(variable.name, copy), 1))
 
-    def folded(self, variables: Sequence[tree.Var], copy: int) -> Ids:
+    def folded(self, variables: Sequence[Var], copy: int) -> Ids:
         keys = [key for var in variables for key in self.variable(var, copy)]
         return tuple(dict.fromkeys(i for key in keys for i in self.indices.of(key) or ()))
 
-    def variable(self, var: tree.Var, copy: int) -> list[Key]:
+    def variable(self, var: Var, copy: int) -> list[Key]:
         return self.indices.keys(var.name, copy) if var.many else [self.indices.key(var.name, copy)]
 
-    def argument(self, arg: tree.Expr, copy: int) -> Iterator[Ground]:
-        if isinstance(arg, tree.Read) and arg.spread:
+    def argument(self, arg: Expr, copy: int) -> Iterator[Ground]:
+        if isinstance(arg, Read) and arg.spread:
             for array in self.sites.arrays(arg, copy):
                 yield self.access(array, arg, copy)
         else:
             yield self.expr(arg, copy)
 
-    def guarded(self, guard: tree.Guard, copy: int) -> Guarded:
+    def guarded(self, guard: Guard, copy: int) -> Guarded:
         arrays = self.sites.arrays(guard.start, copy)
         folded = self.definition.looks_up(guard)
         if guard.window is None:

@@ -6,7 +6,6 @@ A guard and a `where` unify two variables into one index, or into a product of s
 """
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from ..ground.errors import Error
 from ..ranges.ravel import refine_dims
@@ -14,7 +13,7 @@ from .dims import Site, Sites
 from .ground_form import Ids
 from .tree import Apply, Group, Guard, Var, Whole, names
 
-Key: TypeAlias = tuple[str, int, int]
+Key = tuple[str, int, int]
 """A variable: its name, the copy of the equation it is in (0 if they share it), its number in its group."""
 
 

@@ -5,7 +5,7 @@ an array or an index that it does not have, or has the name of another definitio
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import NoReturn, cast
 
@@ -42,17 +42,17 @@ def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one source text; `fail` raises errors with its location."""
+    """Reads one source text, which begins at `line` of the file; `fail` raises errors with its location."""
 
-    def __init__(self, source: str, file: str, line: int) -> None:
-        self.source = source
-        self.file = file
-        self.before = line - 1
+    source: str
+    file: str
+    line: int
 
     def location(self, line: int, column: int, end_column: int) -> Location:
         location = Location.of(self.file, self.source, line, column, end_column)
-        return replace(location, line=location.line + self.before)
+        return replace(location, line=location.line + self.line - 1)
 
     def fail(self, token: Word, title: str, label: str = "", among: Collection[str] = ()) -> NoReturn:
         location = self.location(token.span.line, token.span.column, token.span.end_column)
@@ -121,7 +121,7 @@ class _Reader:
             case "sizes":
                 return replace(definition, sizes=tuple(map(assign, phrases(tree))))
             case "extents" | "defaults":
-                pairs = [(str(words(each)[0]), expr(phrases(each)[0], bound)) for each in phrases(tree)]
+                pairs = [assign(each, bound) for each in phrases(tree)]
                 if tree.data == "extents":
                     return replace(definition, extents=tuple(pairs))
                 values = ((name, each.value) for name, each in pairs if isinstance(each, Number))

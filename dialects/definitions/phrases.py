@@ -3,8 +3,27 @@
 from collections.abc import Collection
 
 from ..grammar import Node, Word, phrases, words
-from . import tree
 from .signs import ARITHMETIC
+from .tree import (
+    Apply,
+    At,
+    Concat,
+    Expr,
+    Fold,
+    Formal,
+    Group,
+    Guard,
+    Number,
+    Otherwise,
+    Param,
+    Partial,
+    Read,
+    Reading,
+    Size,
+    Term,
+    Var,
+    Whole,
+)
 
 
 def bare(token: Word) -> str:
@@ -12,116 +31,102 @@ def bare(token: Word) -> str:
     return token.text.rstrip(".:*")
 
 
-def formal(node: Node) -> tree.Formal:
+def formal(node: Node) -> Formal:
     """An operand in the head: `lhs`, `cases*`."""
-    return tree.Formal(bare(words(node)[0]), node.data == "many")
+    return Formal(bare(words(node)[0]), node.data == "many")
 
 
-def source(node: Node) -> tree.Source:
-    """The right side of `at k = axes`."""
-    match node.data, *words(node):
-        case "behind", name, number:
-            return tree.Apply("sub", (tree.Param(str(name)), tree.Number(int(number.text))))
-        case "last", number:
-            return tree.Number(-int(number.text))
-        case "number", number:
-            return tree.Number(int(number.text))
-        case _, token:
-            return _param(token)
-        case _:
-            raise TypeError(node)
+def assign(node: Node, bound: Collection[str] = ()) -> tuple[str, Expr]:
+    """`k = axes`, in which without indices each name is a parameter."""
+    return str(words(node)[0]), expr(phrases(node)[0], bound)
 
 
-def assign(node: Node) -> tuple[str, tree.Source]:
-    return str(words(node)[0]), source(phrases(node)[0])
-
-
-def placing(node: Node) -> list[tree.At]:
+def placing(node: Node) -> list[At]:
     """`rhs b = axes, k = dims`, or without `rhs` for all arrays."""
     array = node.children[0]
-    return [tree.At(str(array) if isinstance(array, Word) else None, *assign(each)) for each in phrases(node)]
+    return [At(str(array) if isinstance(array, Word) else None, *assign(each)) for each in phrases(node)]
 
 
-def read(node: Node, bound: Collection[str]) -> tree.Reading:
+def read(node: Node, bound: Collection[str]) -> Reading:
     """`x[i.., j]`."""
     token = words(node)[0]
     terms = [each for part in phrases(node) for each in phrases(part)]
-    return tree.Read(bare(token), tuple(term(each, bound) for each in terms), token.text.endswith("*"))
+    return Read(bare(token), tuple(term(each, bound) for each in terms), token.text.endswith("*"))
 
 
-def target(node: Node, bound: Collection[str]) -> tuple[tree.Reading, tree.Partial | None]:
+def target(node: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]:
     """A result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
     if node.data == "read":
         return read(node, bound), None
     groups, result = phrases(node)
     made = read(result, bound)
-    return made, tree.Partial(made.array, str(words(node)[0]), tuple(variables(groups)))
+    return made, Partial(made.array, str(words(node)[0]), tuple(variables(groups)))
 
 
-def term(node: Node, bound: Collection[str]) -> tree.Term:
+def term(node: Node, bound: Collection[str]) -> Term:
     """One dim of a read."""
     said = words(node)
     match node.data:
         case "whole":
-            return tree.Whole(bare(said[0]), said[0].text.endswith("..:"))
+            return Whole(bare(said[0]), said[0].text.endswith("..:"))
         case "concat":
-            return tree.Concat((tree.Var(str(said[0])),))
+            return Concat((Var(str(said[0])),))
         case "join":
-            return tree.Group(tuple(tree.Var(str(word)) for word in said))
+            return Group(tuple(Var(str(word)) for word in said))
         case _:
             return expr(node, bound)
 
 
-def expr(node: Node, bound: Collection[str]) -> tree.Expr:
+def expr(node: Node, bound: Collection[str]) -> Expr:
     """An expression; a single name is an index if it is bound and a parameter otherwise."""
     inner = [each for each in phrases(node) if each.data not in ("variable", "variables", "arguments")]
     match node.data:
         case name if name in ARITHMETIC:
-            return tree.Apply(name, tuple(expr(each, bound) for each in inner))
+            return Apply(name, tuple(expr(each, bound) for each in inner))
         case "otherwise":
-            return tree.Otherwise(expr(inner[0], bound), expr(inner[1], bound))
+            return Otherwise(expr(inner[0], bound), expr(inner[1], bound))
         case "own" | "call":
             args = tuple(expr(each, bound) for each in phrases(phrases(node)[-1]))
-            return tree.Apply("@" if node.data == "own" else str(words(node)[0]), args)
+            return Apply("@" if node.data == "own" else str(words(node)[0]), args)
         case "fold":
             folded, upto = variables(phrases(node)[0]), variables(node)
-            return tree.Fold(str(words(node)[0]), tuple(folded), expr(inner[0], bound), tuple(upto))
+            return Fold(str(words(node)[0]), tuple(folded), expr(inner[0], bound), tuple(upto))
         case "guard":
             (variable,) = variables(node)
             window = words(node)
-            return tree.Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
+            return Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
         case "read":
             return read(node, bound)
         case _:
             return _leaf(node, bound)
 
 
-def variables(node: Node) -> list[tree.Var]:
+def variables(node: Node) -> list[Var]:
     """`i`, `j..` after a fold or at the head of a guard."""
     return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
 
-def _group(token: Word) -> tree.Var:
-    return tree.Var(bare(token), token.text.endswith(".."))
+def _group(token: Word) -> Var:
+    return Var(bare(token), token.text.endswith(".."))
 
 
-def _leaf(node: Node, bound: Collection[str]) -> tree.Expr:
+def _leaf(node: Node, bound: Collection[str]) -> Expr:
     if node.data == "size":
-        return tree.Size(variables(node)[0])
+        return Size(variables(node)[0])
     (token,) = words(node)
     match node.data:
         case "constant":
-            return tree.Number(False if token.text == "false" else None)
+            return Number(False if token.text == "false" else None)
         case "number":
-            return tree.Number(int(token.text))
+            return Number(int(token.text))
         case "group":
-            return tree.Group((_group(token),))
+            return Group((_group(token),))
         case _ if str(token) in bound:
-            return tree.Group((tree.Var(str(token)),))
+            return Group((Var(str(token)),))
         case _:
             return _param(token)
 
 
-def _param(token: Word) -> tree.Param:
+def _param(token: Word) -> Param:
     name, *steps = token.text.split(".")
-    return tree.Param(name, tuple(steps))
+    return Param(name, tuple(steps))

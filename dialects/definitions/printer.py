@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..params import Literal
-from . import tree
 from .signs import ATOM, COMPARISON, FOLD, LEAST, NEGATIVE, PRODUCT, SIGNS, SUM
-from .tree import Definition, Var
+from .tree import Affine, Apply, Concat, Definition, Fold, Group, Guard, Number, Otherwise, Param, Read, Size, Var, Whole
 
-Leaf: TypeAlias = "tree.Group[Var] | tree.Whole | tree.Concat[Var] | tree.Param | tree.Size"
-_Part: TypeAlias = "Leaf | tree.Number[Literal] | tree.Affine[Var] | tree.Guard"
-Said: TypeAlias = "_Part | tree.Read[str, Said] | tree.Apply[Said] | tree.Fold[Var, Said] | tree.Otherwise[Said]"
+Leaf: TypeAlias = "Group[Var] | Whole | Concat[Var] | Param | Size"
+_Part: TypeAlias = "Leaf | Number[Literal] | Affine[Var] | Guard"
+Said: TypeAlias = "_Part | Read[str, Said] | Apply[Said] | Fold[Var, Said] | Otherwise[Said]"
 """The nodes that can be printed. A number given as a string is printed unchanged."""
 
 
@@ -34,30 +33,30 @@ class Printer:
     def said(self, expr: Said) -> tuple[str, int]:
         """The text of an expression, and how strongly it binds."""
         match expr:
-            case tree.Number(value):
+            case Number(value):
                 text = (
                     "none" if value is None else "false" if value is False else value if isinstance(value, str) else repr(value)
                 )
                 return text, NEGATIVE if text.startswith("-") else ATOM
-            case tree.Affine():
+            case Affine():
                 return affine(expr), SUM
-            case tree.Apply():
+            case Apply():
                 return self.apply(expr)
-            case tree.Fold(monoid, indices, body, upto):
+            case Fold(monoid, indices, body, upto):
                 bound = ", ".join(map(self.bound, indices)) + "".join(f" <= {index(each)}" for each in upto)
                 return f"{monoid}({bound}) {self.expr(body, PRODUCT)}", FOLD
-            case tree.Otherwise(body, default):
+            case Otherwise(body, default):
                 return f"{self.expr(body, SUM)} else {self.expr(default, SUM)}", LEAST
-            case tree.Read(array, dims, spread):
+            case Read(array, dims, spread):
                 inside = f"[{self.listed(dims)}]" if dims or not self.bare else ""
                 return f"{array}{'*' * spread}{inside}", ATOM
-            case tree.Guard(variable, start, window):
+            case Guard(variable, start, window):
                 slides = f" + {index(window)}" if window is not None else ""
                 return f"[{index(variable)} = {self.expr(start)}{slides}]", ATOM
             case _:
                 return leaf(expr), ATOM
 
-    def apply(self, apply: tree.Apply[Said]) -> tuple[str, int]:
+    def apply(self, apply: Apply[Said]) -> tuple[str, int]:
         """A sign between its operands, or a function with its arguments and parameters."""
         sign = SIGNS.get(apply.function)
         if sign is None:
@@ -86,23 +85,23 @@ def index(variable: Var) -> str:
 
 def leaf(expr: Leaf) -> str:
     match expr:
-        case tree.Group(()):
+        case Group(()):
             return "0"
-        case tree.Group((variable,)):
+        case Group((variable,)):
             return index(variable)
-        case tree.Group(indices):
+        case Group(indices):
             return f"({' '.join(map(index, indices))})"
-        case tree.Whole(name, many):
+        case Whole(name, many):
             return f"{name}{'..' * many}:"
-        case tree.Concat(indices):
+        case Concat(indices):
             return "+" + " ".join(map(index, indices))
-        case tree.Param(name, steps):
+        case Param(name, steps):
             return ".".join((name, *steps))
-        case tree.Size(variable):
+        case Size(variable):
             return f"|{index(variable)}|"
 
 
-def affine(dim: tree.Affine[Var]) -> str:
+def affine(dim: Affine[Var]) -> str:
     """`2*i + j - 1`: added terms come before subtracted ones. A part of a dim that begins at 0 is printed as `i + 0`."""
     said = [(factor, index(each) if abs(factor) == 1 else f"{abs(factor)}*{index(each)}") for each, factor in dim.factors]
     said += [(dim.offset, str(abs(dim.offset)))] if dim.offset else []
@@ -117,7 +116,7 @@ def definition(definition: Definition) -> str:
     printer = Printer()
     folds = {each.result: f"{each.monoid}({', '.join(map(index, each.variables))}) " for each in definition.partials}
     many = {each.name for each in definition.results if each.variadic}
-    targets = (tree.Read(each.array, each.dims, each.array in many) for each in definition.targets)
+    targets = (Read(each.array, each.dims, each.array in many) for each in definition.targets)
     left = ", ".join(folds.get(each.array, "") + printer.expr(each) for each in targets)
     head = f"{definition.name}({', '.join(each.name + '*' * each.variadic for each in definition.operands)})"
     return "   ".join([head, f"{left} = {printer.expr(definition.body)}", *_clauses(definition, printer)])
@@ -129,7 +128,7 @@ def _clauses(definition: Definition, printer: Printer) -> Iterator[str]:
         yield f"at {'; '.join(said)}"
     if definition.ravel is not None:
         yield "where ravel({}..) = ravel({}..)".format(*definition.ravel)
-    defaults = [(name, tree.Number(value)) for name, value in definition.defaults]
+    defaults = [(name, Number(value)) for name, value in definition.defaults]
     for clause, pairs in (("size", definition.sizes), ("extents", definition.extents), ("default", defaults)):
         if pairs:
             yield f"{clause} " + ", ".join(f"{name} = {printer.expr(each)}" for name, each in pairs)

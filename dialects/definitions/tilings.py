@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from ..ranges.affine_read import AffineRead
 from ..ranges.terms import Extent, Window
-from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, inner
+from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, inner
 from .grounding import ground
 from .requires import BUILT, OP, Component, Elements, Picks, Term, part
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
@@ -45,7 +45,7 @@ class Placeable(NamedTuple):
     scaled: Param | None = None
 
 
-Dims: TypeAlias = tuple[Placeable, ...]
+Dims = tuple[Placeable, ...]
 
 
 class Lookup(NamedTuple):
@@ -284,7 +284,7 @@ class _Roles:
         known = self.arrays.setdefault(access.array, access.dims)
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
-                self.bar([i for dim in (one, other) if isinstance(dim, Group | Affine) for i in dim.indices])
+                self.bar(along(one, other))
 
     def can_move(self, dim: Affine[int]) -> bool:
         """Whether a device can read the dim by a window of its own: the op has a parameter for that, or is made of parts.
@@ -395,9 +395,7 @@ class _Roles:
         """A merge is one index from its operands to the results, if the op says by how many of them it compares."""
         self.visit(fold.body, _Context((fold.monoid,)))
         reads, keys = accesses(fold.body), self.params.get("num_keys")
-        ends = {i for dim in self.form.equations[0].targets[0].dims for i in dim.indices} - {
-            i for read in reads for dim in read.dims for i in dim.indices
-        }
+        ends = set(along(*self.form.equations[0].targets[0].dims)).difference(*(along(*read.dims) for read in reads))
         if len(ends) != 1 or len(fold.indices) != 1 or not isinstance(keys, int):
             self.bar((*fold.indices, *ends))
             return

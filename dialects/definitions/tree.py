@@ -24,8 +24,8 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 from ..ground.errors import Span
 from ..params import Literal, ParamsAttr, Record
 
-Shape: TypeAlias = tuple[int, ...]
-Value: TypeAlias = tuple[str, Shape]
+Shape = tuple[int, ...]
+Value = tuple[str, Shape]
 """The dtype (a NumPy name) and the shape of an operand or a result."""
 
 V = TypeVar("V", covariant=True)
@@ -246,8 +246,6 @@ class Guard:
     window: Var | None
 
 
-Source: TypeAlias = "Param | Number[int | None] | Apply[Source]"
-"""Dims or sizes: a parameter, a number, or a parameter minus a number (`left_side - 2`, where a boolean is 1 or 0)."""
 Expr: TypeAlias = (
     "Number[int | None] | Group[Var] | Param | Size | Reading | Apply[Expr] | Fold[Var, Expr] | Guard | Otherwise[Expr]"
 )
@@ -266,11 +264,14 @@ class Formal:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """`at rhs k = axes`: which dims of an array (of all arrays, if `array` is None) a variable takes; -1 is its last dim."""
+    """`at rhs k = axes`: which dims of an array (of all arrays, if `array` is None) a variable takes; -1 is its last dim.
+
+    The source is a parameter, a number, or a parameter minus a number (`left_side - 2`, where a boolean is 1 or 0).
+    """
 
     array: str | None
     variable: str
-    source: Source
+    source: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +302,7 @@ class Definition:
     body: Expr
     at: tuple[At, ...] = ()
     ravel: tuple[str, str] | None = None
-    sizes: tuple[tuple[str, Source], ...] = ()
+    sizes: tuple[tuple[str, Expr], ...] = ()
     extents: tuple[tuple[str, Expr], ...] = ()
     defaults: tuple[tuple[str, Literal], ...] = ()
     forgotten: frozenset[str] = frozenset()

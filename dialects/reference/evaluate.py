@@ -7,7 +7,7 @@ no rule for any op. A guard under a fold that binds its dims is a read at the lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from itertools import islice
@@ -132,9 +132,8 @@ class _Evaluator:
         """The positions along dim `at` of an array, labelled; -1 where there is none."""
         match dim:
             case Affine(offset, factors, divisor):
-                position = Labelled(np.asarray(offset))
-                for index, factor in factors:
-                    position = self.meet(np.add, position, Labelled(np.arange(self.form.extents[index]) * factor, (index,)))
+                terms = [self.index(index, by=factor) for index, factor in factors]
+                position = reduce(partial(self.meet, np.add), terms, Labelled(np.asarray(offset)))
                 return Labelled(np.where(position.array % divisor == 0, position.array // divisor, -1), position.ids)
             case Concat(ids, copy):
                 position = self.positions(Group(ids), at, array)
@@ -144,10 +143,15 @@ class _Evaluator:
             case Group(ids):
                 position = Labelled(np.asarray(0))
                 for index in ids:
-                    extent = self.form.extents[index]
-                    own = found.get(index) or Labelled(np.arange(extent), (index,))
-                    position = self.meet(np.add, Labelled(position.array * extent, position.ids), own)
+                    before = Labelled(position.array * self.form.extents[index], position.ids)
+                    position = self.meet(np.add, before, found.get(index) or self.index(index))
                 return position
+
+    def index(self, index: int, by: int = 1) -> Labelled:
+        return Labelled(np.arange(self.form.extents[index]) * by, (index,))
+
+    def shape(self, ids: Iterable[int]) -> list[int]:
+        return [self.form.extents[i] for i in ids]
 
     def offset(self, at: int, array: int, copy: int) -> int:
         """The total length of the terms of a sum of ranges before this copy's term."""
@@ -156,7 +160,7 @@ class _Evaluator:
             sides = [*equation.targets, *([equation.body] if isinstance(equation.body, Read) else [])]
             for access in sides:
                 if access.array == array and isinstance(part := access.dims[at], Concat):
-                    offset += math.prod(self.form.extents[i] for i in part.indices)
+                    offset += math.prod(self.shape(part.indices))
         return offset
 
     def access(self, access: Access, context: _Context) -> Labelled:
@@ -173,14 +177,14 @@ class _Evaluator:
         whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Whole)]
         rest = [at for at in range(array.ndim) if at not in whole]
         ids = along(*(access.dims[at] for at in rest))
-        shape = [self.form.extents[i] for i in ids] + [array.shape[at] for at in whole]
+        shape = self.shape(ids) + [array.shape[at] for at in whole]
         return Labelled(array.transpose(rest + whole).reshape(shape), ids)
 
     def look(self, access: Access, context: _Context) -> Labelled:
         """A read at computed positions; outside the array it is what `else` says, or the unit of the enclosing fold."""
         array = self.inputs[access.array]
         positions = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
-        ids = tuple(dict.fromkeys(i for each in positions for i in each.ids))
+        ids = _labels(positions)
         aligned = [self.align(each, ids) for each in positions]
         inside = np.asarray(True)
         for each, size in zip(aligned, array.shape, strict=True):
@@ -208,10 +212,10 @@ class _Evaluator:
         if value.ids == ids:
             return value.array
         aligned = self.align(value, ids)
-        return np.broadcast_to(aligned, (*(self.form.extents[i] for i in ids), *aligned.shape[len(ids) :]))
+        return np.broadcast_to(aligned, (*self.shape(ids), *aligned.shape[len(ids) :]))
 
     def meet(self, function: Callable[..., Any], *values: Labelled) -> Labelled:
-        ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
+        ids = _labels(values)
         return Labelled(np.asarray(function(*(self.align(value, ids) for value in values))), ids)
 
     def product(self, values: Sequence[Labelled]) -> Labelled:
@@ -260,7 +264,7 @@ class _Evaluator:
             # Integers of less than a byte wrap around when they are written.
             wide = (Labelled(widen(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
             return [self.meet(_ARITHMETIC[body.function], *wide)]
-        ids = tuple(dict.fromkeys(i for value in values for i in value.ids))
+        ids = _labels(values)
         arrays = [self.align(value, ids) for value in values]
         if name in whole_dims.FUNCTIONS:
             results = whole_dims.FUNCTIONS[name](Task(arrays, self.params, self.out_types, len(ids)))
@@ -295,7 +299,7 @@ class _Evaluator:
         value = self.value(fold.body, context)
         ids = tuple(i for i in value.ids if i not in fold.indices)
         array = self.align(value, (*ids, *fold.indices))
-        length = math.prod(self.form.extents[i] for i in fold.indices)
+        length = math.prod(self.shape(fold.indices))
         task = Task([array.reshape(*array.shape[: len(ids)], length)], self.params, self.out_types, len(ids))
         return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[fold.monoid](task)]
 
@@ -304,11 +308,12 @@ class _Evaluator:
         values = [self.value(arg, context) for arg in arrays.args]
         beside = tuple(i for i in along(*target.dims) if any(i in value.ids for value in values))
         ends = (*beside, *(i for i in along(*target.dims) if i not in beside))
-        shape = [*(self.form.extents[i] for i in beside), math.prod(self.form.extents[i] for i in fold.indices)]
+        shape = [*self.shape(beside), math.prod(self.shape(fold.indices))]
         lists = [self.spread(value, (*beside, *fold.indices)).reshape(shape) for value in values]
         task = Task(lists, self.params, self.out_types, len(beside))
-        extents = [self.form.extents[i] for i in ends]
-        return [Labelled(result.reshape(extents), ends) for result in whole_dims.FUNCTIONS[self.form.definition.name](task)]
+        return [
+            Labelled(result.reshape(self.shape(ends)), ends) for result in whole_dims.FUNCTIONS[self.form.definition.name](task)
+        ]
 
     def scan(self, fold: Fold[int, Ground], values: Sequence[Labelled]) -> Labelled:
         """A prefix fold: element `j` of the result folds the elements at `k` up to `j`."""
@@ -321,15 +326,16 @@ class _Evaluator:
 
     def contract(self, folded: tuple[int, ...], values: Sequence[Labelled], result: np.dtype[Any]) -> Labelled:
         """A sum of products, in the type of the result or wider."""
-        kept = tuple(dict.fromkeys(i for value in values for i in value.ids if i not in folded))
+        every = _labels(values)
+        kept = tuple(i for i in every if i not in folded)
         dtype = np.result_type(widen(np.zeros((), result)), *(widen(np.zeros((), value.array.dtype)) for value in values))
         # Small labels, because einsum takes 52 at most.
-        number = {i: label for label, i in enumerate(dict.fromkeys(i for value in values for i in value.ids))}
+        number = {i: label for label, i in enumerate(every)}
         operands: list[Any] = []
         for value in values:
             # Unpartitioned dims have no label.
             operands += [value.array.astype(dtype), [*(number[i] for i in value.ids), ...]]
-        missing = math.prod(self.form.extents[i] for i in folded if i not in number)
+        missing = math.prod(self.shape(set(folded).difference(every)))
         total = np.einsum(*operands, [*(number[i] for i in kept), ...], optimize=len(values) > 1)
         return Labelled(np.asarray(total * np.asarray(missing, dtype), dtype), kept)
 
@@ -385,14 +391,14 @@ class _Evaluator:
         """`sum(i) [v = ids[i]] * up[i]`: each update is folded into the element at its position."""
         target = self.form.equations[0].targets[0]
         ids = along(*target.dims)
-        shape = [self.form.extents[i] for i in ids]
+        shape = self.shape(ids)
         monoid = MONOIDS[fold.monoid]
         dtype = widen(np.zeros((), updates.array.dtype)).dtype
         result = np.broadcast_to(monoid.unit(dtype), shape).copy()
         if context.default is not None:
             result = self.spread(context.default, ids).astype(dtype)
-        own = [taken.get(i) or Labelled(np.arange(self.form.extents[i]), (i,)) for i in ids]
-        over = tuple(dict.fromkeys([*updates.ids, *inside.ids, *(i for each in own for i in each.ids)]))
+        own = [taken.get(i) or self.index(i) for i in ids]
+        over = _labels([updates, inside, *own])
         keep = self.spread(inside, over)
         # One number for each element, because there may be no dim to count along.
         at = np.zeros(np.count_nonzero(keep), np.int64)
@@ -401,6 +407,11 @@ class _Evaluator:
         flat = result.reshape(-1)
         monoid.put(flat, at, self.spread(updates, over)[keep].astype(dtype))
         return Labelled(flat.reshape(shape), ids)
+
+
+def _labels(values: Iterable[Labelled]) -> tuple[int, ...]:
+    """The indices of several arrays, each once."""
+    return tuple(dict.fromkeys(i for value in values for i in value.ids))
 
 
 def _unmove(array: Array, target: Access, count: int) -> Array:

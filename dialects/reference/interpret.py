@@ -8,6 +8,7 @@ plain, and independent of the compiler's rules and tables.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -65,11 +66,11 @@ def _type(value: SSAValue) -> ArrayType:
     return value.type
 
 
+@dataclass(frozen=True)
 class Machine:
     """All devices of a set, in lockstep, with a method for each kind of operation."""
 
-    def __init__(self, devices: int) -> None:
-        self.devices = devices
+    devices: int
 
     def enter(self, array: Array, type: ArrayType, position: int) -> Value:
         if array.shape != tuple(type.layout.global_shape):

@@ -58,6 +58,11 @@ def _scipy() -> Any:
     return scipy.linalg
 
 
+def _lapack(name: str, *args: Array, **how: bool) -> Sequence[Any]:
+    (function,) = _scipy().get_lapack_funcs((name,), args[:1])
+    return function(*args, **how)
+
+
 def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
     """NaN in the shape of the last argument where there is no answer, as for a singular matrix: JAX returns it too."""
     try:
@@ -67,8 +72,7 @@ def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
 
 
 def _lu(task: Task, x: Array) -> Sequence[Array]:
-    (getrf,) = _scipy().get_lapack_funcs(("getrf",), (x,))
-    packed, pivots, _ = getrf(x) if x.size else (x, np.zeros(min(x.shape), np.int32), 0)
+    packed, pivots, *_ = _lapack("getrf", x) if x.size else (x, np.zeros(min(x.shape), np.int32))
     return [packed, pivots.astype(np.int32), _permutation(pivots, x.shape[0])]
 
 
@@ -91,8 +95,7 @@ def _geqrf(task: Task, x: Array) -> Sequence[Array]:
 
 
 def _geqp3(task: Task, x: Array, pivots: Array) -> Sequence[Array]:
-    (geqp3,) = _scipy().get_lapack_funcs(("geqp3",), (x,))
-    packed, order, taus, *_ = geqp3(x)
+    packed, order, taus, *_ = _lapack("geqp3", x)
     return [packed, order.astype(pivots.dtype), taus]
 
 
@@ -142,18 +145,6 @@ def _schur(task: Task, x: Array) -> Sequence[Array]:
     return [form, basis] if task.flag("compute_schur_vectors") else [form]
 
 
-def _hessenberg(task: Task, x: Array) -> Sequence[Array]:
-    (gehrd,) = _scipy().get_lapack_funcs(("gehrd",), (x,))
-    packed, taus, *_ = gehrd(x)
-    return [packed, taus]
-
-
-def _tridiagonal(task: Task, x: Array) -> Sequence[Array]:
-    (reduce,) = _scipy().get_lapack_funcs(("hetrd" if x.dtype.kind == "c" else "sytrd",), (x,))
-    packed, diagonal, beside, taus, *_ = reduce(x, lower=task.flag("lower"))
-    return [packed, diagonal, beside, taus]
-
-
 def _tridiagonal_solve(task: Task, low: Array, diagonal: Array, high: Array, b: Array) -> Sequence[Array]:
     whole = np.diag(diagonal) + np.diag(low[1:], -1) + np.diag(high[:-1], 1)
     return [_or_nan(np.linalg.solve, whole, b)]
@@ -180,7 +171,7 @@ FUNCTIONS: dict[str, Function] = {
     "eigh": _eigh,
     "geqp3": _geqp3,
     "geqrf": _geqrf,
-    "hessenberg": _hessenberg,
+    "hessenberg": lambda task, x: _lapack("gehrd", x)[:2],
     "householder_product": lambda task, x, taus: [_orthogonal(x, taus)[:, : x.shape[1]]],
     "lu": _lu,
     "lu_pivots_to_permutation": lambda task, x: [_permutation(x, task.number("permutation_size"))],
@@ -190,7 +181,7 @@ FUNCTIONS: dict[str, Function] = {
     "svd": _svd,
     "symmetric_product": _symmetric_product,
     "triangular_solve": _triangular_solve,
-    "tridiagonal": _tridiagonal,
+    "tridiagonal": lambda task, x: _lapack("hetrd" if x.dtype.kind == "c" else "sytrd", x, lower=task.flag("lower"))[:4],
     "tridiagonal_solve": _tridiagonal_solve,
 }
 """Functions of matrices; `each` applies them to a stack."""

@@ -6,7 +6,6 @@ test the code that does.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from ..ranges.algebra import MeshAxis, Placed, block, coordinate
 from ..ranges.windows import windows_of
 from .scans import across
 
-Value: TypeAlias = list[Array]
+Value = list[Array]
 """The local array of each device. Devices with equal arrays may share one object."""
 
-Positions: TypeAlias = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
+Positions = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 
 
 @lru_cache(maxsize=1 << 14)

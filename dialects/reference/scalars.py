@@ -9,7 +9,7 @@ Rare special functions come from SciPy, which JAX requires, and are imported at 
 # pyright: reportUnknownVariableType=false
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -19,7 +19,7 @@ from ..ground.dtypes import Array, is_float, is_narrow, kind_of, widen
 from ..ground.errors import Error, did_you_mean
 from ..params import ParamsAttr, Record
 
-Function: TypeAlias = Callable[..., Array]
+Function = Callable[..., Array]
 
 
 def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
@@ -73,7 +73,7 @@ def _function(name: str) -> Function:
     if name in _SPECIAL:
         import scipy.special  # pyright: ignore[reportMissingTypeStubs]
 
-        return cast(Function, getattr(scipy.special, _SPECIAL[name]))
+        return getattr(scipy.special, _SPECIAL[name])
     raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, NAMES))
 
 

@@ -6,12 +6,11 @@ local arrays.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from ..ground.dtypes import Array
 from ..params import ParamsAttr
 
-Function: TypeAlias = Callable[[Sequence[Array], ParamsAttr, "Sequence[tuple[str, tuple[int, ...]]]"], list[Array]]
+Function = Callable[[Sequence[Array], ParamsAttr, "Sequence[tuple[str, tuple[int, ...]]]"], list[Array]]
 """(operands, parameters, dtype and shape of each result) -> results."""
 
 FUNCTIONS: dict[str, Function] = {}

@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def _fft(task: Task) -> list[Array]:
     assert isinstance(lengths, tuple) and isinstance(kind, Record)
     axes = range(-len(lengths), 0)
     # `RFFT` is NumPy's `rfftn`.
-    function = cast("Callable[..., Array]", getattr(np.fft, f"{kind['name']}n".lower()))
+    function = getattr(np.fft, f"{kind['name']}n".lower())
     return [np.asarray(function(x, s=lengths, axes=axes)).astype(dtype_of(task.outs[0][0]))]
 
 
