@@ -249,7 +249,7 @@ def _fits(table: Table, stop: Blocked, node: Node, factor: Factor, padded: bool 
 def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Factor, padded: bool = False) -> bool:
     for digit in digits:
         index = digit.inward(factor, padded, node.signature.shifts)
-        if index is not None and table.fits_node(node, digit.at, index):
+        if index is not None and table.misfit(node, digit.at, index) is None:
             return True
     return False
 

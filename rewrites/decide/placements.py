@@ -21,7 +21,7 @@ from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
 from .requirements import Placing, requirements
-from .table import Claim, Table, fits_index
+from .table import Claim, Table, misfit
 
 Pend = tuple[Pending, ...]
 """Pending reductions, major axis first."""
@@ -246,7 +246,7 @@ class Placements:
         after = self.kept(node, axes)
         lost = {index for index, factor in placement if factor.axis in axes}
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
-        return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
+        return all(misfit(node.signature, index, factors) is None for index, factors in left if factors)
 
     def local_bytes(self, value: int, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout: thousands of values have a few hundred layouts."""

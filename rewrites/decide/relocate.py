@@ -29,7 +29,7 @@ from .deferred_reductions import Carry, is_linear, makers
 from .place_by_cut import AsItIs, Otherwise, TwoPlaces
 from .placements import Instead, Pend, Placement, Placements, place
 from .propagate import Sweep
-from .table import AxisTable, Claim, Table, fits_index
+from .table import AxisTable, Claim, Table, misfit
 
 LARGEST = 200
 """How many ops around a value are tried together."""
@@ -312,19 +312,12 @@ class _Search:
 
 def _is_even(signature: Signature, placement: Placement) -> bool:
     """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
-    known, key = signature.fitting, (placement,)
-    if (even := known.get(key)) is None:
-        even = known[key] = _fits_evenly(signature, placement)
-    return even
-
-
-def _fits_evenly(signature: Signature, placement: Placement) -> bool:
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
     indices = signature.instance.indices
     return not any(each.has_halo for _, each in placement) and all(
-        fits_index(signature, at, own) and not is_padded(indices[at].extent, own) for at, own in factors.items()
+        misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items()
     )
 
 

@@ -26,7 +26,7 @@ from ...dialects.regions import BORDERS
 from .executions import Marks, trips
 from .program import Control, Node, Program, Region, Signature, Signatures
 from .runs_once import once_signature
-from .shard_maps import fits, own_signature
+from .shard_maps import misfit, own_signature
 
 UNKNOWN_TRIPS = 16
 """How often a loop is taken to run if its trip count is unknown."""
@@ -136,7 +136,7 @@ class _Flattener:
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
-        if found is None and params.get("own_axes") and fits(params, self.mesh):
+        if found is None and params.get("own_axes") and misfit(params, self.mesh) is None:
             found = table[key] = own_signature(params, self.mesh, ins, outs)
         if found is None and params.get("once"):
             found = table[key] = once_signature(self.mesh, ins, outs)

@@ -84,8 +84,8 @@ class Signature:
     """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
 
     __slots__ = (
-        "fitting",
         "instance",
+        "misfits",
         "once",
         "operand_at",
         "operand_dims",
@@ -110,8 +110,8 @@ class Signature:
         self.shifts = instance.definition.moves and bool(self.rivals) and all(windowed)
         """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
-        self.fitting: dict[object, bool] = {}
-        """Whether factors fit an index together, and placements evenly, for those that were tried."""
+        self.misfits: dict[object, str | None] = {}
+        """Why factors do not fit an index together, for those that were tried; None if they do."""
         self.own: dict[MeshAxis, int] = {}
         """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False
