@@ -22,6 +22,9 @@ IDS = "int32"
 WIDE = ("int64", "uint32", "uint64")
 """Dtypes with ids that do not fit into i32."""
 
+COMPARES = ("eq", "ne", "lt", "ge")
+"""Elementwise ops with a condition as their result."""
+
 EXACT = ("bool", "int", "uint")
 """The prefixes of the names of dtypes with only one zero."""
 
@@ -57,6 +60,13 @@ class Emitter:
         op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
         self.into.append(op)
         return op.results[0]
+
+    def apply(self, kind: str, *operands: SSAValue | int) -> SSAValue:
+        """An elementwise op. Numbers have the dtype of the last array, and arrays of rank 0 meet each element of the others."""
+        types = [type_at(each) for each in operands if not isinstance(each, int)]
+        dtype, shape = types[-1].dtype, max((each.shape for each in types), key=len)
+        ins = [self.spread(self.number(each, dtype) if isinstance(each, int) else each, shape) for each in operands]
+        return self.make(kind, ins, "bool" if kind in COMPARES else dtype, shape)
 
     def number(self, value: int, dtype: str) -> SSAValue:
         plain: Literal = value
@@ -135,30 +145,28 @@ class Emitter:
         type = type_at(value)
         if not isinstance(other, SSAValue):
             other = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
-        rest = self.spread(other, type.shape)
-        return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
+        # A condition of rank 0 selects all of an array.
+        return self.make("select_n", (keep, self.spread(other, type.shape), value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:
         """The conjunction of two conditions."""
-        return self.make(kind, (one, other), "bool", type_at(one).shape)
+        return self.apply(kind, one, other)
 
     def between(self, ids: SSAValue, extent: int | SSAValue) -> SSAValue:
         """The mask `0 <= ids < extent`."""
-        shape, end = type_at(ids).shape, self.number(extent, IDS) if isinstance(extent, int) else extent
-        low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
-        return self.both(low, self.make("lt", (ids, self.spread(end, shape)), "bool", shape))
+        end = self.number(extent, IDS) if isinstance(extent, int) else extent
+        return self.both(self.apply("ge", ids, 0), self.apply("lt", ids, end))
 
     def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue, step: int = 1) -> SSAValue:
         """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
         rows = self.iota(shape, dim)
         if step != 1:
-            rows = self.make("mul", (rows, self.spread(self.number(step, IDS), shape)), IDS, shape)
-        return self.make("add", (rows, self.spread(first, shape)), IDS, shape)
+            rows = self.apply("mul", rows, step)
+        return self.apply("add", rows, first)
 
     def inside(self, value: SSAValue, dim: int, first: SSAValue, extent: int, other: SSAValue) -> SSAValue:
         """The value where its positions along a dim are in the whole array, otherwise another one."""
         return self.select(self.between(self.rows(type_at(value).shape, dim, first), extent), value, other)
 
     def equals(self, ids: SSAValue, number: int) -> SSAValue:
-        shape = type_at(ids).shape
-        return self.make("eq", (ids, self.spread(self.number(number, IDS), shape)), "bool", shape)
+        return self.apply("eq", ids, number)

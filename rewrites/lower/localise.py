@@ -12,7 +12,7 @@ which is the identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
@@ -213,22 +213,21 @@ class _Local:
         self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
         blocks = self.results(inner, rest)
         step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
-        device = self.ops.make("div", (self.offset(index), self.ops.number(self.block(index), IDS)), IDS, ())
+        device = self.ops.apply("div", self.offset(index), self.block(index))
         return step.exchanged(blocks, device, self.into)
 
     # Which of two arrays has a row.
 
     def behind(self, value: SSAValue, other: SSAValue, index: int, _: int, begin: int) -> SSAValue:
-        emit, at, shape = self.ops, self.node.signature.result_at[0][index].dim, type_at(value).shape
-        rows = emit.rows(shape, at, self.offset(index))
-        is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
-        return emit.select(is_behind, value, other)
+        dim = self.node.signature.result_at[0][index].dim
+        rows = self.ops.rows(type_at(value).shape, dim, self.offset(index))
+        return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
 
     def among(self, value: SSAValue, other: SSAValue, index: int, _: int, first: int, part: int) -> SSAValue:
         factor, reach = self.one(index), self.node.signature.operand_at[part][index].reach
         if reach is None or not reach.reads_outside(factor):
             return value
-        start = self.ops.make("sub", (self.start(factor), self.ops.number(first, IDS)), IDS, ())
+        start = self.ops.apply("sub", self.start(factor), first)
         dim = self.node.signature.result_at[0][index].dim
         return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
 
@@ -270,10 +269,10 @@ class _Local:
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
-        left = emit.make("sub", (emit.number(n, IDS), self.offset(index)), IDS, ())
+        left = emit.apply("sub", emit.number(n, IDS), self.offset(index))
         if minor > 1:
-            left = emit.make("mul", (left, emit.number(minor, IDS)), IDS, ())
-        among = emit.make("lt", (emit.iota(shape, dim), emit.spread(left, shape)), "bool", shape)
+            left = emit.apply("mul", left, minor)
+        among = emit.apply("lt", emit.iota(shape, dim), left)
         self.locals[operand] = emit.select(among, value, emit.unit(monoid, type_at(value).dtype))
 
     def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
@@ -350,7 +349,7 @@ class _Local:
     def picked(self, index: int, block: int, rows: Picks) -> Keep:
         """Takes the rows at these positions out of the one operand, and keeps those of this device's block."""
         emit, dim = self.ops, self.node.signature.operand_at[0][index].dim
-        first = emit.make("sub", (emit.number(rows.first, IDS), self.offset(index)), IDS, ())
+        first = emit.apply("sub", emit.number(rows.first, IDS), self.offset(index))
         ids = emit.rows((rows.count,), 0, first, rows.step)
         inside = emit.between(ids, self.own(index) if self.factors(index)[-1].has_halo else block)
         self.locals[0] = emit.take_rows(self.locals[0], emit.select(inside, ids), dim)
@@ -458,12 +457,9 @@ class _Local:
     def start(self, *factors: Factor) -> SSAValue:
         """The first element that this device holds of a range: the sum of coordinate times stride, less what is before it."""
         apart = [part for factor in factors for part in factor.parts]
-        parts = [
-            self.ops.make("mul", (self.into.coordinate(part.axis), self.ops.number(part.stride, IDS)), IDS, ())
-            for part in apart
-        ]
+        parts = [self.ops.apply("mul", self.into.coordinate(part.axis), part.stride) for part in apart]
         parts += [self.ops.number(-part.before, IDS) for part in apart if part.before]
-        return reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
+        return reduce(partial(self.ops.apply, "add"), parts)
 
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""
@@ -474,8 +470,7 @@ class _Local:
         return min(factor.stride for factor in self.factors(index))
 
     def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
-        type = type_at(out)
-        return self.ops.make("add", (out, self.ops.spread(self.offset(index, type.dtype), type.shape)), type.dtype, type.shape)
+        return self.ops.apply("add", out, self.offset(index, type_at(out).dtype))
 
 
 RESULTS = "results"

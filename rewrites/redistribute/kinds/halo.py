@@ -243,8 +243,8 @@ class _Here(Along):
             self.coordinate = self.add(spmd.CoordinateOp(self.axes))
         scaled = self.coordinate
         if stride != 1:
-            scaled = self.emit.make("mul", (scaled, self.emit.number(stride, IDS)), IDS, ())
-        return self.emit.make("add", (scaled, self.emit.number(first, IDS)), IDS, ()) if first else scaled
+            scaled = self.emit.apply("mul", scaled, stride)
+        return self.emit.apply("add", scaled, first) if first else scaled
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
         """The number that a table has for this device; zero if it has none."""
