@@ -26,7 +26,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Node, Position, SubIndex
-from .table import CLOSED, UNEVEN, WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
+from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
 """More blocks than any axis has."""
@@ -492,7 +492,7 @@ class Sweep:
             factor.size,
         )
         if is_padded(extent, [factor]):
-            return f"its blocks of {factor.stride} do not fit"
+            return f"its blocks of {factor.stride} do not fit" if factor.inward(major.minor) is None else COUNTS
         if factor.is_in_turn(extent):
             return "needs one block on each device"
         if made == extent or extent % size:

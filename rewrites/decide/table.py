@@ -24,6 +24,7 @@ WHOLE = -1
 """The dim of a claim that keeps a value replicated along the axis."""
 
 CLOSED = "the program says of this dim how it lies"
+COUNTS = "here its padding would count"
 UNEVEN = "does not divide"
 """Why a factor does not fit, where nothing more can be said of it."""
 
@@ -318,7 +319,7 @@ def _misfit(signature: Signature, index: int, factors: Sequence[Factor]) -> str 
     lawful = needs_none or is_lawful(info, placing._replace(block=1))
     if fit(info.extent, factors) and whole_blocks and lawful and _windows_fit(signature, index, factors, placing):
         return None
-    return "here its padding would count" if pads else "needs one block on each device" if placing.in_turn else UNEVEN
+    return COUNTS if pads else "needs one block on each device" if placing.in_turn else UNEVEN
 
 
 def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor], placing: Placing) -> bool:
