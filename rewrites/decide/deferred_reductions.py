@@ -13,8 +13,8 @@ counts once on the axes on which it is no sum.
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
     %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
 
-A carry is a pending sum if each trip returns one, given that it receives one. This is assumed first and checked at the end. A
-replicated value that it starts from counts once.
+A carry is a pending sum if each trip returns one, given that it receives one: a greatest fixpoint, in which each value is at
+first a sum over no axes. A replicated value that it starts from counts once.
 
     scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
 """
@@ -22,7 +22,7 @@ replicated value that it starts from counts once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -61,11 +61,13 @@ class Carry:
 
 def through(placements: Placements) -> dict[int, Carry]:
     """The ops that a pending sum moves through."""
-    reach = _Reach(placements, frozenset(), {})
-    while broken := reach.broken():
-        # A carry that collects sums over more axes than was assumed is assumed to have them all.
-        refused = reach.refused if reach.wider else reach.refused | broken
-        reach = _Reach(placements, refused, {**reach.given, **reach.wider})
+    program = placements.program
+    loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
+    # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
+    assumed: dict[int, Pend] = {node.number: () for node in loops if is_alone(program, node)}
+    reach = _Reach(placements, assumed, set())
+    while (returned := reach.returned()) != reach.assumed or reach.hinders:
+        reach = _Reach(placements, returned, reach.refused | reach.hinders)
     chosen: dict[int, Carry] = {}
     for component in reach.components():
         chosen.update(_cheapest(placements, reach, component))
@@ -92,38 +94,46 @@ def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> 
 
 
 class _Reach:
-    """How far pending sums could move: values that may be pending, ops that may carry them."""
+    """How far pending sums could move, if carries of loops are the sums that are assumed: one pass along the program."""
 
-    def __init__(self, placements: Placements, refused: frozenset[int], given: dict[int, Pend]) -> None:
-        self.placements = placements
-        self.given = given
-        """What carries of loops are assumed to be pending on, beyond the sum that is first added to them."""
-        self.assumed: dict[int, Pend] = {}
-        self.wider: dict[int, Pend] = {}
-        """Carries that are assumed to be pending on more axes in the next attempt."""
+    def __init__(self, placements: Placements, assumed: dict[int, Pend], refused: set[int]) -> None:
+        self.placements, self.program = placements, placements.program
+        self.assumed = assumed
+        """The sums that carries of loops are, by the carry's node."""
         self.refused = refused
-        """Carries of loops that are not pending sums under any assumption, and ops at which no sum may wait."""
-        self.loops: dict[int, Node] = {}
-        """Carries that are pending sums if the assumption holds: each trip ends with one, and no reader needs it resolved."""
-        self.program: Program = placements.program
+        """Ops at which no sum may wait."""
+        self.hinders = set[int]()
+        """More of these: the sum would reach an op that already carries another one."""
         self.pending: dict[int, Pend] = dict(placements.sources)
-        self.layouts = {v: placements.home(v) for v in self.pending}
+        self.layouts = {value: placements.home(value) for value in self.pending}
         self.carriers: dict[int, Carry] = {}
-        self.bare = set(self.pending)
-        """Pending values that are sums of sources alone, without factors."""
+        self.hanging = set[int]()
+        """Values that are linear in what a loop carries, and so may become sums: each is a sum over no axes."""
+        self.demanded: dict[int, Pend] = {}
+        """Sums that carries have to be, because an op is linear only together with them."""
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
-        self.relying: dict[int, frozenset[int]] = {}
-        """Ops with the operands that are sums only because they are made linearly of a carry that is assumed to be one."""
-        self.hanging = _hanging(placements.program, refused)
         self.meeting: dict[int, bool] = {}
         """Ops whose result is known to be added to another bare sum, or not."""
         self.waited: dict[int, Pend] = {}
         """Ops whose terms may be pending on fewer axes than the sum that they carry."""
-        self.hinders: set[int] = set()
-        """Ops at which a sum must not wait: it would reach an op that already carries another sum."""
-        self.spread(self.pending)
+        self.bare = set(self.pending)
+        """Sums of sources and carries alone, without factors."""
+        for number, pend in assumed.items():
+            self.bare.add(self.program.nodes[number].results[0])
+            self.put(self.program.nodes[number], pend)
+        self.spread([*self.pending, *self.hanging])
         self.wait()
+
+    def put(self, node: Node, pend: Pend, once: Collection[int] = ()) -> None:
+        """Takes the result of an op for this sum, in which some operands count on one iteration only."""
+        if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
+            self.bare.update(node.results)
+        if pend:
+            self.pending |= dict.fromkeys(node.results, pend)
+            self.layouts |= dict.fromkeys(node.results, self.placements.reduced(node, pend).produced[0])
+        else:
+            self.hanging.add(node.results[0])
 
     def spread(self, values: Iterable[int]) -> bool:
         """Visits the users of these values, and of all values that become pending; whether all ops carry what they carried."""
@@ -132,104 +142,55 @@ class _Reach:
         seen = set(heap)
         while heap:
             node = self.program.nodes[heapq.heappop(heap)]
-            carry = self.carried(node)
-            if carry is None:
-                holds = holds and node.number not in self.carriers
+            if node.kind == "carry":
+                # What it is within the loop is assumed.
                 continue
-            ahead = self.assume(node, carry.pend)
-            # What the op needs may have been assumed to be pending on more axes.
-            again = self.carried(node) if ahead else carry
-            for number in ahead if again is None else (*ahead, *self.carry(node, again)):
+            if (carry := self.carried(node)) is not None:
+                self.carry(node, carry)
+            else:
+                holds = holds and node.number not in self.carriers
+                if not self.hangs(node):
+                    continue
+            for number in (number for value in node.results for number, _ in self.program.uses[value]):
                 if number not in seen:
                     seen.add(number)
                     heapq.heappush(heap, number)
         return holds
 
-    def carry(self, node: Node, carry: Carry) -> list[int]:
-        """Lets the op carry its sum; returns the ops that read its result."""
+    def carry(self, node: Node, carry: Carry) -> None:
+        """Lets the op carry its sum."""
         self.carriers[node.number] = carry
-        if node.kind == "carry":
-            self.loops[node.number] = node
-        for value in node.results:
-            self.pending[value] = carry.pend
-            self.layouts[value] = self.placements.reduced(node, carry.pend).produced[0]
-        once = dict(carry.once)
-        if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
-            self.bare.update(node.results)
-        return [number for value in node.results for number, _ in self.program.uses[value]]
+        self.put(node, carry.pend, dict(carry.once))
 
-    def assume(self, node: Node, pend: Pend) -> list[int]:
-        """Assumes that the carries that the op needs for linearity are pending sums; returns the ops that read them."""
-        found, loops = list[int](), self.carried_on(node)
-        if not loops:
-            return found
-        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
-        if node.kind != "carry" and self.linear(node, positions, self.program.zeros(node)):
-            return found
-        self.relying[node.number] = loops
-        for loop in (each for at in sorted(loops) for each in self.roots(node.operands[at])):
-            if loop.results[0] in self.pending:
-                continue
-            self.loops[loop.number] = loop
-            own = self.assumed[loop.number] = self.given.get(loop.number, pend)
-            self.bare.update(loop.results)
-            for value in loop.results:
-                self.pending[value] = own
-                self.layouts[value] = self.placements.reduced(loop, own).produced[0]
-            found += [*self.assume(loop, own), *(number for number, _ in self.program.uses[loop.results[0]])]
+    def hangs(self, node: Node) -> bool:
+        """Whether the op is linear in what loops carry; its result then hangs on them too."""
+        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.hanging])
+        found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
+        if found:
+            self.put(node, ())
         return found
 
-    def carried_on(self, node: Node) -> frozenset[int]:
-        """The operands that are made linearly of what a loop carries: they may be pending sums."""
-        # Called for every op that carries a sum; most programs have no loop.
-        if not self.hanging:
-            return frozenset()
-        return frozenset([at for at, v in enumerate(node.operands) if v in self.hanging and v not in self.pending])
+    def demand(self, values: Iterable[int], pend: Pend) -> None:
+        """Has the carries that these values hang on be sums."""
+        for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
+            if node.kind == "carry":
+                self.demanded.setdefault(node.number, pend)
 
-    def roots(self, value: int) -> list[Node]:
-        """The carries of which a value is made."""
-        ahead, found = [value], dict[int, Node]()
-        while ahead:
-            node = self.program.nodes[self.program.producer[ahead.pop()]]
-            if node.number not in found:
-                found[node.number] = node
-                ahead += [node.operands[at] for at in self.hanging[node.results[0]]]
-        return [node for node in found.values() if node.kind == "carry"]
-
-    def broken(self) -> frozenset[int]:
-        """The carries whose assumption does not hold, and the ops at which a sum may not wait; all others stay pending."""
-        for number, loop in self.loops.items():
-            carry = self.carried(loop)
+    def returned(self) -> dict[int, Pend]:
+        """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
+        found = dict[int, Pend]()
+        ends = {number: self.carried(self.program.nodes[number]) for number in self.assumed}
+        for number, carry in ends.items():
+            own = self.assumed[number]
+            if carry is None and (own or self.program.nodes[number].operands[1] not in self.hanging):
+                continue
+            every = own, self.demanded.get(number, ()), () if carry is None else carry.pend
+            pend = _together(every)
+            if pend is not None and (carry is None or pend != own or carry.pend == own):
+                found[number] = pend
             if carry is not None:
                 self.carriers[number] = carry
-                assumed = self.assumed.get(number, carry.pend)
-                wider = _together((assumed, carry.pend))
-                if wider is not None and wider != assumed:
-                    self.wider[number] = wider
-        lost = {
-            loop.number
-            for number, positions in self.relying.items()
-            for value in (self.program.nodes[number].operands[at] for at in positions)
-            if number in self.carriers and value not in self.pending
-            for loop in self.roots(value)
-        }
-        found = {number for number, loop in self.loops.items() if not self.holds(loop)} | self.hinders | lost
-        ahead = {loop.number for loop in self.loops.values() if loop.number not in found and loop.operands[1] in self.hanging}
-        # A carry that is made of others alone is no sum if they are none: `c, d = d, tanh(c)`.
-        while more := {number for number in ahead if self.hangs_on(self.program.nodes[number].operands[1], found)}:
-            found |= more
-            ahead -= more
-        return frozenset(found)
-
-    def hangs_on(self, value: int, carries: set[int]) -> bool:
-        """Whether a value is made of these carries alone."""
-        return all(root.number in carries for root in self.roots(value))
-
-    def holds(self, loop: Node) -> bool:
-        """Whether each trip ends with a pending sum, and every reader of the carry can also take a pending sum."""
-        readers = {number for number, _ in self.program.uses[loop.results[0]]} | {loop.number}
-        found = ((self.carriers.get(number), self.carried(self.program.nodes[number])) for number in sorted(readers))
-        return loop.number in self.carriers and all(before is None or before == now for before, now in found)
+        return found
 
     def wait(self) -> None:
         """Lets a bare sum wait where it meets sums over other axes, or a replicated value and later another sum.
@@ -252,7 +213,7 @@ class _Reach:
 
     def waiting(self, node: Node) -> Carry | None:
         """What an op could carry if it adds sums over several axes, or a replicated value; each counts once elsewhere."""
-        sums = {at: self.pending[value] for at, value in enumerate(node.operands) if value in self.bare}
+        sums = {at: self.pending[value] for at, value in enumerate(node.operands) if self.is_bare(value)}
         if not sums:
             return None
         parts = list(dict.fromkeys(sums.values()))
@@ -266,6 +227,9 @@ class _Reach:
             return None
         self.waited[node.number] = pend
         return self.carried(node)
+
+    def is_bare(self, value: int) -> bool:
+        return value in self.pending and value in self.bare
 
     def is_field(self, node: Node) -> bool:
         return divides(self.program.types[node.results[0]].dtype)
@@ -282,7 +246,7 @@ class _Reach:
             if len(node.results) != 1:
                 break
             definition, zeros, field = node.signature.instance.definition, self.program.zeros(node), self.is_field(node)
-            sums = frozenset(at for at, value in enumerate(node.operands) if value in self.bare) - own
+            sums = frozenset(at for at, value in enumerate(node.operands) if self.is_bare(value)) - own
             if sums:
                 found = linear_in(definition, sums | own, zeros, field)
                 break
@@ -320,7 +284,10 @@ class _Reach:
             once = frozenset(range(len(node.operands))) - positions - zeros
         elif node.kind == "carry" and law(counts_once(0, ())) is not None:
             once = frozenset({0}) - positions - zeros
-        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
+        hanging = (
+            frozenset([at for at, v in enumerate(node.operands) if v in self.hanging]) if self.hanging else frozenset[int]()
+        )
+        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
@@ -328,6 +295,8 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend):
             return None
+        if hanging and (node.kind == "carry" or not self.linear(node, positions, zeros)):
+            self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return Carry(pend)
         counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
@@ -392,25 +361,6 @@ def _together(sums: Iterable[Pend]) -> Pend | None:
 def is_alone(program: Program, carry: Node) -> bool:
     """Whether the body of a loop alone reads a carry, and its condition does not."""
     return not any(program.is_read(value) for value in carry.results[1:])
-
-
-def _hanging(program: Program, refused: frozenset[int]) -> dict[int, tuple[int, ...]]:
-    """The values that are linear in what a loop carries, and by which operands of their ops.
-
-    %a = mul 0.9, %acc   -->   %acc: (), %a: (1,)
-    """
-    found: dict[int, tuple[int, ...]] = {}
-    if not program.has_regions:
-        return found
-    for node in program.nodes:
-        if node.kind == "carry":
-            if node.number not in refused and is_alone(program, node):
-                found[node.results[0]] = ()
-        elif not node.is_border and len(node.results) == 1:
-            positions = tuple([at for at, value in enumerate(node.operands) if value in found])
-            if positions and is_linear(program, node, frozenset(positions)):
-                found[node.results[0]] = positions
-    return found
 
 
 def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
