@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, Numbers
 from ..dialects.ground.dtypes import dtype_of, itemsize
@@ -32,6 +32,11 @@ EXACT = ("bool", "int", "uint")
 def type_at(value: SSAValue) -> ArrayType:
     """The type of a local value."""
     return cast(ArrayType, value.type)
+
+
+def again(op: Operation, operands: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:
+    """The same op on other operands, with results of these types."""
+    return type(op).create(operands=operands, result_types=types, properties=op.properties)
 
 
 class Sink(Protocol):
@@ -135,6 +140,29 @@ class Emitter:
 
     def iota(self, shape: tuple[int, ...], dim: int) -> SSAValue:
         return self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=dim)
+
+    def transpose(self, x: SSAValue, order: Sequence[int]) -> SSAValue:
+        """The array with its dims in this order."""
+        if list(order) == sorted(order):
+            return x
+        type = type_at(x)
+        return self.make("transpose", (x,), type.dtype, tuple(type.shape[at] for at in order), permutation=tuple(order))
+
+    def concatenate(self, parts: Sequence[SSAValue], dim: int) -> SSAValue:
+        type, length = type_at(parts[0]), sum(type_at(part).shape[dim] for part in parts)
+        shape = (*type.shape[:dim], length, *type.shape[dim + 1 :])
+        return parts[0] if len(parts) == 1 else self.make("concatenate", parts, type.dtype, shape, dimension=dim)
+
+    def cut(self, x: SSAValue, shape: tuple[int, ...], first: Sequence[int] = ()) -> SSAValue:
+        """An array of this shape, of the elements from the first ones on, or from `first` on."""
+        starts = tuple(first) or (0,) * len(shape)
+        return self.make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)
+
+    def pad(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+        """An array of this shape, with zeros behind the elements of each dim."""
+        type = type_at(x)
+        config = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
+        return self.make("pad", (x, self.zero(type.dtype)), type.dtype, shape, padding_config=config)
 
     def reshape(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         type = type_at(value)

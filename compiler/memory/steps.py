@@ -81,7 +81,7 @@ class _Steps(Walk[LocalArray]):
         (node,) = nodes
         found = self.traits.get(node.signature)
         if found is None:
-            found = self.traits[node.signature] = traits(node.signature.instance.definition)
+            found = self.traits[node.signature] = traits(node.signature.definition)
         reads = self.reads(node)
         if self.is_absorbed(node):
             self.same(node, reads[0])

@@ -96,7 +96,7 @@ def widen(plan: Some, values: Patterns) -> Some:
             continue
         found.add(value)
         node = program.nodes[number]
-        if not node.signature.rivals or node.signature.instance.definition.moves:
+        if not node.signature.rivals or node.signature.definition.moves:
             ahead += node.operands
     moved, readers = _moved(program, found)
     if not any(node.signature.rivals for node in readers):

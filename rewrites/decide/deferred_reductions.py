@@ -164,7 +164,7 @@ class _Reach:
 
     def hangs(self, node: Node) -> bool:
         """Whether the op is linear in what loops carry; its result then hangs on them too."""
-        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.hanging])
+        positions = node.positions(self.hanging)
         found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
         if found:
             self.put(node, ())
@@ -223,7 +223,7 @@ class _Reach:
         zeros = self.program.zeros(node)
         whole = frozenset(at for at, each in sums.items() if each == pend)
         others = frozenset(range(len(node.operands))) - whole - zeros
-        if terms_beside(node.signature.instance.definition, whole, zeros, others, self.is_field(node)) != others:
+        if terms_beside(node.signature.definition, whole, zeros, others, self.is_field(node)) != others:
             return None
         self.waited[node.number] = pend
         return self.carried(node)
@@ -245,7 +245,7 @@ class _Reach:
             node, own = self.program.nodes[uses[0][0]], frozenset({uses[0][1]})
             if len(node.results) != 1:
                 break
-            definition, zeros, field = node.signature.instance.definition, self.program.zeros(node), self.is_field(node)
+            definition, zeros, field = node.signature.definition, self.program.zeros(node), self.is_field(node)
             sums = frozenset(at for at, value in enumerate(node.operands) if self.is_bare(value)) - own
             if sums:
                 found = linear_in(definition, sums | own, zeros, field)
@@ -264,7 +264,7 @@ class _Reach:
             return None
         if not node.results or node.results[0] in self.placements.fixed:
             return None
-        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        positions = node.positions(self.pending)
         if not positions or node.number in self.refused:
             return None
         first = node.operands[min(positions)]
@@ -314,7 +314,7 @@ class _Reach:
 
     def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
         field = divides(self.program.types[node.operands[min(sums)]].dtype)
-        return linear_in(node.signature.instance.definition, sums, zeros, field)
+        return linear_in(node.signature.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Pend) -> bool:
         """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
@@ -366,7 +366,7 @@ def is_alone(program: Program, carry: Node) -> bool:
 def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
     """Whether an op is linear in some operands together."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
-    return widens(before, after) and linear_in(node.signature.instance.definition, sums, program.zeros(node), divides(before))
+    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node), divides(before))
 
 
 def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:
@@ -409,7 +409,7 @@ def _is_moved(reach: _Reach, value: int) -> bool:
         return False
     if number in reach.carriers:
         return reach.program.nodes[number].passes_on
-    return any(index.monoid is not None for index in reach.program.nodes[number].signature.instance.indices)
+    return any(index.monoid is not None for index in reach.program.nodes[number].signature.indices)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -51,7 +51,7 @@ def carry_said(
     make claims of the program, what they leave is placed too.
     """
     for value, own in points.items():
-        _make_point(table, table.program.nodes[table.program.producer[value]], own)
+        _make_point(table, table.program.made_by(value), own)
     producer = table.program.producer
     for computed in (False, True):
         for axis in axes:

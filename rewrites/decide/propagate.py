@@ -269,7 +269,7 @@ class Sweep:
         (index, _), *others = candidates
         if any(other != index for other, _ in others):
             return
-        extent, beside = node.signature.instance.indices[index].extent, self.table.on_index(node, index, self.axis)
+        extent, beside = node.signature.indices[index].extent, self.table.on_index(node, index, self.axis)
         factor = crossing(beside, extent, lambda *each: middle(extent, each), *(factor for _, factor in candidates))
         if factor is not None and self.table.misfit(node, index, factor) is None:
             asked = next(iter(candidates.values()))
@@ -285,7 +285,7 @@ class Sweep:
         return known
 
     def arrivals(self, value: int) -> Iterator[Claim]:
-        node = self.program.nodes[self.program.producer[value]]
+        node = self.program.made_by(value)
         if self.claims.nodes[node.number] is not None:
             return
         (result,) = node.signature.result_at[:1]
@@ -417,7 +417,7 @@ class Sweep:
         devices; one that passes through an undecided op and leaves a short block; one by which elements move that could stay
         where they are; and one that pads what only shifts.
         """
-        indices, shifts, few = node.signature.instance.indices, False, False
+        indices, shifts, few = node.signature.indices, False, False
         if node.signature.shifts:
             shifts = any(self.program.uses[result] for result in node.results)
             few = any(indices[digit.at].reads for digit in digits)
@@ -443,7 +443,7 @@ class Sweep:
 
     def is_short(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether the last block of an index has fewer elements than others, or none."""
-        extent, every = node.signature.instance.indices[index].extent, [*self.table.on_index(node, index, self.axis), factor]
+        extent, every = node.signature.indices[index].extent, [*self.table.on_index(node, index, self.axis), factor]
         one = joined(extent, every) or factor
         return is_padded(extent, every) or one.leaves_out(extent)
 
@@ -488,7 +488,7 @@ class Sweep:
             return told.format(block=factor.stride, size=factor.size)
         extent, made, size = (
             self.program.shape(node.end(position))[claim.at],
-            node.signature.instance.indices[major.at].extent,
+            node.signature.indices[major.at].extent,
             factor.size,
         )
         if is_padded(extent, [factor]):

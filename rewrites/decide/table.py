@@ -237,7 +237,7 @@ class Table:
     def on_index(self, node: Node, index: int, but: MeshAxis | None = None) -> list[Factor]:
         """The factors of an index of an op, on all axes but one."""
         claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
-        extent = node.signature.instance.indices[index].extent
+        extent = node.signature.indices[index].extent
         return settled(extent, [c.factor for c in claims if c is not None and c.at == index])
 
     def fits_value(self, value: int, dim: int, factor: Factor) -> bool:
@@ -261,7 +261,7 @@ class Table:
                 factors.append(claim.factor)
             elif claim.at in rivals:
                 return UNEVEN
-        merging = node.signature.instance.indices[index].merges
+        merging = node.signature.indices[index].merges
         if merging is not None and not self.pays(node, merging, factors):
             return "a merge of {size} blocks would receive more than a gather"
         return misfit(node.signature, index, factors) or (None if self.fits_results(node, index, factor) else UNEVEN)
@@ -305,7 +305,7 @@ def misfit(signature: Signature, index: int, factors: Iterable[Factor]) -> str |
 
 
 def _misfit(signature: Signature, index: int, factors: Sequence[Factor]) -> str | None:
-    info = signature.instance.indices[index]
+    info = signature.indices[index]
     if info.extent == 0:
         return UNEVEN
     factors = settled(info.extent, [*factors])
@@ -327,7 +327,7 @@ def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor], pl
     reaches = signature.reaches(index)
     if not (placing.windows or reaches):
         return True
-    extent = signature.instance.indices[index].extent
+    extent = signature.indices[index].extent
     one = joined(extent, factors)
     if one is None or (one.has_halo and not signature.follows_windows(index, one)):
         return False

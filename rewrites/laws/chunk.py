@@ -117,7 +117,7 @@ def _ops_of(program: Program, block: Block | None) -> list[int]:
             op = op.parent_op()
         if op is None:
             found.append(-1)
-        elif node.is_border or op is not node.op or node.signature.instance.definition.apart:
+        elif node.is_border or op is not node.op or node.signature.definition.apart:
             found.append(around.setdefault(op, node.number))
         else:
             found.append(node.number)
@@ -170,7 +170,7 @@ def _whole(node: Node, index: int | None) -> str | None:
         return "needs what all parts are folded to"
     if index < 0:
         return "reads the range along two dims"
-    info = node.signature.instance.indices[index]
+    info = node.signature.indices[index]
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
     more = (info.requires, info.once, info.windows)

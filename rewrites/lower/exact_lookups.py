@@ -36,7 +36,7 @@ def picked(decisions: Decisions) -> frozenset[int]:
 
 def _reads(node: Node, decisions: Decisions) -> bool:
     """Whether every sum that the op leaves is that of a lookup by index vectors."""
-    placed, indices = decisions.placements.nodes[node.number], node.signature.instance.indices
+    placed, indices = decisions.placements.nodes[node.number], node.signature.indices
     if len(node.results) != 1 or not any(placed.pending):
         return False
     pending = {each.axis for pend in placed.pending for each in pend}

@@ -24,7 +24,7 @@ from ...dialects.definitions.tilings import Placeable
 from ...dialects.definitions.tree import Param
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
-from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.params import ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
@@ -33,7 +33,7 @@ from ..decide.deferred_reductions import Carry
 from ..decide.linearity import linear_in
 from ..decide.placements import Merged, OpPlacement, Selected
 from ..decide.requirements import Placing, counts_once, law, requirements
-from ..emit import IDS, Emitter, type_at
+from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
 from ..rules.compile import RuleSet
 from ..rules.files import checked
@@ -82,7 +82,7 @@ def _is_first(axes: tuple[MeshAxis, ...], ops: Emitter, into: Constructor) -> SS
 
 def same_op(op: Operation, locals: Sequence[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
     """Emits an op that one device runs as it is, on its local values: the same op, with results of local types."""
-    made = type(op).create(operands=locals, result_types=types, properties=op.properties)
+    made = again(op, locals, types)
     into.append(made)
     return list(made.results)
 
@@ -110,8 +110,8 @@ class _Local:
         self.types = types
         self.into = into
         self.ops = Emitter(into)
-        self.indices, self.starts = node.signature.instance.indices, node.signature.instance.definition.starts
-        self.params = cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
+        self.indices, self.starts = node.signature.indices, node.signature.definition.starts
+        self.params = node.params
         self.vectors: Vectors | None = None
         self.kept: dict[tuple[int, Term], Keep] = {}
 
@@ -301,7 +301,7 @@ class _Local:
 
     def keeps_zeros(self, index: int) -> bool:
         """Whether rows of zeros give rows of zeros: all operands have them, and the op is linear in all, or in each alone."""
-        signature, definition = self.node.signature, self.node.signature.instance.definition
+        signature, definition = self.node.signature, self.node.signature.definition
         if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
             return False
         alone = [frozenset([at]) for at in range(len(self.locals))]
@@ -380,7 +380,7 @@ class _Local:
         shape, at = self.program.shape, self.moved()
         whole = shape(self.node.operands[at] if at is not None else self.node.results[0])
         local = type_at(self.locals[at]).shape if at is not None else self.types[0].shape
-        form = general(self.node.signature.instance.definition, self.params, shape(self.node.operands[0]), whole)
+        form = general(self.node.signature.definition, self.params, shape(self.node.operands[0]), whole)
         return Vectors(form, [self.locals[start] for start in self.starts], shape(self.node.operands[0]), local, self.ops)
 
     def moved(self) -> int | None:

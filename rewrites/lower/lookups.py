@@ -44,7 +44,7 @@ class Vectors:
         if type_at(ids[0]).shape:
             return ids[0]
         parts = [self.emit.reshape(each, (1,)) for each in ids]
-        return parts[0] if len(parts) == 1 else self.emit.make("concatenate", parts, IDS, (len(parts),), dimension=0)
+        return self.emit.concatenate(parts, 0)
 
     def clamp(self) -> None:
         """Moves every window inside the whole array, as the unpartitioned op does."""
@@ -119,8 +119,7 @@ class Vectors:
         """One component of a mask, broadcast to the windows' array."""
         *batch, width = self.shape
         if width > 1:
-            starts = (*(0 for _ in batch), component)
-            mask = self.emit.make("slice", (mask,), "bool", (*batch, 1), start_indices=starts, strides=None)
+            mask = self.emit.cut(mask, (*batch, 1), (*(0 for _ in batch), component))
         return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)
 
 

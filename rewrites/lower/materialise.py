@@ -189,7 +189,7 @@ class Writer(Walk[Global]):
 
     def entered(self, value: int) -> ArrayType:
         """The type in which a border returns a value; the value's own layout may differ."""
-        node = self.program.nodes[self.program.producer[value]]
+        node = self.program.made_by(value)
         return self.built(node, node.results.index(value))
 
     def sliced(self, node: Node, position: int) -> Global:

@@ -43,8 +43,7 @@ class Across:
 
     def total(self) -> SSAValue:
         """The fold of a whole block."""
-        starts = self.at(0 if self.backwards else self.length - 1)
-        return self.emit.make("slice", (self.local,), self.type.dtype, self.one(), start_indices=starts, strides=None)
+        return self.emit.cut(self.local, self.one(), self.at(0 if self.backwards else self.length - 1))
 
     def finish(self, gathered: SSAValue) -> SSAValue:
         """The block of the whole scan, from the totals of all blocks."""

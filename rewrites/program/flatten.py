@@ -124,12 +124,12 @@ class _Flattener:
         """Whether a constant, or every operand that is read, is zero."""
         match leaf:
             case Read(array):
-                read = node.signature.instance.definition.positions(array)
+                read = node.signature.definition.positions(array)
                 return all(self.program.zero[node.operands[position]] for position in read)
             case Number(value):
                 return value == 0
             case Param():
-                return leaf.value(cast(ParamsAttr, node.op.properties["params"])) == 0
+                return leaf.value(node.params) == 0
 
     def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
         """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""

@@ -28,7 +28,6 @@ from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
 from ..steps import Part, Step, devices
-from .alone import cut
 from .exchange import Along, Exchange
 
 
@@ -286,7 +285,7 @@ class _Here(Along):
             return x
         if (key := (x, first, size)) not in self.cuts:
             starts = [first if at == self.dim else 0 for at in range(len(type_at(x).shape))]
-            self.cuts[key] = cut(x, self.sized(x, size), self.into, starts)
+            self.cuts[key] = self.emit.cut(x, self.sized(x, size), starts)
         return self.cuts[key]
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
