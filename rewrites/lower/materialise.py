@@ -24,12 +24,12 @@ from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Pend, boundary
 from ..program.program import Control, Node
-from .constructors import Constructor, Fusing, Global, axes_of, returned, type_of
+from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
 from .exact_lookups import picked
 from .localise import localise, on_first, same_op
 from .walk import Walk
 
-Start = Callable[[Sequence[ArrayType]], Constructor]
+Start = Callable[[Types], Constructor]
 """Makes the constructor of a function with arguments of these types."""
 
 
@@ -38,7 +38,7 @@ def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
     return Writer(decisions, constructor).module()
 
 
-def written(into: Constructor, old: func.FuncOp, results: Sequence[ArrayType]) -> ModuleOp:
+def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
     """The module of what was built, with the names of an earlier form of the program, and results of these types."""
     ops = into.ops(old.sym_name.data, results)
     keep_names(old, ops[0])
@@ -48,9 +48,9 @@ def written(into: Constructor, old: func.FuncOp, results: Sequence[ArrayType]) -
 class Kind(NamedTuple):
     """An op among builders and slicers: the types that it slices and builds, the local ones of these, and its axes."""
 
-    wanted: Sequence[ArrayType]
-    results: Sequence[ArrayType]
-    local: Sequence[ArrayType]
+    wanted: Types
+    results: Types
+    local: Types
     axes: Sequence[MeshAxis]
 
 
@@ -107,7 +107,7 @@ class Writer(Walk[Global]):
         for value, result in zip(values, made, strict=True):
             self.define(value, result)
 
-    def local(self, node: Node, locals: list[SSAValue], types: Sequence[ArrayType]) -> list[SSAValue]:
+    def local(self, node: Node, locals: list[SSAValue], types: Types) -> list[SSAValue]:
         """The op's local form, as it is placed and with the sum that it carries."""
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
         return localise(self.program, node, placed, carry, locals, types, self.into)
@@ -147,7 +147,7 @@ class Writer(Walk[Global]):
         pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))
 
-    def moves(self, moves: Sequence[Move], starts: Sequence[Global]) -> Sequence[Global]:
+    def moves(self, moves: Sequence[Move], starts: Globals) -> Globals:
         if len(moves) > 1:
             return self.into.redistribute(starts, [self.type_at(each.value, each.target) for each in moves])
         (move,), (start,) = moves, starts
@@ -170,7 +170,7 @@ class Writer(Walk[Global]):
         into = self.into
         operands = [into.force(each) for each in [self.sliced(node, 0) for node in control.enters]]
         regions = [self.inner(control, position) for position in range(len(control.regions))]
-        results = into.outer(control.op, operands, [self.built(made, 0) for made, _ in control.leaves], regions)
+        results = into.outer(with_regions(control.op, regions), operands, [self.built(made, 0) for made, _ in control.leaves])
         for (_, node), out in zip(control.leaves, results, strict=True):
             self.leave(node, out)
 

@@ -10,16 +10,13 @@ before a loop may depend on what is read behind it (`before_loops.py`): a progra
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Region
 
-from ...dialects.lax import RegionOp, ScanOp, WhileOp
-from ...dialects.types import ArrayType
+from ...dialects.lax import ScanOp, WhileOp
 from ..decide.decide import Decisions, Move, first_use
 from ..program.program import Control
-from .constructors import Global
+from .constructors import Global, Globals, Make, Types
 from .materialise import Writer
 from .to_spmd import Local
 
@@ -84,14 +81,12 @@ class _Counting(Local):
         self.final += len(self.nest.ops)
         super().end_nest()
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+    def redistribute(self, sources: Globals, targets: Types) -> Globals:
         made = super().redistribute(sources, targets)
         self.final += 1
         return made
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
-        made = super().outer(like, operands, types, regions)
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
+        made = super().outer(make, operands, types)
         self.final += 1
         return made
