@@ -22,8 +22,8 @@ first a sum over no axes. A replicated value that it starts from counts once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
@@ -33,6 +33,7 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node, Program
+from ..program.reached import reached
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
@@ -41,14 +42,6 @@ from .requirements import counts_once, law
 
 RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
-
-
-@dataclass(slots=True)
-class Component:
-    """Pending values joined by the linear ops between them."""
-
-    values: list[int] = field(default_factory=list[int])
-    nodes: list[Node] = field(default_factory=list[Node])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +61,8 @@ def through(placements: Placements) -> dict[int, Carry]:
     reach = _Reach(placements, assumed, set())
     while (returned := reach.returned()) != reach.assumed or reach.hinders:
         reach = _Reach(placements, returned, reach.refused | reach.hinders)
-    chosen: dict[int, Carry] = {}
-    for component in reach.components():
-        chosen.update(_cheapest(placements, reach, component))
-    return chosen
+    chosen = {number for component in reach.components() for number in reach.cheapest(component)}
+    return {number: reach.carriers[number] for number in sorted(chosen)}
 
 
 def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> list[Node]:
@@ -79,18 +70,14 @@ def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> 
 
     %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
     """
-    found, ahead, seen = dict[int, Node](), [value], {value}
-    for each in ahead:
-        number = placements.program.producer[each]
-        if number in carried:
-            operands = placements.program.nodes[number].operands
-            # A loop carries its own results too.
-            more = dict.fromkeys(v for v in operands if v in placements.sources and v not in seen)
-            ahead += more
-            seen |= more.keys()
-        elif number >= 0:
-            found[number] = placements.program.nodes[number]
-    return list(found.values())
+    program = placements.program
+
+    def terms(each: int) -> Iterable[int]:
+        # A loop carries its own results too.
+        return filter(placements.sources.__contains__, program.made_of(each)) if program.producer[each] in carried else ()
+
+    numbers = (program.producer[each] for each in reached([value], terms))
+    return [program.nodes[number] for number in dict.fromkeys(numbers) if number >= 0 and number not in carried]
 
 
 class _Reach:
@@ -284,9 +271,7 @@ class _Reach:
             once = frozenset(range(len(node.operands))) - positions - zeros
         elif node.kind == "carry" and law(counts_once(0, ())) is not None:
             once = frozenset({0}) - positions - zeros
-        hanging = (
-            frozenset([at for at, v in enumerate(node.operands) if v in self.hanging]) if self.hanging else frozenset[int]()
-        )
+        hanging = node.positions(self.hanging)
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
@@ -329,25 +314,55 @@ class _Reach:
                 return False
         return True
 
-    def components(self) -> list[Component]:
+    def components(self) -> Iterator[list[int]]:
         """Groups sums that can meet; a source without a linear reader resolves at once and needs no cut."""
-        group: dict[int, Component] = {}
-        for number in sorted(self.carriers):
-            node = self.program.nodes[number]
-            values = [v for v in dict.fromkeys((*node.operands, *node.results)) if v in self.pending]
-            parts = list({id(group[v]): group[v] for v in values if v in group}.values())
-            # The largest group absorbs the others, so that a long chain of sums is not quadratic.
-            joined = max(parts, key=lambda part: len(part.values), default=Component())
-            for part in parts:
-                if part is not joined:
-                    joined.values += part.values
-                    joined.nodes += part.nodes
-                    group.update(dict.fromkeys(part.values, joined))
-            fresh = [v for v in values if v not in group]
-            joined.values += fresh
-            joined.nodes.append(node)
-            group.update(dict.fromkeys(fresh, joined))
-        return list({id(component): component for component in group.values()}.values())
+        seen = set[int]()
+        for value in self.pending:
+            if value not in seen and len(found := list(reached([value], self.beside))) > 1:
+                seen.update(found)
+                yield found
+
+    def beside(self, value: int) -> Iterator[int]:
+        """The sums that an op carries together with a value."""
+        numbers = {self.program.producer[value], *(number for number, _ in self.program.uses[value])}
+        for node in (self.program.nodes[number] for number in numbers & self.carriers.keys()):
+            yield from (each for each in (*node.operands, *node.results) if each in self.pending)
+
+    def cheapest(self, component: Sequence[int]) -> Iterator[int]:
+        """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
+        network, carrying = Network(), dict[int, Node]()
+        for value in component:
+            network.edge(value, (value, "kept"), self.price(value))
+            if value in self.placements.sources:
+                network.edge("pending", value)
+            for number, _ in self.placements.uses(value):
+                end = "resolved"
+                if number in self.carriers:
+                    carrying[number] = node = self.program.nodes[number]
+                    end = node.results[0]
+                    network.edge(end, value)
+                network.edge((value, "kept"), end, ENDLESS)
+        side = network.source_side("pending", "resolved")
+        return (number for number, node in carrying.items() if node.results[0] in side)
+
+    def price(self, value: int) -> int:
+        """Bytes received to resolve the value: a reduce_scatter over the axes that all uses slice it on, then an all_reduce."""
+        pend = self.pending[value]
+        wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
+        sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
+        width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
+        bytes = _received(self.layouts[value], pend, sliced) * width * trips
+        # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
+        return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
+
+    def is_moved(self, value: int) -> bool:
+        """Whether only an op that moves its elements reads a sum, and could carry it: a product and its transpose are one."""
+        uses, maker = self.placements.uses(value), self.program.made_by(value)
+        if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
+            return False
+        if maker.number in self.carriers:
+            return maker.passes_on
+        return any(index.monoid is not None for index in maker.signature.indices)
 
 
 def _together(sums: Iterable[Pend]) -> Pend | None:
@@ -367,49 +382,6 @@ def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
     """Whether an op is linear in some operands together."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
     return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node), divides(before))
-
-
-def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:
-    """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
-    network = Network()
-    for value in component.values:
-        network.edge(value, (value, "kept"), _price(placements, reach, value))
-        if value in placements.sources:
-            network.edge("pending", value)
-        for number, _ in placements.uses(value):
-            carrier = number in reach.carriers
-            network.edge((value, "kept"), _result(reach, number) if carrier else "resolved", ENDLESS)
-    for node in component.nodes:
-        for value in node.operands:
-            if value in reach.pending:
-                network.edge(node.results[0], value)
-    side = network.source_side("pending", "resolved")
-    return {node.number: reach.carriers[node.number] for node in component.nodes if node.results[0] in side}
-
-
-def _result(reach: _Reach, number: int) -> int:
-    return reach.program.nodes[number].results[0]
-
-
-def _price(placements: Placements, reach: _Reach, value: int) -> int:
-    """Bytes received to resolve the value: a reduce_scatter over the axes on which all uses need slices, then an all_reduce."""
-    pend = reach.pending[value]
-    wanted = [placements.wanted(number, position).axes for number, position in placements.uses(value)]
-    sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
-    width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
-    bytes = _received(reach.layouts[value], pend, sliced) * width * trips
-    # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
-    return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + _is_moved(reach, value)
-
-
-def _is_moved(reach: _Reach, value: int) -> bool:
-    """Whether a sum is read only by an op that moves its elements, and could carry it: a product and its transpose are one."""
-    uses, number = reach.placements.uses(value), reach.program.producer[value]
-    if len(uses) != 1 or uses[0][0] not in reach.carriers or not reach.program.nodes[uses[0][0]].passes_on:
-        return False
-    if number in reach.carriers:
-        return reach.program.nodes[number].passes_on
-    return any(index.monoid is not None for index in reach.program.nodes[number].signature.indices)
 
 
 @lru_cache(maxsize=1 << 14)
