@@ -40,6 +40,8 @@ from .min_cut import ENDLESS, Network
 from .placements import OpPlacement, Pend, Placements
 from .requirements import counts_once, law
 
+NONE = frozenset[int]()
+
 RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
 
@@ -117,8 +119,9 @@ class _Reach:
         if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.update(node.results)
         if pend:
-            self.pending |= dict.fromkeys(node.results, pend)
-            self.layouts |= dict.fromkeys(node.results, self.placements.reduced(node, pend).produced[0])
+            layout = self.placements.reduced(node, pend).produced[0]
+            for value in node.results:
+                self.pending[value], self.layouts[value] = pend, layout
         else:
             self.hanging.add(node.results[0])
 
@@ -151,7 +154,7 @@ class _Reach:
 
     def hangs(self, node: Node) -> bool:
         """Whether the op is linear in what loops carry; its result then hangs on them too."""
-        positions = node.positions(self.hanging)
+        positions = node.positions(self.hanging) if self.hanging else NONE
         found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
         if found:
             self.put(node, ())
@@ -266,12 +269,8 @@ class _Reach:
             self.stopped.append(node.number)
             return None
         zeros = self.program.zeros(node)
-        once = frozenset[int]()
-        if given is not None:
-            once = frozenset(range(len(node.operands))) - positions - zeros
-        elif node.kind == "carry" and law(counts_once(0, ())) is not None:
-            once = frozenset({0}) - positions - zeros
-        hanging = node.positions(self.hanging)
+        once = self.once(node) - positions - zeros
+        hanging = node.positions(self.hanging) if self.hanging else NONE
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
@@ -286,6 +285,12 @@ class _Reach:
             return Carry(pend)
         counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
         return Carry(pend, tuple((at, axes) for at, axes in counted if axes))
+
+    def once(self, node: Node) -> frozenset[int]:
+        """The operands of an op that may count on one iteration only."""
+        if node.number in self.waited:
+            return frozenset(range(len(node.operands)))
+        return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NONE
 
     def is_part(self, value: int, pend: Pend, given: Pend | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
