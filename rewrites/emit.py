@@ -17,6 +17,9 @@ from ..dialects.lax import OPS
 from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
 from ..dialects.types import ArrayType
 
+Shape = tuple[int, ...]
+"""The extents of an array, or its dims."""
+
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
 WIDE = ("int64", "uint32", "uint64")
@@ -61,7 +64,7 @@ class Emitter:
     def __init__(self, into: Sink) -> None:
         self.into = into
 
-    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal) -> SSAValue:
+    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: Shape, /, **params: Literal) -> SSAValue:
         op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
         self.into.append(op)
         return op.results[0]
@@ -116,7 +119,7 @@ class Emitter:
         shape = (*type.shape[:dim], count, *type.shape[dim + 1 :])
         return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
 
-    def gather(self, x: SSAValue, ids: SSAValue, shape: tuple[int, ...], numbers: Record) -> SSAValue:
+    def gather(self, x: SSAValue, ids: SSAValue, shape: Shape, numbers: Record) -> SSAValue:
         """A gather at ids that are inside."""
         inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
         return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
@@ -131,14 +134,14 @@ class Emitter:
             ids = self.make("clamp", (low, ids, high), dtype, type_at(ids).shape)
         return self.cast(ids, IDS)
 
-    def spread(self, value: SSAValue, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> SSAValue:
+    def spread(self, value: SSAValue, shape: Shape, dims: Shape = ()) -> SSAValue:
         """The value in a larger shape, its dims at `dims`."""
         type = type_at(value)
         if type.shape == shape and dims == tuple(range(len(dims))):
             return value
         return self.make("broadcast_in_dim", (value,), type.dtype, shape, broadcast_dimensions=dims)
 
-    def iota(self, shape: tuple[int, ...], dim: int) -> SSAValue:
+    def iota(self, shape: Shape, dim: int) -> SSAValue:
         return self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=dim)
 
     def transpose(self, x: SSAValue, order: Sequence[int]) -> SSAValue:
@@ -153,18 +156,18 @@ class Emitter:
         shape = (*type.shape[:dim], length, *type.shape[dim + 1 :])
         return parts[0] if len(parts) == 1 else self.make("concatenate", parts, type.dtype, shape, dimension=dim)
 
-    def cut(self, x: SSAValue, shape: tuple[int, ...], first: Sequence[int] = ()) -> SSAValue:
+    def cut(self, x: SSAValue, shape: Shape, first: Sequence[int] = ()) -> SSAValue:
         """An array of this shape, of the elements from the first ones on, or from `first` on."""
         starts = tuple(first) or (0,) * len(shape)
         return self.make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)
 
-    def pad(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    def pad(self, x: SSAValue, shape: Shape) -> SSAValue:
         """An array of this shape, with zeros behind the elements of each dim."""
         type = type_at(x)
         config = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
         return self.make("pad", (x, self.zero(type.dtype)), type.dtype, shape, padding_config=config)
 
-    def reshape(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    def reshape(self, value: SSAValue, shape: Shape) -> SSAValue:
         type = type_at(value)
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
@@ -185,7 +188,7 @@ class Emitter:
         end = self.number(extent, IDS) if isinstance(extent, int) else extent
         return self.both(self.apply("ge", ids, 0), self.apply("lt", ids, end))
 
-    def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue, step: int = 1) -> SSAValue:
+    def rows(self, shape: Shape, dim: int, first: SSAValue, step: int = 1) -> SSAValue:
         """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
         rows = self.iota(shape, dim)
         if step != 1:

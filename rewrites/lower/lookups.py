@@ -20,16 +20,14 @@ from xdsl.ir import SSAValue
 
 from ...dialects.definitions.gather_form import Form, rows
 from ...dialects.definitions.gathers import DROPS
-from ..emit import IDS, Emitter, type_at
+from ..emit import IDS, Emitter, Shape, type_at
 from ..program.program import Node, Position
 
 
 class Vectors:
     """The index vectors of one op, changed one component after another; `window` is the local shape of the windows' array."""
 
-    def __init__(
-        self, form: Form, ids: Sequence[SSAValue], array: tuple[int, ...], window: tuple[int, ...], emit: Emitter
-    ) -> None:
+    def __init__(self, form: Form, ids: Sequence[SSAValue], array: Shape, window: Shape, emit: Emitter) -> None:
         """`array` is the global shape of the array that is looked up in or written to."""
         self.form = form
         self.emit = emit
@@ -60,7 +58,7 @@ class Vectors:
         return self.emit.make("clamp", (low, self.ids, high), IDS, self.shape)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         return type_at(self.ids).shape
 
     def rows(self, component: int) -> None:

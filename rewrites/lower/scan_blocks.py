@@ -16,7 +16,7 @@ from ...dialects import spmd
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
-from ..emit import IDS, Appending, Emitter, type_at
+from ..emit import IDS, Appending, Emitter, Shape, type_at
 from ..redistribute.search import totals
 from ..redistribute.steps import Step
 
@@ -92,9 +92,9 @@ class Across:
         rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))
         return apply("select_n", apply("ne", gap, gap), apply("add", largest, rest), apply("add", x, y))
 
-    def at(self, position: int) -> tuple[int, ...]:
+    def at(self, position: int) -> Shape:
         return tuple(position if dim == self.dim else 0 for dim in range(len(self.type.shape)))
 
-    def one(self) -> tuple[int, ...]:
+    def one(self) -> Shape:
         """The shape of one element of the dim."""
         return tuple(1 if dim == self.dim else extent for dim, extent in enumerate(self.type.shape))
