@@ -161,6 +161,11 @@ class Emitter:
         starts = tuple(first) or (0,) * len(shape)
         return self.make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)
 
+    def part(self, x: SSAValue, dim: int, first: int, size: int = 1) -> SSAValue:
+        """Some of the rows of an array along a dim."""
+        shape = type_at(x).shape
+        return self.cut(x, (*shape[:dim], size, *shape[dim + 1 :]), [first if at == dim else 0 for at in range(len(shape))])
+
     def pad(self, x: SSAValue, shape: Shape) -> SSAValue:
         """An array of this shape, with zeros behind the elements of each dim."""
         type = type_at(x)

@@ -117,7 +117,7 @@ class Vectors:
         """One component of a mask, broadcast to the windows' array."""
         *batch, width = self.shape
         if width > 1:
-            mask = self.emit.cut(mask, (*batch, 1), (*(0 for _ in batch), component))
+            mask = self.emit.part(mask, len(batch), component)
         return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)
 
 

@@ -43,7 +43,7 @@ class Across:
 
     def total(self) -> SSAValue:
         """The fold of a whole block."""
-        return self.emit.cut(self.local, self.one(), self.at(0 if self.backwards else self.length - 1))
+        return self.emit.part(self.local, self.dim, 0 if self.backwards else self.length - 1)
 
     def finish(self, gathered: SSAValue) -> SSAValue:
         """The block of the whole scan, from the totals of all blocks."""
@@ -91,9 +91,6 @@ class Across:
         largest, gap = apply("max", x, y), apply("sub", x, y)
         rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))
         return apply("select_n", apply("ne", gap, gap), apply("add", largest, rest), apply("add", x, y))
-
-    def at(self, position: int) -> Shape:
-        return tuple(position if dim == self.dim else 0 for dim in range(len(self.type.shape)))
 
     def one(self) -> Shape:
         """The shape of one element of the dim."""

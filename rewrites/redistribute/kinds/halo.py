@@ -284,8 +284,7 @@ class _Here(Along):
         if first == 0 and size == self.length(x):
             return x
         if (key := (x, first, size)) not in self.cuts:
-            starts = [first if at == self.dim else 0 for at in range(len(type_at(x).shape))]
-            self.cuts[key] = self.emit.cut(x, self.sized(x, size), starts)
+            self.cuts[key] = self.emit.part(x, self.dim, first, size)
         return self.cuts[key]
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
