@@ -116,20 +116,20 @@ class Mesh(Interned, Mapping[str, int]):
 
         Raises `Error` for one that the mesh does not have.
         """
-        return _by_text(self, name) or _by_name(self, name) or self._missing(name)
+        found = _names(self).get(name, ())
+        return found[0] if len(found) == 1 else self._missing(name)
 
     def _missing(self, name: str) -> Never:
         """Raises the error for a name that no axis has, with the axes that come near."""
         whole, dot, part = name.partition(".")
-        if (axis := _wholes(self).get(whole)) is None:
+        if not (found := _names(self).get(whole, ())):
             raise self._unknown(whole)
-        size, _, count = axis.size, *part.partition(":")[1:]
-        if not dot or self.sub_axes(whole) or not count.isdecimal():
-            have = " and ".join(f"`{each}`" for each in self.places if each.axis is axis)
+        size, _, count = found[0].axis.size, *part.partition(":")[1:]
+        if not dot or len(found) > 1 or not count.isdecimal():
+            have = " and ".join(f"`{each}`" for each in found)
             raise Error(f"`{name}` is not an axis of the mesh", helps=[f"`{whole}` is there as {have}"])
         if not int(count) or size % int(count):
-            fits = " or ".join(str(each) for each in range(2, size) if size % each == 0) or "none, because that is a prime"
-            raise Error(f"`{name}` does not divide `{whole}` ({size} devices)", helps=[f"sizes that do: {fits}"])
+            raise _undivided(name, whole, size)
         parts = f"{whole}.0={count}, {whole}.1={size // int(count)}"
         raise Error(f"`{name}` is not an axis of the mesh", helps=[f"write the mesh with the sub-axes: `{parts}`"])
 
@@ -182,9 +182,7 @@ class Mesh(Interned, Mapping[str, int]):
             helps = [f"for more, split it from the start: pt.{self!r}.refine({whole}=...)"]
             raise Error(f"`{name}` is not a sub-axis of `{whole}`: naming one splits it into two, 0 and 1", helps=helps)
         if count < 1 or size % count:
-            sizes = ", ".join(str(n) for n in range(2, size) if size % n == 0) or "none, because that is a prime"
-            helps = [f"sizes that do: {sizes}"]
-            raise Error(f"`{name}` does not divide `{whole}` ({size} devices)", helps=helps)
+            raise _undivided(name, whole, size)
         return self.refine(**{whole: (size // count, count) if index else (count, size // count)})
 
     def whole(self) -> Mesh:
@@ -205,16 +203,16 @@ class Mesh(Interned, Mapping[str, int]):
 
     def named(self, name: str) -> tuple[MeshAxis, ...]:
         """The axes that a name stands for, as places: `parts`."""
-        return tuple(map(self.place, self.parts(name)))
+        self.parts(name)
+        return _names(self)[name]
 
     def parts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("name", "the name of an axis", name)
-        bare = name.replace(f"@{self.devices}", "") if self.devices else name
-        found = tuple(axis for axis in self if bare in (axis, _short(axis), axis.partition(".")[0]))
-        if found or default is not None:
-            return found or default or ()
+        places = _names(self).get(name, ())
+        if places or default is not None:
+            return tuple(axis for axis, place in zip(self, self.places, strict=True) if place in places) or default or ()
         raise self._unknown(str.__str__(name))
 
     def __getitem__(self, name: str) -> int:
@@ -257,20 +255,20 @@ class Mesh(Interned, Mapping[str, int]):
 
 
 @cache
-def _by_text(mesh: Mesh, name: str) -> MeshAxis | None:
-    return next((place for place in mesh.places if name in (str(place), _short(str(place)))), None)
+def _names(mesh: Mesh) -> Mapping[str, tuple[MeshAxis, ...]]:
+    """What each name stands for: `data.0:2` and `data.0`, with or without the device set, and `data` for all parts of it."""
+    found: dict[str, dict[MeshAxis, None]] = {}
+    for own, place in zip(mesh, mesh.places, strict=True):
+        for text in (str(place), own, str(place.axis), place.name):
+            for name in (text, _short(text)):
+                found.setdefault(name, {})[place] = None
+    return {name: tuple(places) for name, places in found.items()}
 
 
-@cache
-def _by_name(mesh: Mesh, name: str) -> MeshAxis | None:
-    """The axis of this name, which does not say its device set."""
-    return next((place for own, place in zip(mesh, mesh.places, strict=True) if name in (own, _short(own))), None)
-
-
-@cache
-def _wholes(mesh: Mesh) -> dict[str, Axis]:
-    """The axes of the mesh before it was refined, by their texts."""
-    return {str(place.axis): place.axis for place in mesh.places}
+def _undivided(name: str, whole: str, size: int) -> Error:
+    """The error for a sub-axis with a size that does not divide its axis."""
+    fits = ", ".join(str(each) for each in range(2, size) if size % each == 0) or "none, because that is a prime"
+    return Error(f"`{name}` does not divide `{whole}` ({size} devices)", helps=[f"sizes that do: {fits}"])
 
 
 def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
@@ -283,16 +281,16 @@ def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
             f"`{name}` is an axis of no mesh",
             helps=['write `builtin.module attributes {array.mesh = "data=4"} { ... }` around it'],
         )
-    found = dict[MeshAxis, None]()
-    for find in (_by_text, _by_name):
-        found = found or dict.fromkeys(axis for mesh in meshes if (axis := find(mesh, name)) is not None)
+    named = [places for mesh in meshes if (places := _names(mesh).get(name))]
+    axes = dict.fromkeys(places[0] for places in named if len(places) == 1)
+    found = [axis for axis in axes if name in (str(axis), _short(str(axis)))] or [*axes]
     if len(found) > 1:
         sizes = " and ".join(str(axis.size) for axis in found)
         sets = " or ".join(f"`{axis}`" for axis in found if axis.axis.devices.name) or f"`{name}@left`"
         helps = [f"name the device set that it belongs to: {sets}"]
         raise Error(f"`{name}` names several axes, with {sizes} devices", helps=helps)
-    wholes = [axis for mesh in meshes if split and (axis := _wholes(mesh).get(name)) is not None]
-    near = (mesh for mesh in meshes if name.partition(".")[0] in _wholes(mesh))
+    wholes = [places[0].axis for places in named if split]
+    near = (mesh for mesh in meshes if name.partition(".")[0] in _names(mesh))
     return next(iter([*found, *wholes]), None) or next(near, meshes[-1]).place(name)
 
 

@@ -295,7 +295,7 @@ builtin.module attributes {array.mesh = "data=8"} {
   }
 }
 // CHECK: `data.0:3` does not divide `data` (8 devices)
-// CHECK-NEXT: help: sizes that do: 2 or 4
+// CHECK-NEXT: help: sizes that do: 2, 4
 
 // -----
 builtin.module attributes {array.mesh = "data=8"} {
