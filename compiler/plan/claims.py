@@ -8,6 +8,7 @@ An action changes a plan or fails with a reason. It never applies partially, bec
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar
 
 from ...dialects.ground.errors import Error
@@ -98,8 +99,9 @@ def widen(plan: Some, values: Patterns) -> Some:
         node = program.nodes[number]
         if not node.signature.rivals or node.signature.definition.moves:
             ahead += node.operands
-    moved, readers = _moved(program, found)
-    if not any(node.signature.rivals for node in readers):
+    # What ops that only move elements make of these follows too.
+    widened = set(program.downstream(found, _is_moving))
+    if not any(node.signature.rivals for value in widened for node in program.readers(value)):
         raise not_widened(next(iter(named)), is_computed=bool(found))
     for name, value in named.items():
         for axis in plan.table.axes:
@@ -107,7 +109,7 @@ def widen(plan: Some, values: Patterns) -> Some:
             if claim is not None and claim.at != WHOLE and not claim.factor.has_halo and _is_windowed(program, value, claim):
                 raise widened_late(plan, name, value, axis, claim)
     table = plan.table.copy()
-    table.widened |= found | moved
+    table.widened |= widened
     action = Action(_call("widen", (values,), {}), "widen", redo=partial(widen, values=values))
     return replace(plan, table=table, actions=(*plan.actions, action))
 
@@ -129,33 +131,18 @@ def each_trip(plan: Some, values: Patterns) -> Some:
 
 def _enters_loop(program: Program, value: int) -> bool:
     """Whether a loop reads the value, perhaps after ops that only move it: the same in all trips."""
-    ahead = [value]
-    for each in ahead:
-        for node in (program.nodes[number] for number, _ in program.uses[each]):
-            if node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp):
-                return True
-            if node.passes_on:
-                ahead += node.results
-    return False
+    moved = program.downstream([value], attrgetter("passes_on"))
+    readers = (node for each in moved for node in program.readers(each))
+    return any(node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
 
 
-def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:
-    """What ops make of the values that only move their elements, and all ops that read the values or these."""
-    ahead, moved, readers = list(values), set[int](), list[Node]()
-    while ahead:
-        for number, _ in program.uses[ahead.pop()]:
-            node = program.nodes[number]
-            readers.append(node)
-            if node.signature.instance.moves or node.signature.shifts:
-                ahead += [result for result in node.results if result not in moved]
-                moved.update(node.results)
-    return moved, readers
+def _is_moving(node: Node) -> bool:
+    return node.signature.instance.moves or node.signature.shifts
 
 
 def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
     """Whether a use reads the claimed dim through a window of more than one element, or from elsewhere."""
-    readers = ((program.nodes[number], position) for number, position in program.uses[value])
-    digits = (digit for node, position in readers for digit in node.signature.operand_dims[position][claim.at])
+    digits = (digit for node, position in program.reads(value) for digit in node.signature.operand_dims[position][claim.at])
     return any(digit.reach is not None and digit.reach.outward(claim.factor) is not claim.factor for digit in digits)
 
 
