@@ -112,13 +112,16 @@ class _Local:
         self.ops = Emitter(into)
         self.indices, self.starts = node.signature.indices, node.signature.definition.starts
         self.params = node.params
+        self.read_at, self.made_at = node.signature.operand_at, node.signature.result_at
+        self.on = sorted({index for index, _ in placed.placement})
+        """The placed indices."""
         self.vectors: Vectors | None = None
         self.kept: dict[tuple[int, Term], Keep] = {}
 
     def asked(self) -> Iterator[Term]:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
-        for index in sorted({index for index, _ in self.placed.placement}):
+        for index in self.on:
             info = self.indices[index]
             yield from requirements(info, index, Placing.of(info, self.factors(index)), zeros)
 
@@ -165,7 +168,7 @@ class _Local:
 
     def masked_result(self, rest: list[Term], condition: Term, inner: Term) -> list[SSAValue]:
         keep = cast(Keep, self.run("keep", condition))
-        return [keep(self.results(inner, rest)[0], self.node.signature.result_at[0])]
+        return [keep(self.results(inner, rest)[0], self.made_at[0])]
 
     def one_of(self, rest: list[Term], which: Term, then: Term, other: Term) -> list[SSAValue]:
         (value,), (below,) = self.results(then, rest), self.results(other, rest)
@@ -219,16 +222,16 @@ class _Local:
     # Which of two arrays has a row.
 
     def behind(self, value: SSAValue, other: SSAValue, index: int, _: int, begin: int) -> SSAValue:
-        dim = self.node.signature.result_at[0][index].dim
+        dim = self.made_at[0][index].dim
         rows = self.ops.rows(type_at(value).shape, dim, self.offset(index))
         return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
 
     def among(self, value: SSAValue, other: SSAValue, index: int, _: int, first: int, part: int) -> SSAValue:
-        factor, reach = self.one(index), self.node.signature.operand_at[part][index].reach
+        factor, reach = self.one(index), self.read_at[part][index].reach
         if reach is None or not reach.reads_outside(factor):
             return value
         start = self.ops.apply("sub", self.start(factor), first)
-        dim = self.node.signature.result_at[0][index].dim
+        dim = self.made_at[0][index].dim
         return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
 
     # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
@@ -257,12 +260,12 @@ class _Local:
 
     def masked_operand(self, condition: Term, operand: int) -> None:
         keep = cast(Keep, self.run("keep", condition))
-        self.locals[operand] = keep(self.locals[operand], self.node.signature.operand_at[operand])
+        self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
 
     def filled(self, within: tuple[str, int, int, int], monoid: str, operand: int) -> None:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         _, index, block, n = within
-        emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
+        emit, value, dim = self.ops, self.locals[operand], self.read_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
             self.locals[operand] = self.inside(value, dim, self.one(index), n, monoid)
             return
@@ -278,7 +281,7 @@ class _Local:
     def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
         """An operand with the unit of a monoid, or with another operand, where this device's window leaves the array."""
         _, index, operand = inside
-        value, at = self.locals[operand], self.node.signature.operand_at[operand][index]
+        value, at = self.locals[operand], self.read_at[operand][index]
         factor = self.one(index)
         window = at.outward(factor)
         is_zero = window.has_halo and isinstance(outside, str) and MONOIDS[outside].has_unit_zero
@@ -294,7 +297,7 @@ class _Local:
             extent, factor = self.indices[index].extent, self.one(index)
             overhangs = factor.has_halo and factor.overhangs(extent)
             if overhangs and self.indices[index].scan is None and not self.keeps_zeros(index):
-                for number, at in enumerate(self.node.signature.result_at):
+                for number, at in enumerate(self.made_at):
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
         return results
@@ -313,7 +316,7 @@ class _Local:
         """An operand with the monoid's unit in the rows of this window that are not its own, or not among the first `n`."""
         _, index, n = own
         emit, window, value = self.ops, self.one(index), self.locals[operand]
-        dim = self.node.signature.operand_at[operand][index].dim
+        dim = self.read_at[operand][index].dim
         if window.overhangs(n) and not MONOIDS[monoid].has_unit_zero:
             value = self.inside(value, dim, window, n, monoid)
         if not window.is_tiling:
@@ -348,7 +351,7 @@ class _Local:
 
     def picked(self, index: int, block: int, rows: Picks) -> Keep:
         """Takes the rows at these positions out of the one operand, and keeps those of this device's block."""
-        emit, dim = self.ops, self.node.signature.operand_at[0][index].dim
+        emit, dim = self.ops, self.read_at[0][index].dim
         first = emit.apply("sub", emit.number(rows.first, IDS), self.offset(index))
         ids = emit.rows((rows.count,), 0, first, rows.step)
         inside = emit.between(ids, self.own(index) if self.factors(index)[-1].has_halo else block)
@@ -395,7 +398,7 @@ class _Local:
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
         params = self.moved_windows(params)
-        if not self.placed.is_plain and any(map(self.is_padded, {index for index, _ in self.placed.placement})):
+        if not self.placed.is_plain and any(map(self.is_padded, self.on)):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
         if self.node.signature.own:
@@ -408,10 +411,9 @@ class _Local:
         """The parameters with which windows begin where the local operands do, and end where these end."""
         if not self.node.signature.rivals:
             return params
-        placed = {index for index, _ in self.placed.placement}
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
-                if index in placed:
+                if index in self.on:
                     params = self.moved_window(params, dim, index, reach)
         return params
 
