@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, Numbers
 from ..dialects.ground.dtypes import dtype_of, itemsize
@@ -17,10 +17,16 @@ from ..dialects.lax import OPS
 from ..dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, literal
 from ..dialects.types import ArrayType
 
+Shape = tuple[int, ...]
+"""The extents of an array, or its dims."""
+
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
 WIDE = ("int64", "uint32", "uint64")
 """Dtypes with ids that do not fit into i32."""
+
+COMPARES = ("eq", "ne", "lt", "ge")
+"""Elementwise ops with a condition as their result."""
 
 EXACT = ("bool", "int", "uint")
 """The prefixes of the names of dtypes with only one zero."""
@@ -29,6 +35,11 @@ EXACT = ("bool", "int", "uint")
 def type_at(value: SSAValue) -> ArrayType:
     """The type of a local value."""
     return cast(ArrayType, value.type)
+
+
+def again(op: Operation, operands: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:
+    """The same op on other operands, with results of these types."""
+    return type(op).create(operands=operands, result_types=types, properties=op.properties)
 
 
 class Sink(Protocol):
@@ -53,10 +64,17 @@ class Emitter:
     def __init__(self, into: Sink) -> None:
         self.into = into
 
-    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: tuple[int, ...], /, **params: Literal) -> SSAValue:
+    def make(self, kind: str, ins: Sequence[SSAValue], dtype: str, shape: Shape, /, **params: Literal) -> SSAValue:
         op = OPS[kind].of(ins, [ArrayType.whole(dtype, shape)], ParamsAttr.of(**params) if params else NO_PARAMS)
         self.into.append(op)
         return op.results[0]
+
+    def apply(self, kind: str, *operands: SSAValue | int) -> SSAValue:
+        """An elementwise op. Numbers have the dtype of the last array, and arrays of rank 0 meet each element of the others."""
+        types = [type_at(each) for each in operands if not isinstance(each, int)]
+        dtype, shape = types[-1].dtype, max((each.shape for each in types), key=len)
+        ins = [self.spread(self.number(each, dtype) if isinstance(each, int) else each, shape) for each in operands]
+        return self.make(kind, ins, "bool" if kind in COMPARES else dtype, shape)
 
     def number(self, value: int, dtype: str) -> SSAValue:
         plain: Literal = value
@@ -101,7 +119,7 @@ class Emitter:
         shape = (*type.shape[:dim], count, *type.shape[dim + 1 :])
         return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
 
-    def gather(self, x: SSAValue, ids: SSAValue, shape: tuple[int, ...], numbers: Record) -> SSAValue:
+    def gather(self, x: SSAValue, ids: SSAValue, shape: Shape, numbers: Record) -> SSAValue:
         """A gather at ids that are inside."""
         inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
         return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
@@ -116,17 +134,45 @@ class Emitter:
             ids = self.make("clamp", (low, ids, high), dtype, type_at(ids).shape)
         return self.cast(ids, IDS)
 
-    def spread(self, value: SSAValue, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> SSAValue:
+    def spread(self, value: SSAValue, shape: Shape, dims: Shape = ()) -> SSAValue:
         """The value in a larger shape, its dims at `dims`."""
         type = type_at(value)
         if type.shape == shape and dims == tuple(range(len(dims))):
             return value
         return self.make("broadcast_in_dim", (value,), type.dtype, shape, broadcast_dimensions=dims)
 
-    def iota(self, shape: tuple[int, ...], dim: int) -> SSAValue:
+    def iota(self, shape: Shape, dim: int) -> SSAValue:
         return self.make("iota", (), IDS, shape, dtype=Record("dtype", (("name", IDS),)), dimension=dim)
 
-    def reshape(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    def transpose(self, x: SSAValue, order: Sequence[int]) -> SSAValue:
+        """The array with its dims in this order."""
+        if list(order) == sorted(order):
+            return x
+        type = type_at(x)
+        return self.make("transpose", (x,), type.dtype, tuple(type.shape[at] for at in order), permutation=tuple(order))
+
+    def concatenate(self, parts: Sequence[SSAValue], dim: int) -> SSAValue:
+        type, length = type_at(parts[0]), sum(type_at(part).shape[dim] for part in parts)
+        shape = (*type.shape[:dim], length, *type.shape[dim + 1 :])
+        return parts[0] if len(parts) == 1 else self.make("concatenate", parts, type.dtype, shape, dimension=dim)
+
+    def cut(self, x: SSAValue, shape: Shape, first: Sequence[int] = ()) -> SSAValue:
+        """An array of this shape, of the elements from the first ones on, or from `first` on."""
+        starts = tuple(first) or (0,) * len(shape)
+        return self.make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)
+
+    def part(self, x: SSAValue, dim: int, first: int, size: int = 1) -> SSAValue:
+        """Some of the rows of an array along a dim."""
+        shape = type_at(x).shape
+        return self.cut(x, (*shape[:dim], size, *shape[dim + 1 :]), [first if at == dim else 0 for at in range(len(shape))])
+
+    def pad(self, x: SSAValue, shape: Shape) -> SSAValue:
+        """An array of this shape, with zeros behind the elements of each dim."""
+        type = type_at(x)
+        config = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
+        return self.make("pad", (x, self.zero(type.dtype)), type.dtype, shape, padding_config=config)
+
+    def reshape(self, value: SSAValue, shape: Shape) -> SSAValue:
         type = type_at(value)
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
@@ -135,30 +181,28 @@ class Emitter:
         type = type_at(value)
         if not isinstance(other, SSAValue):
             other = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
-        rest = self.spread(other, type.shape)
-        return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
+        # A condition of rank 0 selects all of an array.
+        return self.make("select_n", (keep, self.spread(other, type.shape), value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:
         """The conjunction of two conditions."""
-        return self.make(kind, (one, other), "bool", type_at(one).shape)
+        return self.apply(kind, one, other)
 
     def between(self, ids: SSAValue, extent: int | SSAValue) -> SSAValue:
         """The mask `0 <= ids < extent`."""
-        shape, end = type_at(ids).shape, self.number(extent, IDS) if isinstance(extent, int) else extent
-        low = self.make("ge", (ids, self.spread(self.number(0, IDS), shape)), "bool", shape)
-        return self.both(low, self.make("lt", (ids, self.spread(end, shape)), "bool", shape))
+        end = self.number(extent, IDS) if isinstance(extent, int) else extent
+        return self.both(self.apply("ge", ids, 0), self.apply("lt", ids, end))
 
-    def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue, step: int = 1) -> SSAValue:
+    def rows(self, shape: Shape, dim: int, first: SSAValue, step: int = 1) -> SSAValue:
         """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
         rows = self.iota(shape, dim)
         if step != 1:
-            rows = self.make("mul", (rows, self.spread(self.number(step, IDS), shape)), IDS, shape)
-        return self.make("add", (rows, self.spread(first, shape)), IDS, shape)
+            rows = self.apply("mul", rows, step)
+        return self.apply("add", rows, first)
 
     def inside(self, value: SSAValue, dim: int, first: SSAValue, extent: int, other: SSAValue) -> SSAValue:
         """The value where its positions along a dim are in the whole array, otherwise another one."""
         return self.select(self.between(self.rows(type_at(value).shape, dim, first), extent), value, other)
 
     def equals(self, ids: SSAValue, number: int) -> SSAValue:
-        shape = type_at(ids).shape
-        return self.make("eq", (ids, self.spread(self.number(number, IDS), shape)), "bool", shape)
+        return self.apply("eq", ids, number)

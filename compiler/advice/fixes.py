@@ -17,7 +17,6 @@ from typing import cast
 from ...dialects.definitions.registry import definitions
 from ...dialects.ground.english import of_bytes, of_flops
 from ...dialects.ground.errors import Error
-from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
@@ -102,7 +101,7 @@ def advice(node: Node) -> str:
     if node.kind in TRIPS:
         return "if the trips do not depend on each other, write them as jax.vmap instead of a loop"
     if node.kind in definitions.added:
-        return f"if `{node.signature.instance.definition.title}` can run in parts along this dim, give it an index in pt.define"
+        return f"if `{node.signature.definition.title}` can run in parts along this dim, give it an index in pt.define"
     return advice_for_whole(node)
 
 
@@ -229,7 +228,7 @@ def advice_for_whole(node: Node) -> str:
     """For user code, a definition; nothing for other ops, and for primitives that must run unpartitioned."""
     if node.kind != "whole" or (node.signature.own and not node.signature.once) or not node.results:
         return ""
-    primitive = str(cast(ParamsAttr, node.op.properties["params"])["primitive"])
+    primitive = str(node.params["primitive"])
     if "pt.define" not in REASONS.get(primitive, "pt.define"):
         return ""
     form = '@pt.define("f(x)   out[i.., j:] = @(x[i.., j:])")'
@@ -249,7 +248,7 @@ def _fits(table: Table, stop: Blocked, node: Node, factor: Factor, padded: bool 
 def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Factor, padded: bool = False) -> bool:
     for digit in digits:
         index = digit.inward(factor, padded, node.signature.shifts)
-        if index is not None and table.fits_node(node, digit.at, index):
+        if index is not None and table.misfit(node, digit.at, index) is None:
             return True
     return False
 

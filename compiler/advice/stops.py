@@ -5,10 +5,8 @@ So do the ops after it, until one is placed on the axis again. Such an op counts
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from ...dialects.ground.english import of_bytes, of_flops
-from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import Blocked
@@ -275,7 +273,7 @@ def main_value(node: Node) -> int:
 
 
 def _whole(plan: State, node: Node) -> WholeOp:
-    params = cast(ParamsAttr, node.op.properties["params"])
+    params = node.params
     value = main_value(node)
     mapped = misfit(params, plan.mesh)
     once = node.signature.once

@@ -168,7 +168,7 @@ def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reaso
 
 def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
     """What an op is by its definition, and the index that each axis is on."""
-    where, definition = line_of_op(plan, node), node.signature.instance.definition
+    where, definition = line_of_op(plan, node), node.signature.definition
     if node.kind == "whole":
         yield Reason(f"`{op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
         return
@@ -181,7 +181,7 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
             if said := met_at(plan, node.number, -1, axis):
                 yield Reason(f"because of {said}", 3, where)
             continue
-        folded = "the summed index" if node.signature.instance.indices[claim.at].monoid is not None else "the index"
+        folded = "the summed index" if node.signature.indices[claim.at].monoid is not None else "the index"
         text = f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}"
         yield Reason(text, 2, where, (claim.tactic + 1,))
 

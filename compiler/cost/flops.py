@@ -75,7 +75,7 @@ def in_blocks(plan: State, node: Node) -> int | None:
 
 def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
     """The factors of an index without halos, where their blocks have all of it, if the op can read what it needs for them."""
-    extent = node.signature.instance.indices[index].extent
+    extent = node.signature.indices[index].extent
     blocks = [factor.at(factor.stride) if factor.span >= extent else factor for factor in factors]
     one = joined(extent, blocks)
     wholes = blocks if one is None else [one]
@@ -105,5 +105,5 @@ def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
 def op_name(node: Node) -> str:
     """The name of an op's primitive, or the name that a user gave it."""
     if node.kind == "whole":
-        return str(cast(ParamsAttr, node.op.properties["params"])["primitive"])
-    return node.signature.instance.definition.title
+        return str(node.params["primitive"])
+    return node.signature.definition.title

@@ -41,7 +41,7 @@ def why(plan: State, move: Move, step: Step) -> str:
         return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
         terms = terms_of(plan, move)
-        found = [any(node.signature.instance.indices[at].reads for at in _placed(plan, node, step.axes)) for node in terms]
+        found = [any(node.signature.indices[at].reads for at in _placed(plan, node, step.axes)) for node in terms]
         return IN_BLOCKS if found and all(found) else f"a term of it is {IN_BLOCKS}" if any(found) else ""
     if at_boundary := _at_boundary(plan, move):
         return at_boundary
@@ -81,7 +81,7 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
     """How each op looks up in a value, or writes to it, if the value is in blocks; and the op."""
     for node, position in plan.source.program.reads(value):
         for at, factor in plan.decisions.placements.nodes[node.number].placement:
-            index, axis = node.signature.instance.indices[at], factor.place
+            index, axis = node.signature.indices[at], factor.place
             if not (index.lookups or index.reads) or at not in node.signature.operand_at[position]:
                 continue
             if index.monoid is not None:
@@ -102,7 +102,7 @@ def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
     if number >= len(nodes) or not isinstance(step, AllGather | AllToAll):
         return ""
     for digit in nodes[number].signature.operand_dims[position][step.dim]:
-        info = nodes[number].signature.instance.indices[digit.at]
+        info = nodes[number].signature.indices[digit.at]
         if info.lookups:
             return WRITTEN if info.monoid is None else WHOLE
     return ""

@@ -12,7 +12,7 @@ not copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
 from ...dialects.layouts import Layout
@@ -20,6 +20,7 @@ from ...dialects.params import ParamsAttr, Record
 from ...rewrites.decide.decide import Decisions, Move
 from ...rewrites.decide.placements import OpPlacement, boundary
 from ...rewrites.lower.transposed_products import product_of
+from ...rewrites.lower.walk import Walk
 from ...rewrites.program.program import Control, Node, Signature, SubIndices
 from .kinds import Kind, Traits, traits
 from .live_ranges import STACK, TRANSPOSED
@@ -31,35 +32,25 @@ COPY = Traits(Kind.MAP, elementwise=False)
 
 def steps(decisions: Decisions) -> Body:
     """The program as steps, with its arguments and its results."""
-    return _Walk(decisions).main()
+    return _Steps(decisions).main()
 
 
-class _Walk:
-    """One walk in program order. `values` has the array of each value, `moved` that of each move."""
+class _Steps(Walk[LocalArray]):
+    """What stands for a value is its array on one device."""
 
     def __init__(self, decisions: Decisions) -> None:
-        self.decisions = decisions
-        self.placements = decisions.placements
-        self.program = decisions.placements.program
-        self.values: dict[int, LocalArray] = {}
-        self.moved: dict[Move, LocalArray] = {}
+        super().__init__(decisions)
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
         self.steps: list[Step] = []
         self.makers: dict[LocalArray, Step] = {}
         self.traits: dict[Signature, Traits] = {}
-        self.entries = self.program.entries()
-        self.moving = {number for number, _ in decisions.at_use}
-        """The ops that read a value elsewhere than where it is made: few of them do."""
 
     def main(self) -> Body:
-        program = self.program
-        given = [self.array(value, boundary(self.placements, value), given=True) for value in program.arguments]
+        given = [self.array(value, boundary(self.placements, value), given=True) for value in self.program.arguments]
         for array in given:
             self.define(array.value, array)
-        self.region(0)
-        end = len(program.nodes)
-        results = [self.read(value, end, at) for at, value in enumerate(program.returned)]
-        return Body(self.steps, given, results, self.makers)
+        self.body(0)
+        return Body(self.steps, given, self.returned(), self.makers)
 
     def array(self, value: int, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
         return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
@@ -71,55 +62,26 @@ class _Walk:
         self.steps.append(step)
         return step
 
-    def region(self, region: int) -> None:
-        for entry in self.entries[region]:
-            if isinstance(entry, Node):
-                self.node(entry)
-            else:
-                self.control(entry)
+    def moves(self, moves: Sequence[Move], starts: Sequence[LocalArray]) -> Iterable[LocalArray]:
+        return map(self.settled, moves, starts)
 
-    # --- values and moves ------------------------------------------------------------------------------------------
-
-    def define(self, value: int, array: LocalArray) -> None:
-        home = self.decisions.homes.get(value)
-        self.values[value] = array if home is None else self.move(home, array)
-
-    def read(self, value: int, number: int, position: int) -> LocalArray:
-        move = self.decisions.at_use.get((number, position))
-        return self.values[value] if move is None else self.moved_value(move)
-
-    def reads(self, node: Node) -> list[LocalArray]:
-        if node.number not in self.moving:
-            return [self.values[value] for value in node.operands]
-        return [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
-
-    def moved_value(self, move: Move) -> LocalArray:
-        if move not in self.moved:
-            for each in move.together or (move,):
-                start = self.values[each.value] if each.before is None else self.moved_value(each.before)
-                self.moved[each] = self.move(each, start)
-        return self.moved[move]
-
-    def move(self, move: Move, array: LocalArray) -> LocalArray:
+    def settled(self, move: Move, made: LocalArray) -> LocalArray:
         for step in move.path.steps:
-            made = self.array(move.value, step.after, step.kind)
-            self.add(CALL if step.communicates else COPY, step.kind, [array], [made])
-            array = made
-        return array
+            start, made = made, self.array(move.value, step.after, step.kind)
+            self.add(CALL if step.communicates else COPY, step.kind, [start], [made])
+        return made
 
     # --- ops -------------------------------------------------------------------------------------------------------
 
-    def node(self, node: Node) -> None:
-        together = self.program.together(node)
-        if node is not together[0]:
+    def op(self, nodes: Sequence[Node]) -> None:
+        if len(nodes) > 1:
+            for each in nodes:
+                self.same(each, self.reads(each)[0])
             return
-        if len(together) > 1:
-            for each in together:
-                self.same(each, self.read(each.operands[0], each.number, 0))
-            return
+        (node,) = nodes
         found = self.traits.get(node.signature)
         if found is None:
-            found = self.traits[node.signature] = traits(node.signature.instance.definition)
+            found = self.traits[node.signature] = traits(node.signature.definition)
         reads = self.reads(node)
         if self.is_absorbed(node):
             self.same(node, reads[0])
@@ -186,17 +148,16 @@ class _Walk:
     def control(self, control: Control) -> None:
         reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
         entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
-        bodies = [self.body(control, position, entered) for position in range(len(control.regions))]
+        bodies = [self.inner(control, position, entered) for position in range(len(control.regions))]
         makes = [
             self.array(made.results[0], self.placements.nodes[made.number].produced[0], STACK if made.kind == "collect" else "")
             for made, _ in control.leaves
         ]
         self.add(REGIONS, control.op.name, reads, makes).bodies = bodies
         for (_, node), array in zip(control.leaves, makes, strict=True):
-            move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
-            self.define(node.results[0], array if move is None else self.move(move, array))
+            self.leave(node, array)
 
-    def body(self, control: Control, position: int, entered: dict[int, tuple[Node, LocalArray]]) -> Body:
+    def inner(self, control: Control, position: int, entered: dict[int, tuple[Node, LocalArray]]) -> Body:
         """One region: what enters it, its steps, and what it yields."""
         outer, self.steps = self.steps, []
         copies, self.copies = self.copies, {}
@@ -205,7 +166,7 @@ class _Walk:
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
             self.enter(value, *entered[value], body)
-        self.region(control.regions[position])
+        self.body(control.regions[position])
         for node, at in control.yields[position]:
             read = self.read(node.operands[at], node.number, at)
             if node.kind == "collect":

@@ -5,9 +5,10 @@ An action changes a plan or fails with a reason. It never applies partially, bec
     tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar
 
 from ...dialects.ground.errors import Error
@@ -96,10 +97,11 @@ def widen(plan: Some, values: Patterns) -> Some:
             continue
         found.add(value)
         node = program.nodes[number]
-        if not node.signature.rivals or node.signature.instance.definition.moves:
+        if not node.signature.rivals or node.signature.definition.moves:
             ahead += node.operands
-    moved, readers = _moved(program, found)
-    if not any(node.signature.rivals for node in readers):
+    # What ops that only move elements make of these follows too.
+    widened = set(program.downstream(found, _is_moving))
+    if not any(node.signature.rivals for value in widened for node in program.readers(value)):
         raise not_widened(next(iter(named)), is_computed=bool(found))
     for name, value in named.items():
         for axis in plan.table.axes:
@@ -107,7 +109,7 @@ def widen(plan: Some, values: Patterns) -> Some:
             if claim is not None and claim.at != WHOLE and not claim.factor.has_halo and _is_windowed(program, value, claim):
                 raise widened_late(plan, name, value, axis, claim)
     table = plan.table.copy()
-    table.widened |= found | moved
+    table.widened |= widened
     action = Action(_call("widen", (values,), {}), "widen", redo=partial(widen, values=values))
     return replace(plan, table=table, actions=(*plan.actions, action))
 
@@ -129,33 +131,18 @@ def each_trip(plan: Some, values: Patterns) -> Some:
 
 def _enters_loop(program: Program, value: int) -> bool:
     """Whether a loop reads the value, perhaps after ops that only move it: the same in all trips."""
-    ahead = [value]
-    for each in ahead:
-        for node in (program.nodes[number] for number, _ in program.uses[each]):
-            if node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp):
-                return True
-            if node.passes_on:
-                ahead += node.results
-    return False
+    moved = program.downstream([value], attrgetter("passes_on"))
+    readers = (node for each in moved for node in program.readers(each))
+    return any(node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
 
 
-def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:
-    """What ops make of the values that only move their elements, and all ops that read the values or these."""
-    ahead, moved, readers = list(values), set[int](), list[Node]()
-    while ahead:
-        for number, _ in program.uses[ahead.pop()]:
-            node = program.nodes[number]
-            readers.append(node)
-            if node.signature.instance.moves or node.signature.shifts:
-                ahead += [result for result in node.results if result not in moved]
-                moved.update(node.results)
-    return moved, readers
+def _is_moving(node: Node) -> bool:
+    return node.signature.instance.moves or node.signature.shifts
 
 
 def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
     """Whether a use reads the claimed dim through a window of more than one element, or from elsewhere."""
-    readers = ((program.nodes[number], position) for number, position in program.uses[value])
-    digits = (digit for node, position in readers for digit in node.signature.operand_dims[position][claim.at])
+    digits = (digit for node, position in program.reads(value) for digit in node.signature.operand_dims[position][claim.at])
     return any(digit.reach is not None and digit.reach.outward(claim.factor) is not claim.factor for digit in digits)
 
 
@@ -250,11 +237,10 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
     plan, seeds = on_parts(plan, seeds)
+    action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, redo=redo)
     with without_collector():
-        table = _claimed(plan, seeds, len(plan.actions), propagate, held)
-    idle = is_same(plan.table, table)
-    action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, idle=idle, redo=redo)
-    return replace(plan, table=table, actions=(*plan.actions, action))
+        table = _claimed(plan, seeds, action)
+    return replace(plan, table=table, actions=(*plan.actions, replace(action, idle=is_same(plan.table, table))))
 
 
 def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[SeedOn]]:
@@ -279,36 +265,63 @@ def place_own(plan: Some) -> Some:
         return plan
     # Replaying skips this line of the trace, because the program makes these claims again.
     mapped = any(not node.signature.once for nodes in found.values() for node, _ in nodes)
-    said = "# the program's own shard_map" if mapped else "# what one device runs for all"
-    return replace(plan, table=_with_own(plan.table, found), actions=(Action(said, "place"),))
-
-
-def _claimed(plan: State, seeds: Sequence[SeedOn], number: int, propagate: bool, held: bool) -> Table:
-    """The plan's table with these claims, and everything that follows from them."""
+    action = Action("# the program's own shard_map" if mapped else "# what one device runs for all", "place")
     table = plan.table.copy()
+
+    def claims(axis: MeshAxis) -> Iterator[tuple[int, None]]:
+        touched = table.touch(axis)
+        for node, index in found[axis]:
+            touched.nodes[node.number] = Claim(index, touched.whole.at(1), 0)
+            yield from ((value, None) for value in (*node.operands, *node.results))
+
+    put(table, found, claims, action, 0)
+    return replace(plan, table=table, actions=(action,))
+
+
+def put(
+    table: Table,
+    axes: Iterable[MeshAxis],
+    claims: Callable[[MeshAxis], Iterable[tuple[int, Claim | None]]],
+    action: Action,
+    number: int,
+    padded: bool = False,
+) -> None:
+    """Puts the claims of an action on a table, one axis after another, and everything that follows from them.
+
+    A value may have no new claim, and what it has then propagates. Claims of the program itself propagate together, later.
+    """
+    for axis in axes:
+        changed = list[int]()
+        for value, claim in claims(axis):
+            if claim is not None:
+                take(table, value, axis, claim)
+            changed.append(value)
+        if changed and action.propagate and not action.is_said:
+            carry(table, axis, changed, number, action.held, padded)
+
+
+def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
+    """The plan's table with these claims, and everything that follows from them."""
+    table, number = plan.table.copy(), len(plan.actions)
     axes = [axis for axis in dict.fromkeys(seed.place for seed in seeds) if axis.size > 1]
     for axis in axes:
         table.touch(axis)
     moved = _leave(plan, table, [seed for seed in seeds if seed.place in axes], number)
-    for axis in axes:
-        changed, refused = list[int](), list[Refused]()
+
+    def claims(axis: MeshAxis) -> Iterator[tuple[int, Claim | None]]:
+        refused = list[Refused]()
         for seed in seeds:
-            if seed.place is not axis:
-                continue
-            try:
-                claim = _claim(plan, table, seed, number, held, seed in moved)
-            except Refused as error:
-                refused.append(error)
-                continue
-            if claim is not None:
-                take(table, seed.value, axis, claim)
-            # Also if the claim already holds: an earlier action may not have propagated it.
-            changed.append(seed.value)
+            if seed.place is axis:
+                try:
+                    # Also if the claim already holds: an earlier action may not have propagated it.
+                    yield seed.value, _claim(plan, table, seed, number, action.held, seed in moved)
+                except Refused as error:
+                    refused.append(error)
         if refused:
             refused[0].among = refused
             raise refused[0]
-        if propagate:
-            carry(table, axis, changed, number, held, any(seed.padded for seed in seeds))
+
+    put(table, axes, claims, action, number, any(seed.padded for seed in seeds))
     if problem := too_wide(plan, table):
         raise problem
     return table
@@ -347,16 +360,6 @@ def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> s
             take(table, seed.value, seed.place, Claim(WHOLE, table.axes[seed.place].whole, number))
             moved.add(seed)
     return moved
-
-
-def _with_own(table: Table, claims: Mapping[MeshAxis, Sequence[tuple[Node, int]]]) -> Table:
-    made = table.copy()
-    for axis, nodes in claims.items():
-        touched = made.touch(axis)
-        for node, index in nodes:
-            touched.nodes[node.number] = Claim(index, touched.whole.at(1), 0)
-        carry(made, axis, [value for node, _ in nodes for value in (*node.operands, *node.results)], 0)
-    return made
 
 
 def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, moved: bool) -> Claim | None:

@@ -6,18 +6,17 @@ made there, and these claims are propagated in the same way.
     x: f32[data*64, 8] by tactic 0   -->   x, its tangent and its cotangent: f32[data*64, 8] by tactic 0
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
-from ...rewrites.decide.points import is_point, make_points, reconcile, spread
-from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced, take
+from ...rewrites.decide.points import carry_said, claims_of, is_point
+from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
-from .claims import place_own
+from .claims import place_own, put
 from .state import Action, State
 
 
@@ -59,43 +58,35 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
 
 def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
     """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
-    table, touched = plan.table.copy(), list[MeshAxis]()
-    for axis in plan.mesh.places:
-        claims = {value: claim for value, other in kin.items() if (claim := other.claim(axis, tactic))}
-        claims = {value: _in_trips(plan, table, value, axis, claim, kin[value]) for value, claim in claims.items()}
-        new = {value: claim for value, claim in claims.items() if _fits(table, value, axis, claim, kin[value])}
-        every = range(len(plan.source.program.types)) if str(axis) in plan.mesh.parts(action.again, ()) else ()
-        changed = [*new, *(value for value in every if table.claim(value, axis))]
-        if not changed:
-            continue
-        table.touch(axis)
-        touched.append(axis)
-        for value, claim in new.items():
-            take(table, value, axis, claim)
-        if action.propagate and not action.is_said:
-            carry(table, axis, changed, tactic, action.held)
-    if action.is_said or action.reconciles:
+    table, touched, again = plan.table.copy(), list[MeshAxis](), plan.mesh.parts(action.again, ())
+
+    def claims(axis: MeshAxis) -> Iterator[tuple[int, Claim | None]]:
+        found: dict[int, Claim | None] = {}
+        if str(axis) in again:
+            found |= {value: None for value in range(len(plan.source.program.types)) if table.claim(value, axis)}
+        for value, other in kin.items():
+            if (claim := other.claim(axis, tactic)) is not None:
+                claim = _in_trips(plan, table, value, axis, claim, other)
+                if _fits(table, value, axis, claim, other):
+                    found[value] = claim
+        if found:
+            table.touch(axis)
+            touched.append(axis)
+        yield from found.items()
+
+    put(table, plan.mesh.places, claims, action, tactic)
+    if action.is_said:
         # What the program says of one axis may place ops on another one.
         for axis in table.axes:
             table.touch(axis)
-    if action.is_said:
-        _said_as(plan, table, kin, touched, tactic)
-    if action.reconciles:
-        reconcile(table, tactic, action.reconciles)
+        points: dict[int, Mapping[MeshAxis, Claim]] = {}
+        for value, other in kin.items():
+            if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
+                number = other.table.program.producer[other.value]
+                points[value] = claims_of(table, value, [axis for axis, of in other.table.axes.items() if number in of.points])
+            table.closed[value] = frozenset(other.dims[dim] for dim in other.table.closed.get(other.value, ()))
+        carry_said(table, points, touched, list(kin), tactic, action.reconciles)
     return table
-
-
-def _said_as(plan: State, table: Table, kin: Mapping[int, Kin], axes: Sequence[MeshAxis], tactic: int) -> None:
-    """Carries the claims of the program itself; those of its constraints are points of redistribution, as their kin are."""
-    points: dict[int, dict[MeshAxis, Claim]] = {}
-    for value, other in kin.items():
-        if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
-            number = other.table.program.producer[other.value]
-            claims = {axis: table.claim(value, axis) for axis, of in other.table.axes.items() if number in of.points}
-            points[value] = {axis: claim for axis, claim in claims.items() if claim is not None}
-        table.closed[value] = frozenset(other.dims[dim] for dim in other.table.closed.get(other.value, ()))
-    make_points(table, points)
-    spread(table, axes, list(kin), tactic)
 
 
 def _in_trips(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> Claim:

@@ -213,7 +213,7 @@ def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
 
 
 def made_by(plan: State, value: int) -> Node:
-    return plan.source.program.nodes[plan.source.program.producer[value]]
+    return plan.source.program.made_by(value)
 
 
 def scope_of(plan: State, node: Node) -> str:

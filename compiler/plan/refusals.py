@@ -50,7 +50,7 @@ class Seed:
         given = ({each.name: getattr(seed, each.name) for each in fields(Seed)} for seed in seeds)
         return [SeedOn(**each, place=mesh.place(seed.axis)) for each, seed in zip(given, seeds, strict=True)]
 
-    def over(self, axes: Sequence[str], mesh: Mesh) -> list["Seed"]:
+    def over(self, axes: Sequence[str], mesh: Mesh) -> Sequence["Seed"]:
         """The claims on several axes in place of its own, major to minor, that together are one claim on all of them."""
         if list(axes) == [self.axis]:
             return [self]

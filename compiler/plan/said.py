@@ -6,12 +6,12 @@ constraint becomes a point of redistribution.
     c: (y, _), b: (x*y, _)   -->   c: f32[y*8, 4], b: f32[x*y*2, 4], whichever argument comes first
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
-from ...rewrites.decide.points import is_point, make_points, reconcile, spread
+from ...rewrites.decide.points import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
@@ -33,9 +33,7 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
     plan, seeds = on_parts(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)])
     reconciles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
     with without_collector():
-        table = _claimed(plan, seeds, dict(said), number)
-        if reconciles:
-            reconcile(table, number, reconciles)
+        table = _claimed(plan, seeds, dict(said), number, reconciles)
     values, idle = dict.fromkeys(value for value, _ in said), is_same(plan.table, table)
     action = Action(text, "place", values, is_said=True, reconciles=reconciles, idle=idle, redo=redo)
     return replace(plan, table=table, actions=(*plan.actions, action))
@@ -59,7 +57,7 @@ def binds(plan: State, value: int, said: Said) -> bool:
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 
-def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], number: int) -> Table:
+def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], number: int, reconciles: Collection[int]) -> Table:
     """The plan's table with these layouts, and everything that follows from them."""
     table, of = plan.table.copy(), {value: list[SeedOn]() for value in said}
     for seed in seeds:
@@ -68,15 +66,13 @@ def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], num
     axes = major_to_minor(seed.place for own in of.values() for seed in own)
     for axis in dict.fromkeys((*table.axes, *axes)):
         table.touch(axis)
-    points: dict[int, dict[MeshAxis, Claim]] = {}
+    points: dict[int, Mapping[MeshAxis, Claim]] = {}
     for value, own in of.items():
         closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
         _lay_out(plan, table, value, own, closed, number)
         if is_point(plan.source.program, value):
-            named = {seed.place for seed in own}
-            points[value] = {axis: claim for axis in named if (claim := table.claim(value, axis)) is not None}
-    make_points(table, points)
-    spread(table, axes, list(of), number)
+            points[value] = claims_of(table, value, {seed.place for seed in own})
+    carry_said(table, points, axes, list(of), number, reconciles)
     return table
 
 

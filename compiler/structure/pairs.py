@@ -233,7 +233,7 @@ class Search:
         """Raises NoPair for an op that folds the range, unless it multiplies by a parameter."""
         for part in self.parts:
             claim = self.table.axes[part].nodes[node.number]
-            if claim is None or node.signature.instance.indices[claim.at].folds is None:
+            if claim is None or node.signature.indices[claim.at].folds is None:
                 continue
             if not is_product(node) or not any(argument(self.program, value) is not None for value in node.operands):
                 raise NoPair(f"`{node.kind}` folds the range", node)

@@ -33,7 +33,7 @@ def sums(node: Node, index: int) -> bool:
 
 def flops(node: Node) -> int:
     """The multiplications of a product."""
-    return prod(index.extent for index in node.signature.instance.indices)
+    return prod(index.extent for index in node.signature.indices)
 
 
 @dataclass(frozen=True)
@@ -115,5 +115,5 @@ class Passes:
             digits = node.signature.operand_dims[position][spot[1]]
             if len(digits) == 1 and self.is_forward(node):
                 index, made = digits[0].at, zip(node.results, node.signature.result_at, strict=True)
-                folds = node.signature.instance.indices[index].folds is not None
+                folds = node.signature.indices[index].folds is not None
                 yield node, folds, [(result, its[index].dim) for result, its in made if index in its]

@@ -26,7 +26,7 @@ def _tables(passes: Passes) -> Iterator[Spot]:
     """The parameters of which an input looks up rows."""
     program = passes.plan.source.program
     for node in program.nodes:
-        indices = node.signature.instance.indices
+        indices = node.signature.indices
         if node.is_border or not any(index.lookups for index in indices) or not passes.is_forward(node):
             continue
         table = passes.parameter(node.operands[0])

@@ -170,7 +170,7 @@ class _Mover:
         other ops cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
         """
         for value, home in self.placements.fixed.items():
-            node = self.program.nodes[self.program.producer[value]]
+            node = self.program.made_by(value)
             placed = self.placements.nodes[node.number]
             position = node.results.index(value)
             produced, pend = placed.produced[position], placed.pending[position]
@@ -275,8 +275,8 @@ class _Mover:
         first = next((value for value in self.program.nodes[number].operands if self.is_computed(value)), -1)
         ahead = [first] if first >= 0 else []
         for value in ahead:
-            node = self.program.nodes[self.program.producer[value]]
-            if node.is_border or not node.signature.instance.definition.maps or len(ahead) > FARTHEST:
+            node = self.program.made_by(value)
+            if node.is_border or not node.signature.definition.maps or len(ahead) > FARTHEST:
                 return value
             ahead += [each for each in node.operands if self.is_computed(each) and each not in ahead]
         return first

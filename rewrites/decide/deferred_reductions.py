@@ -13,8 +13,8 @@ counts once on the axes on which it is no sum.
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
     %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
 
-A carry is a pending sum if each trip returns one, given that it receives one. This is assumed first and checked at the end. A
-replicated value that it starts from counts once.
+A carry is a pending sum if each trip returns one, given that it receives one: a greatest fixpoint, in which each value is at
+first a sum over no axes. A replicated value that it starts from counts once.
 
     scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
 """
@@ -22,8 +22,8 @@ replicated value that it starts from counts once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
@@ -33,22 +33,17 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node, Program
+from ..program.reached import reached
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .placements import OpPlacement, Pend, Placements
 from .requirements import counts_once, law
 
+NONE = frozenset[int]()
+
 RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
-
-
-@dataclass(slots=True)
-class Component:
-    """Pending values joined by the linear ops between them."""
-
-    values: list[int] = field(default_factory=list[int])
-    nodes: list[Node] = field(default_factory=list[Node])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +56,15 @@ class Carry:
 
 def through(placements: Placements) -> dict[int, Carry]:
     """The ops that a pending sum moves through."""
-    reach = _Reach(placements, frozenset(), {})
-    while broken := reach.broken():
-        # A carry that collects sums over more axes than was assumed is assumed to have them all.
-        refused = reach.refused if reach.wider else reach.refused | broken
-        reach = _Reach(placements, refused, {**reach.given, **reach.wider})
-    chosen: dict[int, Carry] = {}
-    for component in reach.components():
-        chosen.update(_cheapest(placements, reach, component))
-    return chosen
+    program = placements.program
+    loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
+    # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
+    assumed: dict[int, Pend] = {node.number: () for node in loops if is_alone(program, node)}
+    reach = _Reach(placements, assumed, set())
+    while (returned := reach.returned()) != reach.assumed or reach.hinders:
+        reach = _Reach(placements, returned, reach.refused | reach.hinders)
+    chosen = {number for component in reach.components() for number in reach.cheapest(component)}
+    return {number: reach.carriers[number] for number in sorted(chosen)}
 
 
 def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> list[Node]:
@@ -77,53 +72,58 @@ def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> 
 
     %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
     """
-    found, ahead, seen = dict[int, Node](), [value], {value}
-    for each in ahead:
-        number = placements.program.producer[each]
-        if number in carried:
-            operands = placements.program.nodes[number].operands
-            # A loop carries its own results too.
-            more = dict.fromkeys(v for v in operands if v in placements.sources and v not in seen)
-            ahead += more
-            seen |= more.keys()
-        elif number >= 0:
-            found[number] = placements.program.nodes[number]
-    return list(found.values())
+    program = placements.program
+
+    def terms(each: int) -> Iterable[int]:
+        # A loop carries its own results too.
+        return filter(placements.sources.__contains__, program.made_of(each)) if program.producer[each] in carried else ()
+
+    numbers = (program.producer[each] for each in reached([value], terms))
+    return [program.nodes[number] for number in dict.fromkeys(numbers) if number >= 0 and number not in carried]
 
 
 class _Reach:
-    """How far pending sums could move: values that may be pending, ops that may carry them."""
+    """How far pending sums could move, if carries of loops are the sums that are assumed: one pass along the program."""
 
-    def __init__(self, placements: Placements, refused: frozenset[int], given: dict[int, Pend]) -> None:
-        self.placements = placements
-        self.given = given
-        """What carries of loops are assumed to be pending on, beyond the sum that is first added to them."""
-        self.assumed: dict[int, Pend] = {}
-        self.wider: dict[int, Pend] = {}
-        """Carries that are assumed to be pending on more axes in the next attempt."""
+    def __init__(self, placements: Placements, assumed: dict[int, Pend], refused: set[int]) -> None:
+        self.placements, self.program = placements, placements.program
+        self.assumed = assumed
+        """The sums that carries of loops are, by the carry's node."""
         self.refused = refused
-        """Carries of loops that are not pending sums under any assumption, and ops at which no sum may wait."""
-        self.loops: dict[int, Node] = {}
-        """Carries that are pending sums if the assumption holds: each trip ends with one, and no reader needs it resolved."""
-        self.program: Program = placements.program
+        """Ops at which no sum may wait."""
+        self.hinders = set[int]()
+        """More of these: the sum would reach an op that already carries another one."""
         self.pending: dict[int, Pend] = dict(placements.sources)
-        self.layouts = {v: placements.home(v) for v in self.pending}
+        self.layouts = {value: placements.home(value) for value in self.pending}
         self.carriers: dict[int, Carry] = {}
-        self.bare = set(self.pending)
-        """Pending values that are sums of sources alone, without factors."""
+        self.hanging = set[int]()
+        """Values that are linear in what a loop carries, and so may become sums: each is a sum over no axes."""
+        self.demanded: dict[int, Pend] = {}
+        """Sums that carries have to be, because an op is linear only together with them."""
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
-        self.relying: dict[int, frozenset[int]] = {}
-        """Ops with the operands that are sums only because they are made linearly of a carry that is assumed to be one."""
-        self.hanging = _hanging(placements.program, refused)
         self.meeting: dict[int, bool] = {}
         """Ops whose result is known to be added to another bare sum, or not."""
         self.waited: dict[int, Pend] = {}
         """Ops whose terms may be pending on fewer axes than the sum that they carry."""
-        self.hinders: set[int] = set()
-        """Ops at which a sum must not wait: it would reach an op that already carries another sum."""
-        self.spread(self.pending)
+        self.bare = set(self.pending)
+        """Sums of sources and carries alone, without factors."""
+        for number, pend in assumed.items():
+            self.bare.add(self.program.nodes[number].results[0])
+            self.put(self.program.nodes[number], pend)
+        self.spread([*self.pending, *self.hanging])
         self.wait()
+
+    def put(self, node: Node, pend: Pend, once: Collection[int] = ()) -> None:
+        """Takes the result of an op for this sum, in which some operands count on one iteration only."""
+        if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
+            self.bare.update(node.results)
+        if pend:
+            layout = self.placements.reduced(node, pend).produced[0]
+            for value in node.results:
+                self.pending[value], self.layouts[value] = pend, layout
+        else:
+            self.hanging.add(node.results[0])
 
     def spread(self, values: Iterable[int]) -> bool:
         """Visits the users of these values, and of all values that become pending; whether all ops carry what they carried."""
@@ -132,104 +132,55 @@ class _Reach:
         seen = set(heap)
         while heap:
             node = self.program.nodes[heapq.heappop(heap)]
-            carry = self.carried(node)
-            if carry is None:
-                holds = holds and node.number not in self.carriers
+            if node.kind == "carry":
+                # What it is within the loop is assumed.
                 continue
-            ahead = self.assume(node, carry.pend)
-            # What the op needs may have been assumed to be pending on more axes.
-            again = self.carried(node) if ahead else carry
-            for number in ahead if again is None else (*ahead, *self.carry(node, again)):
+            if (carry := self.carried(node)) is not None:
+                self.carry(node, carry)
+            else:
+                holds = holds and node.number not in self.carriers
+                if not self.hangs(node):
+                    continue
+            for number in (number for value in node.results for number, _ in self.program.uses[value]):
                 if number not in seen:
                     seen.add(number)
                     heapq.heappush(heap, number)
         return holds
 
-    def carry(self, node: Node, carry: Carry) -> list[int]:
-        """Lets the op carry its sum; returns the ops that read its result."""
+    def carry(self, node: Node, carry: Carry) -> None:
+        """Lets the op carry its sum."""
         self.carriers[node.number] = carry
-        if node.kind == "carry":
-            self.loops[node.number] = node
-        for value in node.results:
-            self.pending[value] = carry.pend
-            self.layouts[value] = self.placements.reduced(node, carry.pend).produced[0]
-        once = dict(carry.once)
-        if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
-            self.bare.update(node.results)
-        return [number for value in node.results for number, _ in self.program.uses[value]]
+        self.put(node, carry.pend, dict(carry.once))
 
-    def assume(self, node: Node, pend: Pend) -> list[int]:
-        """Assumes that the carries that the op needs for linearity are pending sums; returns the ops that read them."""
-        found, loops = list[int](), self.carried_on(node)
-        if not loops:
-            return found
-        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
-        if node.kind != "carry" and self.linear(node, positions, self.program.zeros(node)):
-            return found
-        self.relying[node.number] = loops
-        for loop in (each for at in sorted(loops) for each in self.roots(node.operands[at])):
-            if loop.results[0] in self.pending:
-                continue
-            self.loops[loop.number] = loop
-            own = self.assumed[loop.number] = self.given.get(loop.number, pend)
-            self.bare.update(loop.results)
-            for value in loop.results:
-                self.pending[value] = own
-                self.layouts[value] = self.placements.reduced(loop, own).produced[0]
-            found += [*self.assume(loop, own), *(number for number, _ in self.program.uses[loop.results[0]])]
+    def hangs(self, node: Node) -> bool:
+        """Whether the op is linear in what loops carry; its result then hangs on them too."""
+        positions = node.positions(self.hanging) if self.hanging else NONE
+        found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
+        if found:
+            self.put(node, ())
         return found
 
-    def carried_on(self, node: Node) -> frozenset[int]:
-        """The operands that are made linearly of what a loop carries: they may be pending sums."""
-        # Called for every op that carries a sum; most programs have no loop.
-        if not self.hanging:
-            return frozenset()
-        return frozenset([at for at, v in enumerate(node.operands) if v in self.hanging and v not in self.pending])
+    def demand(self, values: Iterable[int], pend: Pend) -> None:
+        """Has the carries that these values hang on be sums."""
+        for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
+            if node.kind == "carry":
+                self.demanded.setdefault(node.number, pend)
 
-    def roots(self, value: int) -> list[Node]:
-        """The carries of which a value is made."""
-        ahead, found = [value], dict[int, Node]()
-        while ahead:
-            node = self.program.nodes[self.program.producer[ahead.pop()]]
-            if node.number not in found:
-                found[node.number] = node
-                ahead += [node.operands[at] for at in self.hanging[node.results[0]]]
-        return [node for node in found.values() if node.kind == "carry"]
-
-    def broken(self) -> frozenset[int]:
-        """The carries whose assumption does not hold, and the ops at which a sum may not wait; all others stay pending."""
-        for number, loop in self.loops.items():
-            carry = self.carried(loop)
+    def returned(self) -> dict[int, Pend]:
+        """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
+        found = dict[int, Pend]()
+        ends = {number: self.carried(self.program.nodes[number]) for number in self.assumed}
+        for number, carry in ends.items():
+            own = self.assumed[number]
+            if carry is None and (own or self.program.nodes[number].operands[1] not in self.hanging):
+                continue
+            every = own, self.demanded.get(number, ()), () if carry is None else carry.pend
+            pend = _together(every)
+            if pend is not None and (carry is None or pend != own or carry.pend == own):
+                found[number] = pend
             if carry is not None:
                 self.carriers[number] = carry
-                assumed = self.assumed.get(number, carry.pend)
-                wider = _together((assumed, carry.pend))
-                if wider is not None and wider != assumed:
-                    self.wider[number] = wider
-        lost = {
-            loop.number
-            for number, positions in self.relying.items()
-            for value in (self.program.nodes[number].operands[at] for at in positions)
-            if number in self.carriers and value not in self.pending
-            for loop in self.roots(value)
-        }
-        found = {number for number, loop in self.loops.items() if not self.holds(loop)} | self.hinders | lost
-        ahead = {loop.number for loop in self.loops.values() if loop.number not in found and loop.operands[1] in self.hanging}
-        # A carry that is made of others alone is no sum if they are none: `c, d = d, tanh(c)`.
-        while more := {number for number in ahead if self.hangs_on(self.program.nodes[number].operands[1], found)}:
-            found |= more
-            ahead -= more
-        return frozenset(found)
-
-    def hangs_on(self, value: int, carries: set[int]) -> bool:
-        """Whether a value is made of these carries alone."""
-        return all(root.number in carries for root in self.roots(value))
-
-    def holds(self, loop: Node) -> bool:
-        """Whether each trip ends with a pending sum, and every reader of the carry can also take a pending sum."""
-        readers = {number for number, _ in self.program.uses[loop.results[0]]} | {loop.number}
-        found = ((self.carriers.get(number), self.carried(self.program.nodes[number])) for number in sorted(readers))
-        return loop.number in self.carriers and all(before is None or before == now for before, now in found)
+        return found
 
     def wait(self) -> None:
         """Lets a bare sum wait where it meets sums over other axes, or a replicated value and later another sum.
@@ -252,7 +203,7 @@ class _Reach:
 
     def waiting(self, node: Node) -> Carry | None:
         """What an op could carry if it adds sums over several axes, or a replicated value; each counts once elsewhere."""
-        sums = {at: self.pending[value] for at, value in enumerate(node.operands) if value in self.bare}
+        sums = {at: self.pending[value] for at, value in enumerate(node.operands) if self.is_bare(value)}
         if not sums:
             return None
         parts = list(dict.fromkeys(sums.values()))
@@ -262,10 +213,13 @@ class _Reach:
         zeros = self.program.zeros(node)
         whole = frozenset(at for at, each in sums.items() if each == pend)
         others = frozenset(range(len(node.operands))) - whole - zeros
-        if terms_beside(node.signature.instance.definition, whole, zeros, others, self.is_field(node)) != others:
+        if terms_beside(node.signature.definition, whole, zeros, others, self.is_field(node)) != others:
             return None
         self.waited[node.number] = pend
         return self.carried(node)
+
+    def is_bare(self, value: int) -> bool:
+        return value in self.pending and value in self.bare
 
     def is_field(self, node: Node) -> bool:
         return divides(self.program.types[node.results[0]].dtype)
@@ -281,8 +235,8 @@ class _Reach:
             node, own = self.program.nodes[uses[0][0]], frozenset({uses[0][1]})
             if len(node.results) != 1:
                 break
-            definition, zeros, field = node.signature.instance.definition, self.program.zeros(node), self.is_field(node)
-            sums = frozenset(at for at, value in enumerate(node.operands) if value in self.bare) - own
+            definition, zeros, field = node.signature.definition, self.program.zeros(node), self.is_field(node)
+            sums = frozenset(at for at, value in enumerate(node.operands) if self.is_bare(value)) - own
             if sums:
                 found = linear_in(definition, sums | own, zeros, field)
                 break
@@ -300,7 +254,7 @@ class _Reach:
             return None
         if not node.results or node.results[0] in self.placements.fixed:
             return None
-        positions = frozenset([at for at, value in enumerate(node.operands) if value in self.pending])
+        positions = node.positions(self.pending)
         if not positions or node.number in self.refused:
             return None
         first = node.operands[min(positions)]
@@ -315,12 +269,9 @@ class _Reach:
             self.stopped.append(node.number)
             return None
         zeros = self.program.zeros(node)
-        once = frozenset[int]()
-        if given is not None:
-            once = frozenset(range(len(node.operands))) - positions - zeros
-        elif node.kind == "carry" and law(counts_once(0, ())) is not None:
-            once = frozenset({0}) - positions - zeros
-        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | self.carried_on(node)):
+        once = self.once(node) - positions - zeros
+        hanging = node.positions(self.hanging) if self.hanging else NONE
+        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
@@ -328,10 +279,18 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend):
             return None
+        if hanging and (node.kind == "carry" or not self.linear(node, positions, zeros)):
+            self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return Carry(pend)
         counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
         return Carry(pend, tuple((at, axes) for at, axes in counted if axes))
+
+    def once(self, node: Node) -> frozenset[int]:
+        """The operands of an op that may count on one iteration only."""
+        if node.number in self.waited:
+            return frozenset(range(len(node.operands)))
+        return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NONE
 
     def is_part(self, value: int, pend: Pend, given: Pend | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
@@ -345,7 +304,7 @@ class _Reach:
 
     def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
         field = divides(self.program.types[node.operands[min(sums)]].dtype)
-        return linear_in(node.signature.instance.definition, sums, zeros, field)
+        return linear_in(node.signature.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Pend) -> bool:
         """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
@@ -360,25 +319,55 @@ class _Reach:
                 return False
         return True
 
-    def components(self) -> list[Component]:
+    def components(self) -> Iterator[list[int]]:
         """Groups sums that can meet; a source without a linear reader resolves at once and needs no cut."""
-        group: dict[int, Component] = {}
-        for number in sorted(self.carriers):
-            node = self.program.nodes[number]
-            values = [v for v in dict.fromkeys((*node.operands, *node.results)) if v in self.pending]
-            parts = list({id(group[v]): group[v] for v in values if v in group}.values())
-            # The largest group absorbs the others, so that a long chain of sums is not quadratic.
-            joined = max(parts, key=lambda part: len(part.values), default=Component())
-            for part in parts:
-                if part is not joined:
-                    joined.values += part.values
-                    joined.nodes += part.nodes
-                    group.update(dict.fromkeys(part.values, joined))
-            fresh = [v for v in values if v not in group]
-            joined.values += fresh
-            joined.nodes.append(node)
-            group.update(dict.fromkeys(fresh, joined))
-        return list({id(component): component for component in group.values()}.values())
+        seen = set[int]()
+        for value in self.pending:
+            if value not in seen and len(found := list(reached([value], self.beside))) > 1:
+                seen.update(found)
+                yield found
+
+    def beside(self, value: int) -> Iterator[int]:
+        """The sums that an op carries together with a value."""
+        numbers = {self.program.producer[value], *(number for number, _ in self.program.uses[value])}
+        for node in (self.program.nodes[number] for number in numbers & self.carriers.keys()):
+            yield from (each for each in (*node.operands, *node.results) if each in self.pending)
+
+    def cheapest(self, component: Sequence[int]) -> Iterator[int]:
+        """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
+        network, carrying = Network(), dict[int, Node]()
+        for value in component:
+            network.edge(value, (value, "kept"), self.price(value))
+            if value in self.placements.sources:
+                network.edge("pending", value)
+            for number, _ in self.placements.uses(value):
+                end = "resolved"
+                if number in self.carriers:
+                    carrying[number] = node = self.program.nodes[number]
+                    end = node.results[0]
+                    network.edge(end, value)
+                network.edge((value, "kept"), end, ENDLESS)
+        side = network.source_side("pending", "resolved")
+        return (number for number, node in carrying.items() if node.results[0] in side)
+
+    def price(self, value: int) -> int:
+        """Bytes received to resolve the value: a reduce_scatter over the axes that all uses slice it on, then an all_reduce."""
+        pend = self.pending[value]
+        wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
+        sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
+        width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
+        bytes = _received(self.layouts[value], pend, sliced) * width * trips
+        # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
+        return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
+
+    def is_moved(self, value: int) -> bool:
+        """Whether only an op that moves its elements reads a sum, and could carry it: a product and its transpose are one."""
+        uses, maker = self.placements.uses(value), self.program.made_by(value)
+        if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
+            return False
+        if maker.number in self.carriers:
+            return maker.passes_on
+        return any(index.monoid is not None for index in maker.signature.indices)
 
 
 def _together(sums: Iterable[Pend]) -> Pend | None:
@@ -394,72 +383,10 @@ def is_alone(program: Program, carry: Node) -> bool:
     return not any(program.is_read(value) for value in carry.results[1:])
 
 
-def _hanging(program: Program, refused: frozenset[int]) -> dict[int, tuple[int, ...]]:
-    """The values that are linear in what a loop carries, and by which operands of their ops.
-
-    %a = mul 0.9, %acc   -->   %acc: (), %a: (1,)
-    """
-    found: dict[int, tuple[int, ...]] = {}
-    if not program.has_regions:
-        return found
-    for node in program.nodes:
-        if node.kind == "carry":
-            if node.number not in refused and is_alone(program, node):
-                found[node.results[0]] = ()
-        elif not node.is_border and len(node.results) == 1:
-            positions = tuple([at for at, value in enumerate(node.operands) if value in found])
-            if positions and is_linear(program, node, frozenset(positions)):
-                found[node.results[0]] = positions
-    return found
-
-
 def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
     """Whether an op is linear in some operands together."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
-    return widens(before, after) and linear_in(node.signature.instance.definition, sums, program.zeros(node), divides(before))
-
-
-def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:
-    """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
-    network = Network()
-    for value in component.values:
-        network.edge(value, (value, "kept"), _price(placements, reach, value))
-        if value in placements.sources:
-            network.edge("pending", value)
-        for number, _ in placements.uses(value):
-            carrier = number in reach.carriers
-            network.edge((value, "kept"), _result(reach, number) if carrier else "resolved", ENDLESS)
-    for node in component.nodes:
-        for value in node.operands:
-            if value in reach.pending:
-                network.edge(node.results[0], value)
-    side = network.source_side("pending", "resolved")
-    return {node.number: reach.carriers[node.number] for node in component.nodes if node.results[0] in side}
-
-
-def _result(reach: _Reach, number: int) -> int:
-    return reach.program.nodes[number].results[0]
-
-
-def _price(placements: Placements, reach: _Reach, value: int) -> int:
-    """Bytes received to resolve the value: a reduce_scatter over the axes on which all uses need slices, then an all_reduce."""
-    pend = reach.pending[value]
-    wanted = [placements.wanted(number, position).axes for number, position in placements.uses(value)]
-    sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
-    width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
-    bytes = _received(reach.layouts[value], pend, sliced) * width * trips
-    # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
-    return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + _is_moved(reach, value)
-
-
-def _is_moved(reach: _Reach, value: int) -> bool:
-    """Whether a sum is read only by an op that moves its elements, and could carry it: a product and its transpose are one."""
-    uses, number = reach.placements.uses(value), reach.program.producer[value]
-    if len(uses) != 1 or uses[0][0] not in reach.carriers or not reach.program.nodes[uses[0][0]].passes_on:
-        return False
-    if number in reach.carriers:
-        return reach.program.nodes[number].passes_on
-    return any(index.monoid is not None for index in reach.program.nodes[number].signature.instance.indices)
+    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node), divides(before))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -21,7 +21,7 @@ from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
 from .requirements import Placing, requirements
-from .table import Claim, Table, fits_index
+from .table import Claim, Table, misfit
 
 Pend = tuple[Pending, ...]
 """Pending reductions, major axis first."""
@@ -116,7 +116,7 @@ def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
 
 def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
     """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
-    scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.instance.indices[i].scan)]
+    scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.indices[i].scan)]
     return tuple(
         tuple(Pending(scan.monoid, axis, at[index].dim, scan.backwards) for axis, index, scan in scans if index in at)
         for at in signature.result_at
@@ -124,14 +124,14 @@ def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
 
 
 def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
-    monoids = [(factor.axis, index, signature.instance.indices[index].monoid) for index, factor in placement]
+    monoids = [(factor.axis, index, signature.indices[index].monoid) for index, factor in placement]
     folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
     return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
 
 
 def _selected(signature: Signature, placement: Placement) -> Selected | None:
     """The lists that an op selects of blocks; None if it does not select along a placed index."""
-    found = ((i, selects) for i, _ in placement if (selects := signature.instance.indices[i].selects) is not None)
+    found = ((i, selects) for i, _ in placement if (selects := signature.indices[i].selects) is not None)
     index, selects = next(found, (None, None))
     if index is None or selects is None:
         return None
@@ -147,7 +147,7 @@ def _selected(signature: Signature, placement: Placement) -> Selected | None:
 
 def _merged(signature: Signature, placement: Placement) -> Merged | None:
     """The blocks that an op merges; None if it does not merge along a placed index."""
-    for index, merging in ((i, signature.instance.indices[i].merges) for i, _ in placement):
+    for index, merging in ((i, signature.indices[i].merges) for i, _ in placement):
         if merging is not None:
             return Merged(merging, signature.result_at[0][index].dim, tuple(f for i, f in placement if i == index))
     return None
@@ -155,7 +155,7 @@ def _merged(signature: Signature, placement: Placement) -> Merged | None:
 
 def _is_plain(signature: Signature, placement: Placement) -> bool:
     for index in {index for index, _ in placement}:
-        info, factors = signature.instance.indices[index], [factor for at, factor in placement if at == index]
+        info, factors = signature.indices[index], [factor for at, factor in placement if at == index]
         if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info, factors))):
             return False
     return True
@@ -246,7 +246,7 @@ class Placements:
         after = self.kept(node, axes)
         lost = {index for index, factor in placement if factor.axis in axes}
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
-        return all(fits_index(node.signature, index, factors) for index, factors in left if factors)
+        return all(misfit(node.signature, index, factors) is None for index, factors in left if factors)
 
     def local_bytes(self, value: int, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout: thousands of values have a few hundred layouts."""

@@ -32,30 +32,44 @@ def is_point(program: Program, value: int) -> bool:
     return number >= 0 and program.nodes[number].kind == "constrain"
 
 
-def make_points(table: Table, claims: Mapping[int, Mapping[MeshAxis, Claim]]) -> None:
-    """Makes points of the constraints whose results have these claims."""
-    points: dict[MeshAxis, set[int]] = {}
-    for value, own in claims.items():
-        node = table.program.nodes[table.program.producer[value]]
-        (at,) = node.signature.result_dims
-        for axis, claim in own.items():
-            points.setdefault(axis, set()).add(node.number)
-            nodes = table.axes[axis].nodes
-            if nodes[node.number] is None and claim.at != WHOLE:
-                (digit,) = at[claim.at]
-                factor = digit.inward(claim.factor, False, False)
-                assert factor is not None, "a constraint has the indices of its dims"
-                nodes[node.number] = claim.moved(digit.at, factor)
-    for axis, numbers in points.items():
-        table.axes[axis].points |= numbers
+def claims_of(table: Table, value: int, axes: Iterable[MeshAxis]) -> dict[MeshAxis, Claim]:
+    """The claims of a value on those of the axes on which it has one."""
+    return {axis: claim for axis in axes if (claim := table.claim(value, axis)) is not None}
 
 
-def spread(table: Table, axes: Sequence[MeshAxis], values: Sequence[int], tactic: int) -> None:
-    """Carries the claims of a program on these values along the axes, those of arguments first; updates `table` in place."""
+def carry_said(
+    table: Table,
+    points: Mapping[int, Mapping[MeshAxis, Claim]],
+    axes: Sequence[MeshAxis],
+    values: Sequence[int],
+    tactic: int,
+    said: Collection[int],
+) -> None:
+    """Carries the claims of a program on these values along the axes, those of arguments first; updates `table` in place.
+
+    The constraints whose results have the claims `points` become points of redistribution. If `said` numbers all tactics that
+    make claims of the program, what they leave is placed too.
+    """
+    for value, own in points.items():
+        _make_point(table, table.program.made_by(value), own)
     producer = table.program.producer
-    for some in ([value for value in values if producer[value] < 0], [value for value in values if producer[value] >= 0]):
+    for computed in (False, True):
         for axis in axes:
-            propagate(table, axis, some, tactic)
+            propagate(table, axis, [value for value in values if (producer[value] >= 0) is computed], tactic)
+    if said:
+        reconcile(table, tactic, said)
+
+
+def _make_point(table: Table, node: Node, claims: Mapping[MeshAxis, Claim]) -> None:
+    (at,) = node.signature.result_dims
+    for axis, claim in claims.items():
+        of = table.axes[axis]
+        of.points |= {node.number}
+        if of.nodes[node.number] is None and claim.at != WHOLE:
+            (digit,) = at[claim.at]
+            factor = digit.inward(claim.factor, False, False)
+            assert factor is not None, "a constraint has the indices of its dims"
+            of.nodes[node.number] = claim.moved(digit.at, factor)
 
 
 def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:

@@ -26,7 +26,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Node, Position, SubIndex
-from .table import WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
+from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
 """More blocks than any axis has."""
@@ -269,9 +269,9 @@ class Sweep:
         (index, _), *others = candidates
         if any(other != index for other, _ in others):
             return
-        extent, beside = node.signature.instance.indices[index].extent, self.table.on_index(node, index, self.axis)
+        extent, beside = node.signature.indices[index].extent, self.table.on_index(node, index, self.axis)
         factor = crossing(beside, extent, lambda *each: middle(extent, each), *(factor for _, factor in candidates))
-        if factor is not None and self.table.fits_node(node, index, factor):
+        if factor is not None and self.table.misfit(node, index, factor) is None:
             asked = next(iter(candidates.values()))
             candidates.clear()
             candidates[index, factor] = asked
@@ -285,7 +285,7 @@ class Sweep:
         return known
 
     def arrivals(self, value: int) -> Iterator[Claim]:
-        node = self.program.nodes[self.program.producer[value]]
+        node = self.program.made_by(value)
         if self.claims.nodes[node.number] is not None:
             return
         (result,) = node.signature.result_at[:1]
@@ -395,7 +395,7 @@ class Sweep:
         if not passing and not node.signature.rivals:
             for digit in digits:
                 factor = claim.factor.inward(digit.minor, digit.extent)
-                if factor is not None and self.table.fits_node(node, digit.at, factor):
+                if factor is not None and self.table.misfit(node, digit.at, factor) is None:
                     candidates.setdefault((digit.at, factor), (claim, position))
                     return
         elif (found := self.through_windows(node, position, digits, claim, passing)) is not None:
@@ -417,14 +417,14 @@ class Sweep:
         devices; one that passes through an undecided op and leaves a short block; one by which elements move that could stay
         where they are; and one that pads what only shifts.
         """
-        indices, shifts, few = node.signature.instance.indices, False, False
+        indices, shifts, few = node.signature.indices, False, False
         if node.signature.shifts:
             shifts = any(self.program.uses[result] for result in node.results)
             few = any(indices[digit.at].reads for digit in digits)
         around = self.table.on_dim(node.end(position), claim.at, self.axis) if node.signature.rivals else ()
         for digit, factor in self.crossings(node, digits, claim.factor, shifts, around):
             index = indices[digit.at]
-            if factor is None or (few and index.extent < factor.size) or not self.table.fits_node(node, digit.at, factor):
+            if factor is None or (few and index.extent < factor.size) or self.table.misfit(node, digit.at, factor) is not None:
                 continue
             short = (passing or (self.padded and node.signature.shifts)) and self.is_short(node, digit.at, factor)
             resized = shifts and position >= 0 and factor.stride != claim.factor.stride
@@ -443,7 +443,7 @@ class Sweep:
 
     def is_short(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether the last block of an index has fewer elements than others, or none."""
-        extent, every = node.signature.instance.indices[index].extent, [*self.table.on_index(node, index, self.axis), factor]
+        extent, every = node.signature.indices[index].extent, [*self.table.on_index(node, index, self.axis), factor]
         one = joined(extent, every) or factor
         return is_padded(extent, every) or one.leaves_out(extent)
 
@@ -476,30 +476,28 @@ class Sweep:
         """Why no index of the dim takes the claim."""
         if not digits:
             return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
-        if any(self.table.is_closed(node, digit.at) for digit in digits):
-            return "the program says of this dim how it lies"
-        indices = {digit.at for digit in digits}
+        (major, *_), indices, factor = digits, {digit.at for digit in digits}, claim.factor
+        asked = ((digit.at, digit.inward(factor, self.padded, node.signature.shifts)) for digit in digits)
+        refusals = [self.table.misfit(node, index, inward) for index, inward in asked if inward is not None]
+        if CLOSED in refusals:
+            return CLOSED
         beside = [a for a, t in self.table.axes.items() if (c := t.nodes[node.number]) is not None and c.at in indices]
         if beside:
-            return f"its blocks of {claim.factor.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
-        selects = node.signature.instance.indices[digits[0].at].selects
-        if selects is not None and claim.factor.stride <= selects.cost:
-            return f"its blocks of {claim.factor.stride} are no larger than what the op selects of each"
-        merging = node.signature.instance.indices[digits[0].at].merges
-        if merging is not None and not self.table.pays(node, merging, [claim.factor]):
-            return f"a merge of {claim.factor.size} blocks would receive more than a gather"
-        extent = self.program.shape(node.end(position))[claim.at]
-        if is_padded(extent, [claim.factor]):
-            if claim.factor.inward(digits[0].minor) is None:
-                return f"its blocks of {claim.factor.stride} do not fit"
-            is_minor = node.signature.is_minor(digits[0].at)
-            return "here its padding would leave holes" if is_minor else "here its padding would count"
-        if claim.factor.is_in_turn(extent):
+            return f"its blocks of {factor.stride} do not fit beside those of {', '.join(f'`{axis}`' for axis in beside)}"
+        if told := next((each for each in refusals if each not in (None, UNEVEN)), None):
+            return told.format(block=factor.stride, size=factor.size)
+        extent, made, size = (
+            self.program.shape(node.end(position))[claim.at],
+            node.signature.indices[major.at].extent,
+            factor.size,
+        )
+        if is_padded(extent, [factor]):
+            return f"its blocks of {factor.stride} do not fit" if factor.inward(major.minor) is None else COUNTS
+        if factor.is_in_turn(extent):
             return "needs one block on each device"
-        made, size = node.signature.instance.indices[digits[0].at].extent, claim.factor.size
         if made == extent or extent % size:
-            return "does not divide"
-        if digits[0].reach is None:
+            return UNEVEN
+        if major.reach is None:
             return f"it has {made} blocks of {extent // made} that stay together, which {size} devices do not divide"
         return f"the result has {made} rows, which {size} devices do not divide"
 

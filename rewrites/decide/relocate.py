@@ -16,11 +16,9 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import cast
 
 from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
-from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, Signature
@@ -29,7 +27,7 @@ from .deferred_reductions import Carry, is_linear, makers
 from .place_by_cut import AsItIs, Otherwise, TwoPlaces
 from .placements import Instead, Pend, Placement, Placements, place
 from .propagate import Sweep
-from .table import AxisTable, Claim, Table, fits_index
+from .table import AxisTable, Claim, Table, misfit
 
 LARGEST = 200
 """How many ops around a value are tried together."""
@@ -233,7 +231,7 @@ class _Search:
         if self.program.parameter[node.operands[0]]:
             return False
         placement = self.placements.nodes[node.number].placement
-        indices = (node.signature.instance.indices[at] for at, factor in placement if factor.axis == axis)
+        indices = (node.signature.indices[at] for at, factor in placement if factor.axis == axis)
         looked_up = any(index.monoid is not None and (index.reads or index.lookups) for index in indices)
         return looked_up and self.may_move(node, axis)
 
@@ -250,7 +248,7 @@ class _Search:
         if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
             return False
         ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
-        work = flops(node.kind, cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS)), ins, outs)
+        work = flops(node.kind, node.params, ins, outs)
         return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
     def region(self, value: int, axis: MeshAxis, claim: Claim) -> Claims:
@@ -312,19 +310,12 @@ class _Search:
 
 def _is_even(signature: Signature, placement: Placement) -> bool:
     """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
-    known, key = signature.fitting, (placement,)
-    if (even := known.get(key)) is None:
-        even = known[key] = _fits_evenly(signature, placement)
-    return even
-
-
-def _fits_evenly(signature: Signature, placement: Placement) -> bool:
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
-    indices = signature.instance.indices
+    indices = signature.indices
     return not any(each.has_halo for _, each in placement) and all(
-        fits_index(signature, at, own) and not is_padded(indices[at].extent, own) for at, own in factors.items()
+        misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items()
     )
 
 

@@ -18,10 +18,7 @@ def unmerged(placements: Placements) -> list[int]:
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         whole = _without(placements, node, node)
         if _received(placements, node, whole) < _received(placements, node, placements.nodes[node.number]):
-            for each in (
-                *(nodes[placements.program.producer[v]] for v in node.operands if _is_free(placements, v, node)),
-                node,
-            ):
+            for each in (*(placements.program.made_by(v) for v in node.operands if _is_free(placements, v, node)), node):
                 placements.put(each, _without(placements, each, node))
             found.append(node.number)
     return found
@@ -35,9 +32,9 @@ def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
 
 def _is_free(placements: Placements, value: int, node: Node) -> bool:
     """Whether the op alone reads a value that devices make of nothing, in any layout."""
-    program, number = placements.program, placements.program.producer[value]
+    maker = placements.program.maker(value)
     alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.fixed
-    return alone and number >= 0 and not program.nodes[number].operands
+    return alone and maker is not None and not maker.operands
 
 
 def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:

@@ -23,6 +23,11 @@ from .requirements import Placing, is_lawful
 WHOLE = -1
 """The dim of a claim that keeps a value replicated along the axis."""
 
+CLOSED = "the program says of this dim how it lies"
+COUNTS = "here its padding would count"
+UNEVEN = "does not divide"
+"""Why a factor does not fit, where nothing more can be said of it."""
+
 
 class Claim(NamedTuple):
     """A placed factor of an index of an op, or of a dim of a value, and the number of the tactic that placed it.
@@ -199,7 +204,7 @@ class Table:
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
             part = Factor(SubAxis(stop.axis.axis, sizes, number), stride)
             index = digit.inward(part, False, node.signature.shifts)
-            if index is None or not others.fits_node(node, digit.at, index):
+            if index is None or others.misfit(node, digit.at, index) is not None:
                 return ()
         return sizes
 
@@ -232,17 +237,20 @@ class Table:
     def on_index(self, node: Node, index: int, but: MeshAxis | None = None) -> list[Factor]:
         """The factors of an index of an op, on all axes but one."""
         claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
-        extent = node.signature.instance.indices[index].extent
+        extent = node.signature.indices[index].extent
         return settled(extent, [c.factor for c in claims if c is not None and c.at == index])
 
     def fits_value(self, value: int, dim: int, factor: Factor) -> bool:
         """Whether a factor fits into the dim beside the factors already there."""
         return fit(self.program.shape(value)[dim], [*self.on_dim(value, dim, factor.axis), factor])
 
-    def fits_node(self, node: Node, index: int, factor: Factor) -> bool:
-        """Whether a factor on an axis that the op does not use yet fits into an index beside the factors already there."""
+    def misfit(self, node: Node, index: int, factor: Factor) -> str | None:
+        """Why a factor on an axis that the op does not use yet does not fit into an index; None if it does.
+
+        Of a text, `{block}` and `{size}` are the factor's.
+        """
         if self.closed and self.is_closed(node, index):
-            return False
+            return CLOSED
         factors = [factor]
         rivals = node.signature.rivals.get(index, ())
         for table in self.axes.values():
@@ -252,14 +260,11 @@ class Table:
             if claim.at == index:
                 factors.append(claim.factor)
             elif claim.at in rivals:
-                return False
-        known, key = node.signature.fitting, (index, *factors)
-        if (fits := known.get(key)) is None:
-            fits = known[key] = fits_index(node.signature, index, factors)
-        if not fits or not self.fits_results(node, index, factor):
-            return False
-        merging = node.signature.instance.indices[index].merges
-        return merging is None or self.pays(node, merging, factors)
+                return UNEVEN
+        merging = node.signature.indices[index].merges
+        if merging is not None and not self.pays(node, merging, factors):
+            return "a merge of {size} blocks would receive more than a gather"
+        return misfit(node.signature, index, factors) or (None if self.fits_results(node, index, factor) else UNEVEN)
 
     def is_closed(self, node: Node, index: int) -> bool:
         """Whether the program says how a dim of an op's result lies, and propagation may add nothing to it."""
@@ -291,25 +296,43 @@ class Table:
         )
 
 
-def fits_index(signature: Signature, index: int, factors: list[Factor]) -> bool:
-    """Whether an index can be placed by these factors together, by its extent and by the laws for what placing it requires."""
-    info = signature.instance.indices[index]
-    factors = settled(info.extent, factors)
-    if info.extent == 0 or (info.selects is not None and min(factor.stride for factor in factors) <= info.selects.cost):
-        return False
+def misfit(signature: Signature, index: int, factors: Iterable[Factor]) -> str | None:
+    """Why an index cannot be placed by these factors together, by its extent and by the laws for what placing it requires."""
+    known, key = signature.misfits, (index, *factors)
+    if key not in known:
+        known[key] = _misfit(signature, index, key[1:])
+    return known[key]
+
+
+def _misfit(signature: Signature, index: int, factors: Sequence[Factor]) -> str | None:
+    info = signature.indices[index]
+    if info.extent == 0:
+        return UNEVEN
+    factors = settled(info.extent, [*factors])
     pads, placing = is_padded(info.extent, factors), Placing.of(info, factors)
+    if info.selects is not None and placing.block <= info.selects.cost:
+        return "its blocks of {block} are no larger than what the op selects of each"
+    if pads and signature.is_minor(index):
+        return "here its padding would leave holes"
     whole_blocks = not placing.in_turn or not (info.by_position or pads)
     needs_none = not (info.by_position or info.pieces or info.once or info.windows or placing.filled)
     lawful = needs_none or is_lawful(info, placing._replace(block=1))
-    one = joined(info.extent, factors)
-    if placing.windows and (one is None or (one.has_halo and not signature.follows_windows(index, one))):
+    if fit(info.extent, factors) and whole_blocks and lawful and _windows_fit(signature, index, factors, placing):
+        return None
+    return COUNTS if pads else "needs one block on each device" if placing.in_turn else UNEVEN
+
+
+def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor], placing: Placing) -> bool:
+    """Whether an index can be placed by these factors as far as it, or what is read along it, then comes in windows."""
+    reaches = signature.reaches(index)
+    if not (placing.windows or reaches):
+        return True
+    extent = signature.indices[index].extent
+    one = joined(extent, factors)
+    if one is None or (one.has_halo and not signature.follows_windows(index, one)):
         return False
-    if reaches := signature.reaches(index):
-        if one is None or not (one.covers(info.extent) or one.is_in_turn(info.extent)):
-            return False
-        if any(reach.outward(one) is None for reach in reaches):
-            return False
-    return fit(info.extent, factors) and whole_blocks and lawful and not (pads and signature.is_minor(index))
+    blocks = one.covers(extent) or one.is_in_turn(extent)
+    return not reaches or (blocks and all(reach.outward(one) is not None for reach in reaches))
 
 
 def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:

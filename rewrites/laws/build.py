@@ -71,10 +71,7 @@ class Ops:
 
     def ordered(self, term: At, out: Indices) -> SSAValue:
         array, ids = term
-        if ids == out:
-            return array
-        permutation = tuple(ids.index(index) for index in out)
-        return self.emit.make("transpose", (array,), type_at(array).dtype, self.shape(out), permutation=permutation)
+        return self.emit.transpose(array, [ids.index(index) for index in out])
 
     def whole(self, term: At, ids: Sequence[int | None]) -> SSAValue:
         """The array in the shape of the result that it replaces. Raises NoTerm if it has an index that this does not have."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ...dialects.definitions.flops import flops
 from ...dialects.ground.errors import Error
-from ...dialects.params import ParamsAttr
 from ..emit import Emitter
 from ..program.program import Node, Program
 from ..rules import firing
@@ -102,7 +101,7 @@ class ByRule:
 
     def write(self, program: Program, draft: Draft, value: int) -> None:
         """Make one value by the right side."""
-        root = program.nodes[program.producer[value]]
+        root = program.made_by(value)
         found = self.match(program, root)
         assert found is not None, "a site is where the law applies"
         ops = Ops(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
@@ -120,7 +119,7 @@ class _Found(NamedTuple):
 
 
 def _flops(node: Node) -> int:
-    return flops(node.kind, cast(ParamsAttr, node.op.properties["params"]), *node.signature.shapes) or 0
+    return flops(node.kind, node.params, *node.signature.shapes) or 0
 
 
 def _kind(dtype: str) -> str:

@@ -9,20 +9,19 @@ folded over the range, accumulated.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from xdsl.ir import Block, Operation
 
 from ..program.dim_classes import Classes
 from ..program.program import Node, Program, Signature
+from ..program.reached import reached
 from .chunk_loop import Loop
 from .chunk_part import FOLDS, Part, arrays, at_dim
 from .law import Site
 from .module_copy import Draft
-
-T = TypeVar("T")
 
 
 class NotInParts(Exception):
@@ -117,7 +116,7 @@ def _ops_of(program: Program, block: Block | None) -> list[int]:
             op = op.parent_op()
         if op is None:
             found.append(-1)
-        elif node.is_border or op is not node.op or node.signature.instance.definition.apart:
+        elif node.is_border or op is not node.op or node.signature.definition.apart:
             found.append(around.setdefault(op, node.number))
         else:
             found.append(node.number)
@@ -128,8 +127,9 @@ def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[i
     """For each op the index that the range is, found from the large value outwards; -1 if it is two of them."""
     found, done = dict[int, int](), set[tuple[int, int]]()
     tables = dict[Signature, list[list[int | None]]]()
-    left = {(value, dim): None}
-    for value, dim in _growing(left):
+
+    def beside(place: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        value, dim = place
         for node in _around(program, value, inside):
             ends, table = (*node.operands, *node.results), tables.get(node.signature)
             if table is None:
@@ -140,22 +140,15 @@ def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[i
                     continue
                 done.add((node.number, index))
                 found[node.number] = index if found.get(node.number, index) == index else -1
-                left.update({(end, at): None for end, its in zip(ends, table, strict=True) for at in _places(its, index)})
+                yield from ((end, at) for end, its in zip(ends, table, strict=True) for at in _places(its, index))
+
+    deque(reached([(value, dim)], beside), 0)
     return found
 
 
 def _places(indices: Sequence[int | None], index: int) -> Iterator[int]:
     """The dims that are an index."""
     return (at for at, each in enumerate(indices) if each == index)
-
-
-def _growing(items: dict[T, None]) -> Iterator[T]:
-    """The items, and those that are added meanwhile."""
-    done = 0
-    while done < len(items):
-        for item in [*items][done:]:
-            done += 1
-            yield item
 
 
 def _around(program: Program, value: int, inside: set[int]) -> Iterator[Node]:
@@ -170,7 +163,7 @@ def _whole(node: Node, index: int | None) -> str | None:
         return "needs what all parts are folded to"
     if index < 0:
         return "reads the range along two dims"
-    info = node.signature.instance.indices[index]
+    info = node.signature.indices[index]
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
     more = (info.requires, info.once, info.windows)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,7 +14,7 @@ from ...dialects.ground.dtypes import dtype_of, is_float, itemsize
 from ...dialects.lax import ScanOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
-from ..emit import Appending, Emitter, type_at
+from ..emit import Appending, Emitter, again, type_at
 from .chunk_part import FOLDS, Part
 from .module_copy import Before, Draft
 
@@ -106,20 +105,13 @@ class Loop:
         """The rows of all trips: the dim in two, the trips first."""
         shape, local = self.type(value).shape, self.local(value).shape
         array = self.emit.reshape(self.draft[value], (*shape[:dim], self.trips, *local[dim:]))
-        return self.turned(array, (dim, *(at for at in range(len(shape) + 1) if at != dim)))
+        return self.emit.transpose(array, (dim, *(at for at in range(len(shape) + 1) if at != dim)))
 
     def joined(self, rows: SSAValue, value: int) -> SSAValue:
         """The rows of all trips as one dim again."""
         shape, dim = self.type(value).shape, self.part.dims[value] or 0
         order = (*range(1, dim + 1), 0, *range(dim + 1, len(shape) + 1))
-        return self.emit.reshape(self.turned(rows, order), shape)
-
-    def turned(self, array: SSAValue, order: Sequence[int]) -> SSAValue:
-        type = type_at(array)
-        if list(order) == sorted(order):
-            return array
-        shape = tuple(type.shape[at] for at in order)
-        return self.emit.make("transpose", (array,), type.dtype, shape, permutation=tuple(order))
+        return self.emit.reshape(self.emit.transpose(rows, order), shape)
 
     # --- inside --------------------------------------------------------------------------------------------------------------
 
@@ -133,7 +125,7 @@ class Loop:
         self.inside.update(zip(part.rows, block.args[end:], strict=True))
         for node in part.nodes:
             ins, outs = [self.inside[value] for value in node.operands], [self.local(value) for value in node.results]
-            op = type(node.op).create(operands=ins, result_types=outs, properties=node.op.properties)
+            op = again(node.op, ins, outs)
             block.add_op(op)
             self.draft.origins[op] = node.op
             self.inside.update(zip(node.results, op.results, strict=True))

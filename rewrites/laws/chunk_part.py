@@ -72,8 +72,8 @@ class Part:
 
     def folds(self, value: int) -> str:
         """The monoid that makes a result of the part which does not have the range."""
-        node = self.program.nodes[self.program.producer[value]]
-        return node.signature.instance.indices[self.indices[node.number]].monoid or "add"
+        node = self.program.made_by(value)
+        return node.signature.indices[self.indices[node.number]].monoid or "add"
 
 
 def arrays(node: Node) -> list[tuple[int, SubIndices]]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import cast
 
-from ...dialects.params import NO_PARAMS, ParamsAttr
 from ..program.program import Node, Program
 from ..rules.rule import Apply, Number, Term, Variable
 from .interpret_rule import Ids, NoTerm, made
@@ -82,7 +81,7 @@ class _Matcher:
                 yield from self.variable(name, seen, found)
             case Number(number):
                 node = self.node(seen)
-                if node is not None and node.kind == "constant" and _params(node).get("value") == number:
+                if node is not None and node.kind == "constant" and node.params.get("value") == number:
                     yield found
             case Apply(head, args):
                 node = self.node(seen)
@@ -146,7 +145,7 @@ class _Matcher:
     def is_plain(self, node: Node, kind: str) -> bool:
         """Whether an op has one dtype throughout, and no parameter beside the dims that its indices imply."""
         dtypes = {self.program.types[each].dtype for each in (*node.operands, *node.results)}
-        params = {name for name, _ in _params(node).items()}
+        params = {name for name, _ in node.params.items()}
         return dtypes <= {self.dtype, "bool"} and (form(kind) is not Form.EACH or not params) and "precision" not in params
 
     def operand_ids(self, node: Node, kind: str, seen: Seen) -> list[tuple[int | None, ...]] | None:
@@ -162,7 +161,7 @@ class _Matcher:
         for index in (index for side in sides for index in side or () if index is not None):
             if index not in named:
                 named[index] = fresh = next(self.numbers)
-                self.extents[fresh] = node.signature.instance.indices[index].extent
+                self.extents[fresh] = node.signature.indices[index].extent
         return [tuple(None if index is None else named[index] for index in side or ()) for side in sides]
 
 
@@ -183,7 +182,3 @@ def _joined(found: Match, old: int, new: int) -> Match:
     return replace(
         found, bound=bound, sums=tuple(frozenset(same.get(each, each) for each in some) for some in found.sums), same=same
     )
-
-
-def _params(node: Node) -> ParamsAttr:
-    return cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))

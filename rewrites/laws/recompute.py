@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects.lax import OPS
-from ...dialects.params import NO_PARAMS, ParamsAttr
+from ..emit import again
 from ..program.program import Node, Program
 from ..program.reached import reached
 from .law import Site
@@ -115,7 +114,7 @@ class Again:
         return sorted(reached(self.some, lambda value: filter(self.is_computed, self.program.made_of(value))))
 
     def node(self, value: int) -> Node:
-        return self.program.nodes[self.program.producer[value]]
+        return self.program.made_by(value)
 
     def is_computed(self, value: int) -> bool:
         """Whether a value has to be computed again because it is not stored."""
@@ -157,32 +156,17 @@ class Again:
     def compute(self, value: int, before: Before) -> None:
         """The op that makes a value, a second time; a name stands for the first one only."""
         node = self.node(value)
-        if node.signature.instance.moves and params(node.op).get("name") is not None:
+        if node.signature.instance.moves and node.params.get("name") is not None:
             self.made[value] = self.made[node.operands[0]]
         if value not in self.made:
-            op = again(node.op, [self.made[each] for each in node.operands])
+            op = again(node.op, [self.made[each] for each in node.operands], node.op.result_types)
             before.append(op)
             self.made.update(zip(node.results, op.results, strict=True))
-
-
-def params(op: Operation) -> ParamsAttr:
-    return cast(ParamsAttr, op.properties.get("params", NO_PARAMS))
 
 
 def inside(program: Program, value: int) -> Iterator[tuple[int, int]]:
     """The uses of a value by ops of its region, without those by loops and branches."""
     for number, at in program.uses[value]:
-        node = program.nodes[number] if number < len(program.nodes) else None
-        if (
-            node is not None
-            and not node.is_border
-            and node.region == program.region[value]
-            and program.together(node) == [node]
-        ):
+        node = program.nodes[number]
+        if not node.is_border and node.region == program.region[value] and program.together(node) == [node]:
             yield number, at
-
-
-def again(op: Operation, operands: Sequence[SSAValue]) -> Operation:
-    """The same op on other operands."""
-    types = [result.type for result in op.results]
-    return type(op).create(operands=operands, result_types=types, properties=op.properties)

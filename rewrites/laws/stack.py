@@ -15,7 +15,7 @@ from typing import cast
 
 from xdsl.ir import SSAValue
 
-from ...dialects.params import Literal, ParamsAttr
+from ...dialects.params import Literal
 from ..emit import Emitter, type_at
 from ..program.program import Node, Program
 from .law import Site
@@ -57,35 +57,22 @@ class Stack:
         first = nodes[0]
         emit = Emitter(Before(draft, draft.ops[first.op]))
         stacked = _stacked(emit, [draft[node.operands[1]] for node in nodes])
-        params = cast(ParamsAttr, first.op.properties["params"])
-        (lhs, rhs), (batch, other) = cast("tuple[tuple[tuple[int, ...], ...], ...]", params["dimension_numbers"])
-        numbers: Literal = ((lhs, _behind(rhs)), (batch, _behind(other)))
+        (lhs, rhs), (batch, other) = cast("tuple[tuple[tuple[int, ...], ...], ...]", first.params["dimension_numbers"])
+        # Behind the dim of the stack.
+        numbers: Literal = ((lhs, tuple(dim + 1 for dim in rhs)), (batch, tuple(dim + 1 for dim in other)))
         shape, at = program.shape(first.results[0]), len(program.shape(first.operands[0])) - len(lhs)
         made = emit.make(
             PRODUCT,
             (draft[first.operands[0]], stacked),
             program.types[first.results[0]].dtype,
             (*shape[:at], len(nodes), *shape[at:]),
-            **{**dict(params.items()), "dimension_numbers": numbers},
+            **{**dict(first.params.items()), "dimension_numbers": numbers},
         )
         for number, node in enumerate(nodes):
-            draft.replace(node.results[0], emit.reshape(_part(emit, made, at, number), shape))
-
-
-def _behind(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The dims, behind the one of the stack."""
-    return tuple(dim + 1 for dim in dims)
+            draft.replace(node.results[0], emit.reshape(emit.part(made, at, number), shape))
 
 
 def _stacked(emit: Emitter, arrays: Sequence[SSAValue]) -> SSAValue:
     type = type_at(arrays[0])
     rows = [emit.spread(array, (1, *type.shape), tuple(range(1, len(type.shape) + 1))) for array in arrays]
-    return emit.make("concatenate", rows, type.dtype, (len(arrays), *type.shape), dimension=0)
-
-
-def _part(emit: Emitter, array: SSAValue, dim: int, number: int) -> SSAValue:
-    """One of the parts along a dim."""
-    type = type_at(array)
-    starts = tuple(number if at == dim else 0 for at in range(len(type.shape)))
-    shape = tuple(1 if at == dim else extent for at, extent in enumerate(type.shape))
-    return emit.make("slice", (array,), type.dtype, shape, start_indices=starts, strides=None)
+    return emit.concatenate(rows, 0)

@@ -1,5 +1,6 @@
 """From decisions to IR.
 
+    walk            the one walk along decisions, with what stands for each value
     materialise     the decisions as calls of a constructor, which writes them
       exact_lookups  lookups whose elements arrive bit by bit
       constructors  placed builders and slicers: as written, or fused by the builder rules

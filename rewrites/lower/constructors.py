@@ -47,8 +47,15 @@ class Built:
 
 Global = SSAValue | Built
 
+Globals = Sequence[Global]
+
+Types = Sequence[ArrayType]
+
 End = Callable[[Sequence[SSAValue]], Operation]
 """Makes the last op of a block from the values that the block returns."""
+
+Make = Callable[[Sequence[SSAValue], Types], RegionOp]
+"""Makes an op with regions of operands, with results of these types."""
 
 
 @dataclass(eq=False, slots=True)
@@ -71,7 +78,7 @@ class Constructor(Protocol):
     """The interface with which materialising and the passes build: it writes one block, from its `arguments`."""
 
     block: Block
-    arguments: Sequence[Global]
+    arguments: Globals
 
     def open(self) -> None: ...
 
@@ -83,31 +90,29 @@ class Constructor(Protocol):
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]: ...
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]: ...
+    def redistribute(self, sources: Globals, targets: Types) -> Globals: ...
 
-    def barrier(self, values: Sequence[Global]) -> Sequence[Global]: ...
+    def barrier(self, values: Globals) -> Globals: ...
 
     def force(self, value: Global) -> Global:
         """The value for users outside of its nest."""
         ...
 
-    def inside(self, types: Sequence[ArrayType]) -> Constructor:
+    def inside(self, types: Types) -> Constructor:
         """What writes a region of an op, from its arguments."""
         ...
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
         """An op with regions, of forced operands."""
         ...
 
     def end_nest(self) -> None: ...
 
-    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+    def finish_into(self, end: End, values: Globals) -> None:
         """Ends the block, which returns these values; they are forced."""
         ...
 
-    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+    def ops(self, name: str, results: Types) -> list[Operation]:
         """The ops of a module: first the function with the finished block, whose results have these types."""
         ...
 
@@ -134,17 +139,22 @@ def axes_of(type: ArrayType) -> tuple[MeshAxis, ...]:
     return (*type.layout.axes, *(each.axis for each in type.layout.pending))
 
 
+def with_regions(op: RegionOp, regions: Sequence[Region]) -> Make:
+    """Makes the same op with other regions."""
+    return lambda operands, types: type(op).of(operands, types, op.params, regions)
+
+
 def returned(values: Sequence[SSAValue]) -> Operation:
     """The end of a function."""
     return func.ReturnOp(*values)
 
 
-def function(name: str, block: Block, results: Sequence[ArrayType]) -> func.FuncOp:
+def function(name: str, block: Block, results: Types) -> func.FuncOp:
     """The function with this body."""
     return func.FuncOp(name, (list(block.arg_types), list(results)), Region(block))
 
 
-def _ssa(values: Sequence[Global]) -> list[SSAValue]:
+def _ssa(values: Globals) -> list[SSAValue]:
     assert all(isinstance(value, SSAValue) for value in values)
     return cast("list[SSAValue]", values)
 
@@ -167,9 +177,9 @@ def nested(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
 class Plain:
     """Writes every op as a separate builder with every operand sliced; ops without placed values need no builder."""
 
-    def __init__(self, types: Sequence[ArrayType]) -> None:
+    def __init__(self, types: Types) -> None:
         self.block = Block(arg_types=types)
-        self.arguments: Sequence[Global] = self.block.args
+        self.arguments: Globals = self.block.args
         self.body: list[Operation] = []
 
     def open(self) -> None:
@@ -200,12 +210,12 @@ class Plain:
         self.block.add_op(build)
         return list(build.results)
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+    def redistribute(self, sources: Globals, targets: Types) -> Globals:
         op = RedistributeOp(_ssa(sources), targets)
         self.block.add_op(op)
         return op.results
 
-    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+    def barrier(self, values: Globals) -> Globals:
         op = BarrierOp(_ssa(values))
         self.block.add_op(op)
         return op.results
@@ -214,23 +224,21 @@ class Plain:
         assert isinstance(value, SSAValue)
         return value
 
-    def inside(self, types: Sequence[ArrayType]) -> Plain:
+    def inside(self, types: Types) -> Plain:
         return Plain(types)
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
-        op = type(like).of(_ssa(operands), types, like.params, regions)
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
+        op = make(_ssa(operands), types)
         self.block.add_op(op)
         return op.results
 
     def end_nest(self) -> None:
         """Nothing: every op has its own."""
 
-    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+    def finish_into(self, end: End, values: Globals) -> None:
         self.block.add_op(end(_ssa(values)))
 
-    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+    def ops(self, name: str, results: Types) -> list[Operation]:
         return [function(name, self.block, results)]
 
 
@@ -304,7 +312,7 @@ class Nesting(ABC):
             return source
         return Built(self.nest, local, type)
 
-    def end_nest_of(self, values: Sequence[Global]) -> None:
+    def end_nest_of(self, values: Globals) -> None:
         """The values are read after the nest: if it builds one of them, it ends here."""
         if any(isinstance(value, Built) and value.nest is self.nest for value in values):
             self.end_nest()
@@ -316,9 +324,9 @@ class Nesting(ABC):
 class Fusing(Nesting):
     """Writes a builder for each nest."""
 
-    def __init__(self, types: Sequence[ArrayType]) -> None:
+    def __init__(self, types: Types) -> None:
         super().__init__(Block(arg_types=types))
-        self.arguments: Sequence[Global] = self.block.args
+        self.arguments: Globals = self.block.args
         self.written: list[Operation | Nest] = []
         """What the block gets when it is finished. The results of a nest are known then, when all later ops exist."""
 
@@ -340,15 +348,15 @@ class Fusing(Nesting):
     def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
         return CoordinateOp(axes)
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+    def redistribute(self, sources: Globals, targets: Types) -> Globals:
         self.end_nest_of(sources)
         return self.write(RedistributeOp([self.force(source) for source in sources], targets))
 
-    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+    def barrier(self, values: Globals) -> Globals:
         self.end_nest_of(values)
         return self.write(BarrierOp([self.force(value) for value in values]))
 
-    def write(self, op: Operation) -> Sequence[Global]:
+    def write(self, op: Operation) -> Globals:
         self.written.append(op)
         return op.results
 
@@ -361,14 +369,12 @@ class Fusing(Nesting):
             cast(Nest, value.nest).leaves[value] = None
         return value.ssa
 
-    def inside(self, types: Sequence[ArrayType]) -> Fusing:
+    def inside(self, types: Types) -> Fusing:
         return Fusing(types)
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
         self.end_nest()
-        return self.write(type(like).of(_ssa(operands), types, like.params, regions))
+        return self.write(make(_ssa(operands), types))
 
     def end_nest(self) -> None:
         # A nest without ops may still build a value: a replicated one from outside, with another type.
@@ -376,7 +382,7 @@ class Fusing(Nesting):
             self.written.append(self.nest)
         self.nest = Nest()
 
-    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+    def finish_into(self, end: End, values: Globals) -> None:
         """Gives every nest the results that are read outside it."""
         self.end_nest()
         self.written.append(end(_ssa(values)))
@@ -404,5 +410,5 @@ class Fusing(Nesting):
         self.block.add_op(build)
         return build.results
 
-    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+    def ops(self, name: str, results: Types) -> list[Operation]:
         return [function(name, self.block, results)]

@@ -25,8 +25,7 @@ def picked(decisions: Decisions) -> frozenset[int]:
     while refused:
         refused = set[int]()
         for value, node in found.items():
-            readers = [program.nodes[number] for number, _ in program.uses[value] if number in carried]
-            whole = all(each.results[0] in found for each in readers)
+            whole = all(each.results[0] in found for each in program.readers(value) if each.number in carried)
             if not whole or (node.number in carried and node.operands[0] not in found):
                 refused.add(value)
         for value in refused:
@@ -36,7 +35,7 @@ def picked(decisions: Decisions) -> frozenset[int]:
 
 def _reads(node: Node, decisions: Decisions) -> bool:
     """Whether every sum that the op leaves is that of a lookup by index vectors."""
-    placed, indices = decisions.placements.nodes[node.number], node.signature.instance.indices
+    placed, indices = decisions.placements.nodes[node.number], node.signature.indices
     if len(node.results) != 1 or not any(placed.pending):
         return False
     pending = {each.axis for pend in placed.pending for each in pend}

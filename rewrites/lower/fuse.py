@@ -8,6 +8,7 @@ passes of `partita-opt` replay a module into theirs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from xdsl.dialects import func
@@ -25,86 +26,107 @@ from ...dialects.array import (
     keep_mesh,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
-from .constructors import Constructor, Fusing, Global, returned
+from ..emit import type_at
+from .constructors import Constructor, Fusing, Global, returned, with_regions
 from .materialise import Start, written
 from .moved import moved
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
     """The same placed program with its builders and slicers fused."""
-    return replayed(module, Fusing, Replay())
+    return replayed(module, Fusing, Replay)
 
 
-def replayed(module: ModuleOp, constructor: Start, replay: Replay) -> ModuleOp:
+def replayed(module: ModuleOp, constructor: Start, replay: Callable[[Constructor], Replay]) -> ModuleOp:
     """The module that a constructor makes of a placed one."""
     main = cast(func.FuncOp, module.body.block.first_op)
-    into = constructor([cast(ArrayType, type) for type in main.function_type.inputs])
-    replay.block(main.body.block, into)
-    made = written(into, main, [cast(ArrayType, type) for type in main.function_type.outputs])
+    inputs, outputs = (
+        cast("list[ArrayType]", list(types)) for types in (main.function_type.inputs, main.function_type.outputs)
+    )
+    into = constructor(inputs)
+    replay(into).block(main.body.block)
+    made = written(into, main, outputs)
     keep_mesh(module, made)
     return made
 
 
+def types_of(op: Operation) -> list[ArrayType]:
+    return list(map(type_at, op.results))
+
+
 class Replay:
-    """Replays the text into a constructor; `made` maps old values to new ones."""
+    """Replays the text into a constructor; `made` maps old values to new ones, `locals` those of the nest that is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, into: Constructor) -> None:
+        self.into = into
         self.made: dict[SSAValue, Global] = {}
+        self.locals: dict[SSAValue, SSAValue] = {}
 
-    def block(self, source: Block, into: Constructor) -> None:
-        self.made.update(zip(source.args, into.arguments, strict=True))
+    def block(self, source: Block) -> None:
+        self.make(source.args, self.into.arguments)
         for op in source.ops:
-            self.op(op, into)
+            self.op(op)
 
-    def op(self, op: Operation, into: Constructor) -> None:
+    def make(self, old: Sequence[SSAValue], new: Sequence[Global]) -> None:
+        self.made.update(zip(old, new, strict=True))
+
+    def op(self, op: Operation) -> None:
+        into, ins = self.into, [self.made[value] for value in op.operands]
         match op:
             case BuildOp():
-                self.build(op, into)
+                self.open()
+                self.body(op)
             case RedistributeOp():
-                moved = into.redistribute([self.made[value] for value in op.ins], [after for _, after in op.changes])
-                self.made.update(zip(op.results, moved, strict=True))
+                self.make(op.results, into.redistribute(ins, [after for _, after in op.changes]))
             case BarrierOp():
-                self.made.update(zip(op.results, into.barrier([self.made[v] for v in op.operands]), strict=True))
+                self.make(op.results, into.barrier(ins))
             case RegionOp():
-                self.regions(op, into)
+                operands = [into.force(value) for value in ins]
+                regions = [self.region(region.block) for region in op.regions]
+                self.make(op.results, into.outer(with_regions(op, regions), operands, types_of(op)))
             case func.ReturnOp() | RegionYieldOp():
                 end = returned if isinstance(op, func.ReturnOp) else RegionYieldOp
-                into.finish_into(end, [into.force(self.made[value]) for value in op.operands])
+                into.finish_into(end, [into.force(value) for value in ins])
             case _:
-                self.whole(op, into)
+                # An op without placed values: a nest over no axes.
+                self.open()
+                self.copy(op)
+                self.close(op, op.results, ())
 
-    def build(self, op: BuildOp, into: Constructor) -> None:
-        into.open()
-        self.body(op, {}, into)
+    def open(self) -> None:
+        self.into.open()
+        self.locals = {}
 
-    def body(self, op: BuildOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+    def close(self, op: Operation, leaves: Sequence[SSAValue], axes: Sequence[MeshAxis]) -> None:
+        """Builds the results of an op, of these leaves."""
+        locals = [self.local(value) for value in leaves]
+        self.make(op.results, self.into.close(list(zip(locals, types_of(op), strict=True)), axes))
+
+    def body(self, op: BuildOp) -> None:
         """The ops of a builder, and of the builders in it."""
         for inner in op.body.block.ops:
             match inner:
                 case BuildOp():
-                    self.body(inner, locals, into)
+                    self.body(inner)
                 case RedistributeOp() | BarrierOp():
-                    self.moved(inner, locals, into)
+                    self.moved(inner)
                 case SliceOp():
                     source = inner.source
-                    if source in locals:  # It is global to a builder in the builder.
-                        (self.made[source],) = into.close([(locals[source], cast(ArrayType, source.type))], ())
-                    locals[inner.out] = into.slice(self.made[source], inner.target)
+                    if source in self.locals:  # It is global to a builder in the builder.
+                        (self.made[source],) = self.into.close([(self.locals[source], type_at(source))], ())
+                    self.locals[inner.out] = self.into.slice(self.made[source], inner.target)
                 case CoordinateOp():
-                    locals[inner.out] = into.coordinate(*inner.axes)
+                    self.locals[inner.out] = self.into.coordinate(*inner.axes)
                 case YieldOp():
-                    types = [cast(ArrayType, type) for type in op.result_types]
-                    leaves = [locals[v] if v in locals else self.outside(v, into) for v in inner.operands]
-                    made = into.close(list(zip(leaves, types, strict=True)), op.axes)
-                    self.made.update(zip(op.results, made, strict=True))
+                    self.close(op, inner.operands, op.axes)
                 case _:
-                    self.copy(inner, locals, into)
+                    self.copy(inner)
 
-    def moved(self, op: RedistributeOp | BarrierOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
+    def moved(self, op: RedistributeOp | BarrierOp) -> None:
         """A redistribution between the builders in a builder, or a barrier: an op of its body."""
-        ins = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
-        block = Block()
+        ins, block = [self.local(value) for value in op.operands], Block()
         if isinstance(op, RedistributeOp):
             before, after = zip(*op.changes, strict=True)
             made = moved(ins, before, after, block)
@@ -113,40 +135,31 @@ class Replay:
             made = barrier.results
         for each in list(block.ops):
             each.detach()
-            into.append(each)
-        locals.update(zip(op.results, made, strict=True))
+            self.into.append(each)
+        self.locals.update(zip(op.results, made, strict=True))
 
-    def copy(self, op: Operation, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
-        new = op.clone({v: locals[v] if v in locals else self.outside(v, into) for v in op.operands})
-        into.append(new)
-        locals.update(zip(op.results, new.results, strict=True))
+    def copy(self, op: Operation) -> None:
+        new = op.clone({value: self.local(value) for value in op.operands})
+        self.into.append(new)
+        self.locals.update(zip(op.results, new.results, strict=True))
 
-    def outside(self, value: SSAValue, into: Constructor) -> SSAValue:
-        """A replicated value read inside a nest: slicing it by its own layout returns the value."""
-        return into.slice(self.made[value], cast(ArrayType, value.type))
+    def local(self, value: SSAValue) -> SSAValue:
+        """What the nest has of a value. A replicated one from outside is its own slice."""
+        if value in self.locals:
+            return self.locals[value]
+        return self.into.slice(self.made[value], type_at(value))
 
-    def whole(self, op: Operation, into: Constructor) -> None:
-        """An op without placed values: a nest over no axes."""
-        into.open()
-        locals: dict[SSAValue, SSAValue] = {}
-        self.copy(op, locals, into)
-        results = [(locals[result], cast(ArrayType, result.type)) for result in op.results]
-        self.made.update(zip(op.results, into.close(results, ()), strict=True))
-
-    def regions(self, op: RegionOp, into: Constructor) -> None:
-        operands = [into.force(self.made[value]) for value in op.operands]
-        regions: list[Region] = []
-        for source in (region.block for region in op.regions):
-            inside = into.inside([cast(ArrayType, arg.type) for arg in source.args])
-            self.block(source, inside)
-            regions.append(Region(inside.block))
-        made = into.outer(op, operands, [cast(ArrayType, type) for type in op.result_types], regions)
-        self.made.update(zip(op.results, made, strict=True))
+    def region(self, source: Block) -> Region:
+        outer = self.into
+        self.into = inside = outer.inside(list(map(type_at, source.args)))
+        self.block(source)
+        self.into = outer
+        return Region(inside.block)
 
 
 class AsWritten(Replay):
     """Keeps the nests of the text, and so the order of its ops."""
 
-    def op(self, op: Operation, into: Constructor) -> None:
-        super().op(op, into)
-        into.end_nest()
+    def op(self, op: Operation) -> None:
+        super().op(op)
+        self.into.end_nest()

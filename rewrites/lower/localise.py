@@ -12,7 +12,7 @@ which is the identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
@@ -24,7 +24,7 @@ from ...dialects.definitions.tilings import Placeable
 from ...dialects.definitions.tree import Param
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
-from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.params import ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
@@ -33,7 +33,7 @@ from ..decide.deferred_reductions import Carry
 from ..decide.linearity import linear_in
 from ..decide.placements import Merged, OpPlacement, Selected
 from ..decide.requirements import Placing, counts_once, law, requirements
-from ..emit import IDS, Emitter, type_at
+from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
 from ..rules.compile import RuleSet
 from ..rules.files import checked
@@ -82,7 +82,7 @@ def _is_first(axes: tuple[MeshAxis, ...], ops: Emitter, into: Constructor) -> SS
 
 def same_op(op: Operation, locals: Sequence[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
     """Emits an op that one device runs as it is, on its local values: the same op, with results of local types."""
-    made = type(op).create(operands=locals, result_types=types, properties=op.properties)
+    made = again(op, locals, types)
     into.append(made)
     return list(made.results)
 
@@ -110,15 +110,18 @@ class _Local:
         self.types = types
         self.into = into
         self.ops = Emitter(into)
-        self.indices, self.starts = node.signature.instance.indices, node.signature.instance.definition.starts
-        self.params = cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
+        self.indices, self.starts = node.signature.indices, node.signature.definition.starts
+        self.params = node.params
+        self.read_at, self.made_at = node.signature.operand_at, node.signature.result_at
+        self.on = sorted({index for index, _ in placed.placement})
+        """The placed indices."""
         self.vectors: Vectors | None = None
         self.kept: dict[tuple[int, Term], Keep] = {}
 
     def asked(self) -> Iterator[Term]:
         """The requirements of the placed indices."""
         zeros = self.program.zeros(self.node)
-        for index in sorted({index for index, _ in self.placed.placement}):
+        for index in self.on:
             info = self.indices[index]
             yield from requirements(info, index, Placing.of(info, self.factors(index)), zeros)
 
@@ -165,7 +168,7 @@ class _Local:
 
     def masked_result(self, rest: list[Term], condition: Term, inner: Term) -> list[SSAValue]:
         keep = cast(Keep, self.run("keep", condition))
-        return [keep(self.results(inner, rest)[0], self.node.signature.result_at[0])]
+        return [keep(self.results(inner, rest)[0], self.made_at[0])]
 
     def one_of(self, rest: list[Term], which: Term, then: Term, other: Term) -> list[SSAValue]:
         (value,), (below,) = self.results(then, rest), self.results(other, rest)
@@ -213,23 +216,22 @@ class _Local:
         self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
         blocks = self.results(inner, rest)
         step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
-        device = self.ops.make("div", (self.offset(index), self.ops.number(self.block(index), IDS)), IDS, ())
+        device = self.ops.apply("div", self.offset(index), self.block(index))
         return step.exchanged(blocks, device, self.into)
 
     # Which of two arrays has a row.
 
     def behind(self, value: SSAValue, other: SSAValue, index: int, _: int, begin: int) -> SSAValue:
-        emit, at, shape = self.ops, self.node.signature.result_at[0][index].dim, type_at(value).shape
-        rows = emit.rows(shape, at, self.offset(index))
-        is_behind = emit.make("ge", (rows, emit.spread(emit.number(begin, IDS), shape)), "bool", shape)
-        return emit.select(is_behind, value, other)
+        dim = self.made_at[0][index].dim
+        rows = self.ops.rows(type_at(value).shape, dim, self.offset(index))
+        return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
 
     def among(self, value: SSAValue, other: SSAValue, index: int, _: int, first: int, part: int) -> SSAValue:
-        factor, reach = self.one(index), self.node.signature.operand_at[part][index].reach
+        factor, reach = self.one(index), self.read_at[part][index].reach
         if reach is None or not reach.reads_outside(factor):
             return value
-        start = self.ops.make("sub", (self.start(factor), self.ops.number(first, IDS)), IDS, ())
-        dim = self.node.signature.result_at[0][index].dim
+        start = self.ops.apply("sub", self.start(factor), first)
+        dim = self.made_at[0][index].dim
         return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
 
     # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
@@ -258,28 +260,28 @@ class _Local:
 
     def masked_operand(self, condition: Term, operand: int) -> None:
         keep = cast(Keep, self.run("keep", condition))
-        self.locals[operand] = keep(self.locals[operand], self.node.signature.operand_at[operand])
+        self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
 
     def filled(self, within: tuple[str, int, int, int], monoid: str, operand: int) -> None:
         """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
         _, index, block, n = within
-        emit, value, dim = self.ops, self.locals[operand], self.node.signature.operand_at[operand][index].dim
+        emit, value, dim = self.ops, self.locals[operand], self.read_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
             self.locals[operand] = self.inside(value, dim, self.one(index), n, monoid)
             return
         shape = type_at(value).shape
         # Other axes may be on the indices that are minor to this one.
         minor = shape[dim] // block
-        left = emit.make("sub", (emit.number(n, IDS), self.offset(index)), IDS, ())
+        left = emit.apply("sub", emit.number(n, IDS), self.offset(index))
         if minor > 1:
-            left = emit.make("mul", (left, emit.number(minor, IDS)), IDS, ())
-        among = emit.make("lt", (emit.iota(shape, dim), emit.spread(left, shape)), "bool", shape)
+            left = emit.apply("mul", left, minor)
+        among = emit.apply("lt", emit.iota(shape, dim), left)
         self.locals[operand] = emit.select(among, value, emit.unit(monoid, type_at(value).dtype))
 
     def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
         """An operand with the unit of a monoid, or with another operand, where this device's window leaves the array."""
         _, index, operand = inside
-        value, at = self.locals[operand], self.node.signature.operand_at[operand][index]
+        value, at = self.locals[operand], self.read_at[operand][index]
         factor = self.one(index)
         window = at.outward(factor)
         is_zero = window.has_halo and isinstance(outside, str) and MONOIDS[outside].has_unit_zero
@@ -295,14 +297,14 @@ class _Local:
             extent, factor = self.indices[index].extent, self.one(index)
             overhangs = factor.has_halo and factor.overhangs(extent)
             if overhangs and self.indices[index].scan is None and not self.keeps_zeros(index):
-                for number, at in enumerate(self.node.signature.result_at):
+                for number, at in enumerate(self.made_at):
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
         return results
 
     def keeps_zeros(self, index: int) -> bool:
         """Whether rows of zeros give rows of zeros: all operands have them, and the op is linear in all, or in each alone."""
-        signature, definition = self.node.signature, self.node.signature.instance.definition
+        signature, definition = self.node.signature, self.node.signature.definition
         if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
             return False
         alone = [frozenset([at]) for at in range(len(self.locals))]
@@ -314,7 +316,7 @@ class _Local:
         """An operand with the monoid's unit in the rows of this window that are not its own, or not among the first `n`."""
         _, index, n = own
         emit, window, value = self.ops, self.one(index), self.locals[operand]
-        dim = self.node.signature.operand_at[operand][index].dim
+        dim = self.read_at[operand][index].dim
         if window.overhangs(n) and not MONOIDS[monoid].has_unit_zero:
             value = self.inside(value, dim, window, n, monoid)
         if not window.is_tiling:
@@ -349,8 +351,8 @@ class _Local:
 
     def picked(self, index: int, block: int, rows: Picks) -> Keep:
         """Takes the rows at these positions out of the one operand, and keeps those of this device's block."""
-        emit, dim = self.ops, self.node.signature.operand_at[0][index].dim
-        first = emit.make("sub", (emit.number(rows.first, IDS), self.offset(index)), IDS, ())
+        emit, dim = self.ops, self.read_at[0][index].dim
+        first = emit.apply("sub", emit.number(rows.first, IDS), self.offset(index))
         ids = emit.rows((rows.count,), 0, first, rows.step)
         inside = emit.between(ids, self.own(index) if self.factors(index)[-1].has_halo else block)
         self.locals[0] = emit.take_rows(self.locals[0], emit.select(inside, ids), dim)
@@ -381,7 +383,7 @@ class _Local:
         shape, at = self.program.shape, self.moved()
         whole = shape(self.node.operands[at] if at is not None else self.node.results[0])
         local = type_at(self.locals[at]).shape if at is not None else self.types[0].shape
-        form = general(self.node.signature.instance.definition, self.params, shape(self.node.operands[0]), whole)
+        form = general(self.node.signature.definition, self.params, shape(self.node.operands[0]), whole)
         return Vectors(form, [self.locals[start] for start in self.starts], shape(self.node.operands[0]), local, self.ops)
 
     def moved(self) -> int | None:
@@ -396,7 +398,7 @@ class _Local:
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
         params = self.moved_windows(params)
-        if not self.placed.is_plain and any(map(self.is_padded, {index for index, _ in self.placed.placement})):
+        if not self.placed.is_plain and any(map(self.is_padded, self.on)):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
         if self.node.signature.own:
@@ -409,10 +411,9 @@ class _Local:
         """The parameters with which windows begin where the local operands do, and end where these end."""
         if not self.node.signature.rivals:
             return params
-        placed = {index for index, _ in self.placed.placement}
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
-                if index in placed:
+                if index in self.on:
                     params = self.moved_window(params, dim, index, reach)
         return params
 
@@ -458,12 +459,9 @@ class _Local:
     def start(self, *factors: Factor) -> SSAValue:
         """The first element that this device holds of a range: the sum of coordinate times stride, less what is before it."""
         apart = [part for factor in factors for part in factor.parts]
-        parts = [
-            self.ops.make("mul", (self.into.coordinate(part.axis), self.ops.number(part.stride, IDS)), IDS, ())
-            for part in apart
-        ]
+        parts = [self.ops.apply("mul", self.into.coordinate(part.axis), part.stride) for part in apart]
         parts += [self.ops.number(-part.before, IDS) for part in apart if part.before]
-        return reduce(lambda one, other: self.ops.make("add", (one, other), IDS, ()), parts)
+        return reduce(partial(self.ops.apply, "add"), parts)
 
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""
@@ -474,8 +472,7 @@ class _Local:
         return min(factor.stride for factor in self.factors(index))
 
     def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
-        type = type_at(out)
-        return self.ops.make("add", (out, self.ops.spread(self.offset(index, type.dtype), type.shape)), type.dtype, type.shape)
+        return self.ops.apply("add", out, self.offset(index, type_at(out).dtype))
 
 
 RESULTS = "results"

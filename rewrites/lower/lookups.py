@@ -20,16 +20,14 @@ from xdsl.ir import SSAValue
 
 from ...dialects.definitions.gather_form import Form, rows
 from ...dialects.definitions.gathers import DROPS
-from ..emit import IDS, Emitter, type_at
+from ..emit import IDS, Emitter, Shape, type_at
 from ..program.program import Node, Position
 
 
 class Vectors:
     """The index vectors of one op, changed one component after another; `window` is the local shape of the windows' array."""
 
-    def __init__(
-        self, form: Form, ids: Sequence[SSAValue], array: tuple[int, ...], window: tuple[int, ...], emit: Emitter
-    ) -> None:
+    def __init__(self, form: Form, ids: Sequence[SSAValue], array: Shape, window: Shape, emit: Emitter) -> None:
         """`array` is the global shape of the array that is looked up in or written to."""
         self.form = form
         self.emit = emit
@@ -44,7 +42,7 @@ class Vectors:
         if type_at(ids[0]).shape:
             return ids[0]
         parts = [self.emit.reshape(each, (1,)) for each in ids]
-        return parts[0] if len(parts) == 1 else self.emit.make("concatenate", parts, IDS, (len(parts),), dimension=0)
+        return self.emit.concatenate(parts, 0)
 
     def clamp(self) -> None:
         """Moves every window inside the whole array, as the unpartitioned op does."""
@@ -60,7 +58,7 @@ class Vectors:
         return self.emit.make("clamp", (low, self.ids, high), IDS, self.shape)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         return type_at(self.ids).shape
 
     def rows(self, component: int) -> None:
@@ -75,7 +73,7 @@ class Vectors:
         kept = (*(batch.index(dim) for dim in before), len(batch))
         (row,) = (at for at, dim in enumerate(batch) if dim not in before)
         self.ids = emit.spread(self.ids, shape, kept)
-        self.only(emit.make("add", (self.ids, emit.iota(shape, row)), IDS, shape), component)
+        self.only(emit.apply("add", self.ids, emit.iota(shape, row)), component)
         self.form = self.form.with_params(indices_are_sorted=False, unique_indices=self.unique and not before)
 
     @property
@@ -96,9 +94,9 @@ class Vectors:
             inside = emit.both(inside, emit.between(all_ids, self.extents[component]))
         kept = emit.select(inside, here)
         if first is not None:
-            outside = emit.make("not", (emit.between(all_ids, self.extents[component]),), "bool", self.shape)
-            mine = emit.both(outside, emit.spread(first, self.shape))
-            kept = emit.make("select_n", (mine, kept, emit.spread(emit.number(-1, IDS), self.shape)), IDS, self.shape)
+            outside = emit.apply("not", emit.between(all_ids, self.extents[component]))
+            mine = emit.both(outside, first)
+            kept = emit.apply("select_n", mine, kept, -1)
             inside = emit.both(inside, mine, "or")
         self.only(kept, component)
         # Rows of other devices are all looked up at one position, so promises about the ids no longer hold.
@@ -106,21 +104,20 @@ class Vectors:
         return self.component(inside, component)
 
     def shifted(self, offset: SSAValue) -> SSAValue:
-        return self.emit.make("sub", (self.ids, self.emit.spread(offset, self.shape)), IDS, self.shape)
+        return self.emit.apply("sub", self.ids, offset)
 
     def only(self, changed: SSAValue, component: int) -> None:
         """Copies one changed component and leaves the others."""
         if self.shape[-1] > 1:
             this = self.emit.equals(self.emit.iota(self.shape, len(self.shape) - 1), component)
-            changed = self.emit.make("select_n", (this, self.ids, changed), IDS, self.shape)
+            changed = self.emit.apply("select_n", this, self.ids, changed)
         self.ids = changed
 
     def component(self, mask: SSAValue, component: int) -> SSAValue:
         """One component of a mask, broadcast to the windows' array."""
         *batch, width = self.shape
         if width > 1:
-            starts = (*(0 for _ in batch), component)
-            mask = self.emit.make("slice", (mask,), "bool", (*batch, 1), start_indices=starts, strides=None)
+            mask = self.emit.part(mask, len(batch), component)
         return self.emit.spread(self.emit.reshape(mask, tuple(batch)), self.window, self.form.batch)
 
 
@@ -128,9 +125,8 @@ def shifted(
     ids: SSAValue, offset: SSAValue, block: int, emit: Emitter, most: int | None = None, outside: int | None = None
 ) -> tuple[SSAValue, SSAValue]:
     """The ids in their own dtype, those outside of the block as `outside`, and the mask of those inside; and below `most`."""
-    dtype, shape = type_at(ids).dtype, type_at(ids).shape
-    narrow = emit.narrow(ids)
-    here = emit.make("sub", (narrow, emit.spread(offset, shape)), IDS, shape)
+    dtype, narrow = type_at(ids).dtype, emit.narrow(ids)
+    here = emit.apply("sub", narrow, offset)
     inside = emit.between(here, block)
     if most is not None:
         inside = emit.both(inside, emit.between(narrow, most))

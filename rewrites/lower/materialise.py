@@ -24,11 +24,12 @@ from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Pend, boundary
 from ..program.program import Control, Node
-from .constructors import Constructor, Fusing, Global, axes_of, returned, type_of
+from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
 from .exact_lookups import picked
 from .localise import localise, on_first, same_op
+from .walk import Walk
 
-Start = Callable[[Sequence[ArrayType]], Constructor]
+Start = Callable[[Types], Constructor]
 """Makes the constructor of a function with arguments of these types."""
 
 
@@ -37,7 +38,7 @@ def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
     return Writer(decisions, constructor).module()
 
 
-def written(into: Constructor, old: func.FuncOp, results: Sequence[ArrayType]) -> ModuleOp:
+def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
     """The module of what was built, with the names of an earlier form of the program, and results of these types."""
     ops = into.ops(old.sym_name.data, results)
     keep_names(old, ops[0])
@@ -47,9 +48,9 @@ def written(into: Constructor, old: func.FuncOp, results: Sequence[ArrayType]) -
 class Kind(NamedTuple):
     """An op among builders and slicers: the types that it slices and builds, the local ones of these, and its axes."""
 
-    wanted: Sequence[ArrayType]
-    results: Sequence[ArrayType]
-    local: Sequence[ArrayType]
+    wanted: Types
+    results: Types
+    local: Types
     axes: Sequence[MeshAxis]
 
 
@@ -58,37 +59,32 @@ def _all(kinds: Iterable[Kind]) -> Kind:
     return Kind._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
 
 
-class Writer:
-    """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
+class Writer(Walk[Global]):
+    """Writes the program as it walks; `into` writes the region in which it is."""
 
     def __init__(self, decisions: Decisions, constructor: Start) -> None:
-        self.decisions = decisions
-        self.placements = decisions.placements
+        super().__init__(decisions)
         self.picked = picked(decisions)
-        self.program = decisions.placements.program
-        self.constructor = constructor
-        self.values: dict[int, Global] = {}
-        self.moved: dict[Move, Global] = {}
         self.types: dict[tuple[ArrayType, Layout, Pend], ArrayType] = {}
         self.kinds: dict[int, Kind] = {}
-        self.entries = self.program.entries()
+        program = self.program
+        inputs, self.outputs = (
+            [self.type_at(value, boundary(self.placements, value)) for value in values]
+            for values in (program.arguments, program.returned)
+        )
+        self.into = constructor(inputs)
 
     def module(self) -> ModuleOp:
-        program = self.program
-        inputs = [self.type_at(value, boundary(self.placements, value)) for value in program.arguments]
-        outputs = [self.type_at(value, boundary(self.placements, value)) for value in program.returned]
-        into = self.constructor(inputs)
+        program, into = self.program, self.into
         for value, arg in zip(program.arguments, into.arguments, strict=True):
-            self.define(value, arg, into)
-        self.body(0, into)
-        into.finish_into(returned, self.returned(outputs, into))
-        return written(into, program.main, outputs)
+            self.define(value, arg)
+        self.body(0)
+        into.finish_into(returned, self.ends())
+        return written(into, program.main, self.outputs)
 
-    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[Global]:
-        """What the program returns, in these types."""
-        end = len(self.program.nodes)
-        read = [self.read(value, end, at, into) for at, value in enumerate(self.program.returned)]
-        return [into.force(self.cut(made, type, into)) for made, type in zip(read, outputs, strict=True)]
+    def ends(self) -> list[Global]:
+        """What the program returns, in the types of the boundary."""
+        return [self.into.force(self.cut(made, type)) for made, type in zip(self.returned(), self.outputs, strict=True)]
 
     def type_at(self, value: int, layout: Layout, pending: Pend = ()) -> ArrayType:
         whole = self.program.types[value]
@@ -98,43 +94,23 @@ class Writer:
             found = self.types[key] = ArrayType.of(whole.dtype, layout.with_pending(pending))
         return found
 
-    def define(self, value: int, made: Global, into: Constructor) -> None:
-        """Records the new value; a value with its own layout is moved there at once."""
-        home = self.decisions.homes.get(value)
-        if home is not None:
-            made = self.cut(self.move(home, made, into), self.type_at(value, home.target), into)
-        self.values[value] = made
-
-    def body(self, region: int, into: Constructor) -> None:
-        """The ops of one region, including nested ops with regions."""
-        for entry in self.entries[region]:
-            self.entry(entry, into)
-
-    def entry(self, entry: Node | Control, into: Constructor) -> None:
-        if isinstance(entry, Node):
-            self.node(entry, into)
-        else:
-            self.control(entry, into)
-
-    def node(self, node: Node, into: Constructor) -> None:
+    def op(self, nodes: Sequence[Node]) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""
-        nodes = self.program.together(node)
-        if node is not nodes[0]:
-            return
+        node, into = nodes[0], self.into
         wanted, results, types, axes = self.kind(node) if len(nodes) == 1 else _all(map(self.kind, nodes))
-        read = [self.read(value, each.number, at, into) for each in nodes for at, value in enumerate(each.operands)]
+        read = [made for each in nodes for made in self.reads(each)]
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
-        outs = self.local(node, locals, types, into) if len(nodes) == 1 else same_op(node.op, locals, types, into)
+        outs = self.local(node, locals, types) if len(nodes) == 1 else same_op(node.op, locals, types, into)
         made = into.close(list(zip(outs, results, strict=True)), axes)
         values = [value for each in nodes for value in each.results]
         for value, result in zip(values, made, strict=True):
-            self.define(value, result, into)
+            self.define(value, result)
 
-    def local(self, node: Node, locals: list[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
+    def local(self, node: Node, locals: list[SSAValue], types: Types) -> list[SSAValue]:
         """The op's local form, as it is placed and with the sum that it carries."""
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
-        return localise(self.program, node, placed, carry, locals, types, into)
+        return localise(self.program, node, placed, carry, locals, types, self.into)
 
     def kind(self, node: Node) -> Kind:
         """The types around an op. Ops of one kind that are placed alike have the same, but for what is pending in them."""
@@ -171,83 +147,69 @@ class Writer:
         pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))
 
-    def read(self, value: int, number: int, position: int, into: Constructor) -> Global:
-        """The value that a use reads: in its own layout, or moved for the use."""
-        move = self.decisions.at_use.get((number, position))
-        return self.values[value] if move is None else self.moved_value(move, into)
+    def moves(self, moves: Sequence[Move], starts: Globals) -> Globals:
+        if len(moves) > 1:
+            return self.into.redistribute(starts, [self.type_at(each.value, each.target) for each in moves])
+        (move,), (start,) = moves, starts
+        if move.anchor >= 0:
+            start = self.into.barrier([start, self.values[move.anchor]])[0]
+        return [self.move(move, start)]
 
-    def moved_value(self, move: Move, into: Constructor) -> Global:
-        found = self.moved.get(move)
-        if found is None and move.together:
-            starts = [self.values[each.value] for each in move.together]
-            targets = [self.type_at(each.value, each.target) for each in move.together]
-            self.moved.update(zip(move.together, into.redistribute(starts, targets), strict=True))
-            found = self.moved[move]
-        elif found is None:
-            start = self.values[move.value] if move.before is None else self.moved_value(move.before, into)
-            if move.anchor >= 0:
-                start = into.barrier([start, self.values[move.anchor]])[0]
-            found = self.moved[move] = self.move(move, start, into)
-        return found
-
-    def move(self, move: Move, start: Global, into: Constructor) -> Global:
+    def move(self, move: Move, start: Global) -> Global:
         """A redistribution; one that only slices is left to the slicers of its uses."""
         target = self.type_at(move.value, move.target)
         if type_of(start) is target or not move.communicates:
             return start
-        return into.redistribute([start], [target])[0]
+        return self.into.redistribute([start], [target])[0]
 
-    def control(self, control: Control, into: Constructor) -> None:
+    def settled(self, move: Move, made: Global) -> Global:
+        return self.cut(self.move(move, made), self.type_at(move.value, move.target))
+
+    def control(self, control: Control) -> None:
         """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""
-        operands = [into.force(each) for each in [self.sliced(node, 0, into) for node in control.enters]]
-        regions = [self.inner(control, position, into) for position in range(len(control.regions))]
-        results = into.outer(control.op, operands, [self.type_of_border(made) for made, _ in control.leaves], regions)
+        into = self.into
+        operands = [into.force(each) for each in [self.sliced(node, 0) for node in control.enters]]
+        regions = [self.inner(control, position) for position in range(len(control.regions))]
+        results = into.outer(with_regions(control.op, regions), operands, [self.built(made, 0) for made, _ in control.leaves])
         for (_, node), out in zip(control.leaves, results, strict=True):
-            self.leave(node, out, into)
+            self.leave(node, out)
 
-    def inner(self, control: Control, position: int, into: Constructor) -> Region:
+    def inner(self, control: Control, position: int) -> Region:
         """One region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
         values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
-        inside = into.inside([self.entered(value) for value in values])
+        outer = self.into
+        self.into = inside = outer.inside([self.entered(value) for value in values])
         for value, arg in zip(values, inside.arguments, strict=True):
-            self.define(value, arg, inside)
-        self.body(control.regions[position], inside)
-        ends = [self.sliced(node, at, inside) for node, at in control.yields[position]]
+            self.define(value, arg)
+        self.body(control.regions[position])
+        ends = [self.sliced(node, at) for node, at in control.yields[position]]
         inside.finish_into(YieldOp, [inside.force(each) for each in ends])
+        self.into = outer
         return Region(inside.block)
 
     def entered(self, value: int) -> ArrayType:
         """The type in which a border returns a value; the value's own layout may differ."""
-        node = self.program.nodes[self.program.producer[value]]
+        node = self.program.made_by(value)
         return self.built(node, node.results.index(value))
 
-    def leave(self, node: Node, made: Global, into: Constructor) -> None:
-        """A result of the op; if its border is placed finer than the value that it reads, the result is sliced after the op."""
-        move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
-        if move is not None:
-            made = self.cut(self.move(move, made, into), self.type_of_border(node), into)
-        self.define(node.results[0], made, into)
-
-    def type_of_border(self, node: Node) -> ArrayType:
-        return self.built(node, 0)
-
-    def sliced(self, node: Node, position: int, into: Constructor) -> Global:
+    def sliced(self, node: Node, position: int) -> Global:
         """An operand of a loop, or of its terminator, in the layout that it needs; zero is a sum of zeros."""
-        made = self.read(node.operands[position], node.number, position, into)
-        made = self.cut(made, self.wanted(node, position), into)
+        made = self.read(node.operands[position], node.number, position)
+        made = self.cut(made, self.wanted(node, position))
         carry = self.decisions.carried.get(node.number)
         if carry is None or len(type_of(made).layout.pending) == len(carry.pend):
             return made
-        into.open()
-        local, target = into.slice(made, type_of(made)), self.built(node, 0)
-        if axes := dict(carry.once).get(position):
-            local = on_first(local, axes, into)
-        return into.close([(local, target)], axes_of(target))[0]
+        axes = dict(carry.once).get(position)
+        return self.rebuilt(made, type_of(made), self.built(node, 0), axes)
 
-    def cut(self, made: Global, target: ArrayType, into: Constructor) -> Global:
+    def cut(self, made: Global, target: ArrayType) -> Global:
         """Rebuilds a value that only needs a slice: `build (slice x)` in the finer layout."""
-        if type_of(made) is target:
-            return made
-        into.open()
-        local = into.slice(made, target)
-        return into.close([(local, target)], axes_of(target))[0]
+        return made if type_of(made) is target else self.rebuilt(made, target, target)
+
+    def rebuilt(self, made: Global, at: ArrayType, target: ArrayType, once: tuple[MeshAxis, ...] | None = None) -> Global:
+        """A slice of a value, which counts on the first device alone along some axes, built again."""
+        self.into.open()
+        local = self.into.slice(made, at)
+        if once:
+            local = on_first(local, once, self.into)
+        return self.into.close([(local, target)], axes_of(target))[0]

@@ -10,16 +10,13 @@ before a loop may depend on what is read behind it (`before_loops.py`): a progra
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Region
 
-from ...dialects.lax import RegionOp, ScanOp, WhileOp
-from ...dialects.types import ArrayType
+from ...dialects.lax import ScanOp, WhileOp
 from ..decide.decide import Decisions, Move, first_use
 from ..program.program import Control
-from .constructors import Constructor, Global
+from .constructors import Global, Globals, Make, Types
 from .materialise import Writer
 from .to_spmd import Local
 
@@ -46,22 +43,22 @@ class _Beginning(Writer):
         """The op that reads what is moved, or, if the value has its own layout, the one that makes it."""
         return first_use(move)[0] if move.uses else self.program.producer[move.value]
 
-    def body(self, region: int, into: Constructor) -> None:
+    def body(self, region: int) -> None:
         for entry in self.entries[region]:
-            if region == 0 and isinstance(into, _Counting) and self.is_enough(entry.number, into):
+            if region == 0 and isinstance(self.into, _Counting) and self.is_enough(entry.number, self.into):
                 self.is_whole, self.end = False, entry.number
                 return
             if region == 0 and isinstance(entry, Control) and isinstance(entry.op, (ScanOp, WhileOp)):
                 self.most = sys.maxsize
-            self.entry(entry, into)
+            self.entry(entry)
 
     def is_enough(self, number: int, into: _Counting) -> bool:
         return into.final + (into.open_ops if number > self.last else 0) >= self.most
 
-    def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[Global]:
+    def ends(self) -> list[Global]:
         if self.is_whole:
-            return super().returned(outputs, into)
-        return [into.force(made) for value, made in self.values.items() if self.is_read_later(value)]
+            return super().ends()
+        return [self.into.force(made) for value, made in self.values.items() if self.is_read_later(value)]
 
     def is_read_later(self, value: int) -> bool:
         return value in self.results or any(number >= self.end for number, _ in self.program.uses[value])
@@ -84,14 +81,12 @@ class _Counting(Local):
         self.final += len(self.nest.ops)
         super().end_nest()
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+    def redistribute(self, sources: Globals, targets: Types) -> Globals:
         made = super().redistribute(sources, targets)
         self.final += 1
         return made
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
-        made = super().outer(like, operands, types, regions)
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
+        made = super().outer(make, operands, types)
         self.final += 1
         return made

@@ -8,7 +8,7 @@ carry of the blocks before it.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 from xdsl.ir import Block, SSAValue
 
@@ -16,7 +16,7 @@ from ...dialects import spmd
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
-from ..emit import IDS, Appending, Emitter, type_at
+from ..emit import IDS, Appending, Emitter, Shape, type_at
 from ..redistribute.search import totals
 from ..redistribute.steps import Step
 
@@ -43,8 +43,7 @@ class Across:
 
     def total(self) -> SSAValue:
         """The fold of a whole block."""
-        starts = self.at(0 if self.backwards else self.length - 1)
-        return self.emit.make("slice", (self.local,), self.type.dtype, self.one(), start_indices=starts, strides=None)
+        return self.emit.part(self.local, self.dim, 0 if self.backwards else self.length - 1)
 
     def finish(self, gathered: SSAValue) -> SSAValue:
         """The block of the whole scan, from the totals of all blocks."""
@@ -54,13 +53,13 @@ class Across:
         scan = {"axis": self.dim, "reverse": self.backwards}
         scanned = emit.make(self.monoid.scan, (gathered,), dtype, shape, **scan)
         rank = self.rank()
-        beside = emit.make("add", (rank, emit.number(1 if self.backwards else -1, IDS)), IDS, ())
-        beside = emit.make("clamp", (emit.number(0, IDS), beside, emit.number(count - 1, IDS)), IDS, ())
+        beside = emit.apply("add", rank, 1 if self.backwards else -1)
+        beside = emit.apply("clamp", 0, beside, count - 1)
         starts = [beside if dim == self.dim else emit.number(0, IDS) for dim in range(len(shape))]
         before = emit.make("dynamic_slice", (scanned, *starts), dtype, self.one())
         before = emit.spread(before, self.type.shape, tuple(range(len(shape))))
         alone = emit.spread(emit.equals(rank, count - 1 if self.backwards else 0), self.type.shape)
-        return self.bounded(emit.make("select_n", (alone, self.step(before), self.local), dtype, self.type.shape), rank)
+        return self.bounded(emit.apply("select_n", alone, self.step(before), self.local), rank)
 
     def bounded(self, scanned: SSAValue, rank: SSAValue) -> SSAValue:
         """The scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
@@ -68,8 +67,7 @@ class Across:
         extent = self.layout.global_shape[self.dim]
         if window is None or not window.overhangs(extent):
             return scanned
-        start = emit.make("mul", (rank, emit.number(window.stride, IDS)), IDS, ())
-        start = emit.make("sub", (start, emit.number(window.before, IDS)), IDS, ())
+        start = emit.apply("sub", emit.apply("mul", rank, window.stride), window.before)
         return emit.inside(scanned, self.dim, start, extent, emit.unit("add", self.type.dtype))
 
     def rank(self) -> SSAValue:
@@ -78,28 +76,22 @@ class Across:
         for factor in self.layout.at(self.dim):
             op = spmd.CoordinateOp([factor.axis])
             self.block.add_op(op)
-            parts.append(emit.make("mul", (op.out, emit.number(factor.stride // self.length, IDS)), IDS, ()))
-        return reduce(lambda one, other: emit.make("add", (one, other), IDS, ()), parts)
+            parts.append(emit.apply("mul", op.out, factor.stride // self.length))
+        return reduce(partial(emit.apply, "add"), parts)
 
     def step(self, before: SSAValue) -> SSAValue:
         """The monoid's product of the carry and the block."""
         if self.monoid.fold == "logsumexp":
             return self.log_add_exp(before, self.local)
-        return self.made(self.monoid.name, before, self.local)
+        return self.emit.apply(self.monoid.name, before, self.local)
 
     def log_add_exp(self, x: SSAValue, y: SSAValue) -> SSAValue:
         """`max(x, y) + log1p(exp(-|x - y|))`; of two equal infinities it is their sum."""
-        largest, gap = self.made("max", x, y), self.made("sub", x, y)
-        rest = self.made("log1p", self.made("exp", self.made("neg", self.made("abs", gap))))
-        none = self.emit.make("ne", (gap, gap), "bool", self.type.shape)
-        return self.made("select_n", none, self.made("add", largest, rest), self.made("add", x, y))
+        apply = self.emit.apply
+        largest, gap = apply("max", x, y), apply("sub", x, y)
+        rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))
+        return apply("select_n", apply("ne", gap, gap), apply("add", largest, rest), apply("add", x, y))
 
-    def made(self, kind: str, *operands: SSAValue) -> SSAValue:
-        return self.emit.make(kind, operands, self.type.dtype, self.type.shape)
-
-    def at(self, position: int) -> tuple[int, ...]:
-        return tuple(position if dim == self.dim else 0 for dim in range(len(self.type.shape)))
-
-    def one(self) -> tuple[int, ...]:
+    def one(self) -> Shape:
         """The shape of one element of the dim."""
         return tuple(1 if dim == self.dim else extent for dim, extent in enumerate(self.type.shape))

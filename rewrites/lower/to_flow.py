@@ -20,10 +20,24 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import flow
 from ...dialects.ground.errors import Error
-from ...dialects.lax import ConstantOp, RegionOp
+from ...dialects.lax import ConstantOp
 from ...dialects.types import ArrayType
 from ..rewire import rewire
-from .constructors import Built, End, Global, Nest, axes_of, function, on_device, placed, returned, type_of
+from .constructors import (
+    Built,
+    End,
+    Global,
+    Globals,
+    Make,
+    Nest,
+    Types,
+    axes_of,
+    function,
+    on_device,
+    placed,
+    returned,
+    type_of,
+)
 from .fuse import AsWritten, replayed
 from .materialise import Start
 from .to_spmd import Local
@@ -39,7 +53,7 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
     `whole` makes one kernel with its collectives inside, `collective` cuts at each redistribution; a loop whose body
     communicates stays in one kernel, and so does an op that merges its blocks. Raises Error for another granularity.
     """
-    return replayed(module, cut_at(granularity), AsWritten())
+    return replayed(module, cut_at(granularity), AsWritten)
 
 
 def cut_at(granularity: str, *helps: str) -> Start:
@@ -55,28 +69,28 @@ def cut_at(granularity: str, *helps: str) -> Start:
 class _Graph(Local):
     """Writes a graph, whose values are the `ssa` of each value."""
 
-    def __init__(self, types: Sequence[ArrayType]) -> None:
+    def __init__(self, types: Types) -> None:
         super().__init__(types)
         self.graph = Block(arg_types=types)
         self.are(self.arguments, self.graph.args)
-        self.results: Sequence[Global] = ()
+        self.results: Globals = ()
 
-    def are(self, values: Sequence[Global], results: Sequence[SSAValue]) -> None:
+    def are(self, values: Globals, results: Sequence[SSAValue]) -> None:
         for value, result in zip(values, results, strict=True):
             cast(Built, value).ssa = result
 
-    def in_graph(self, values: Sequence[Global]) -> list[SSAValue]:
+    def in_graph(self, values: Globals) -> list[SSAValue]:
         return [cast(SSAValue, value.ssa) for value in cast("Sequence[Built]", values)]
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
         self.nest.axes |= dict.fromkeys(axes_of(own))
         return super().slice_outside(source, own)
 
-    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+    def finish_into(self, end: End, values: Globals) -> None:
         self.end_nest()
         self.results = values
 
-    def called(self, kernel: func.FuncOp, ins: Sequence[Global], outs: Sequence[Built]) -> None:
+    def called(self, kernel: func.FuncOp, ins: Globals, outs: Sequence[Built]) -> None:
         """Calls a kernel."""
         results = {_result(out): out.type for out in outs}
         op = flow.KernelOp(kernel.sym_name.data, self.in_graph(ins), list(results.values()))
@@ -84,7 +98,7 @@ class _Graph(Local):
         made = dict(zip(results, op.results, strict=True))
         self.are(outs, [made[_result(out)] for out in outs])
 
-    def graph_op(self, name: str, results: Sequence[ArrayType]) -> Operation:
+    def graph_op(self, name: str, results: Types) -> Operation:
         self.graph.add_op(flow.ReturnOp(self.in_graph(self.results)))
         return flow.GraphOp(name, Region(self.graph), results)
 
@@ -107,7 +121,7 @@ def _returned(outs: Sequence[Built]) -> Operation:
 class Whole(_Graph):
     """One kernel, whose body is that of the device-local module."""
 
-    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+    def ops(self, name: str, results: Types) -> list[Operation]:
         arguments = set(self.arguments)
         outs = [value for value in dict.fromkeys(cast("Sequence[Built]", self.results)) if value not in arguments]
         kernels: list[Operation] = []
@@ -125,14 +139,14 @@ class _Change:
     """A redistribution or a barrier."""
 
     make: Callable[[Sequence[SSAValue]], Operation]
-    ins: Sequence[Global]
-    outs: Sequence[Global]
+    ins: Globals
+    outs: Globals
 
 
 class Kernels(_Graph):
     """A node for each redistribution and barrier, and one for each run of nests and loops between them."""
 
-    def __init__(self, types: Sequence[ArrayType]) -> None:
+    def __init__(self, types: Types) -> None:
         super().__init__(types)
         self.run = _Run()
         self.nodes: list[_Run | _Change] = []
@@ -153,15 +167,13 @@ class Kernels(_Graph):
             value.nest.leaves[value] = None
         return value
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+    def redistribute(self, sources: Globals, targets: Types) -> Globals:
         return self.change(lambda values: flow.RedistributeOp(values, targets), sources, targets)
 
-    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+    def barrier(self, values: Globals) -> Globals:
         return self.change(flow.BarrierOp, values, [value.type for value in cast("Sequence[Built]", values)])
 
-    def change(
-        self, make: Callable[[Sequence[SSAValue]], Operation], sources: Sequence[Global], types: Sequence[ArrayType]
-    ) -> Sequence[Global]:
+    def change(self, make: Callable[[Sequence[SSAValue]], Operation], sources: Globals, types: Types) -> Globals:
         self.end_nest_of(sources)
         self.end_run()
         ins = [self.force(source) for source in sources]
@@ -169,11 +181,9 @@ class Kernels(_Graph):
         self.nodes.append(_Change(make, ins, outs))
         return outs
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
         self.end_nest()
-        op = self.local_op(like, operands, types, regions)
+        op = self.local_op(make, operands, types)
         nest = Nest([op], sliced={on_device(operand): operand for operand in operands})
         self.run.nests.append(nest)
         return [Built(nest, out, type) for out, type in zip(op.results, types, strict=True)]
@@ -189,7 +199,7 @@ class Kernels(_Graph):
             self.nodes.append(self.run)
         self.run = _Run()
 
-    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+    def ops(self, name: str, results: Types) -> list[Operation]:
         self.end_run()
         for node in self.nodes:
             if isinstance(node, _Run):
@@ -245,7 +255,7 @@ class _Run:
     """The ops that read something for which something else stands."""
 
     @property
-    def ins(self) -> Sequence[Global]:
+    def ins(self) -> Globals:
         return list(self.arguments.values())
 
     def trace(self) -> None:

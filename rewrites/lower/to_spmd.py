@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
 from ...dialects.lax import RegionOp, ScanOp, WhileOp
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from .before_loops import free_before_loops
-from .constructors import Built, End, Global, Nest, Nesting, function, on_device, type_of
+from .constructors import Built, End, Global, Globals, Make, Nest, Nesting, Types, function, on_device, type_of
 from .fuse import AsWritten, replayed
 from .moved import moved
 from .transposed_products import swap_products
@@ -28,18 +28,18 @@ from .transposed_products import swap_products
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
     """The device-local module of a placed one."""
-    return replayed(module, Local, AsWritten())
+    return replayed(module, Local, AsWritten)
 
 
 class Local(Nesting):
     """Writes what one device does; of every value it knows what a device has of it."""
 
-    def __init__(self, types: Sequence[ArrayType]) -> None:
+    def __init__(self, types: Types) -> None:
         super().__init__(Block(arg_types=[type.local for type in types]))
-        self.arguments: Sequence[Global] = self.known(self.block.args, types)
+        self.arguments: Globals = self.known(self.block.args, types)
         self.loops: list[Operation] = []
 
-    def known(self, values: Sequence[SSAValue], types: Sequence[ArrayType]) -> list[Global]:
+    def known(self, values: Sequence[SSAValue], types: Types) -> list[Global]:
         """Values of these types that no nest builds, by what a device has of them."""
         return [Built(None, value, type) for value, type in zip(values, types, strict=True)]
 
@@ -51,13 +51,13 @@ class Local(Nesting):
     def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
         return spmd.CoordinateOp(axes)
 
-    def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
+    def redistribute(self, sources: Globals, targets: Types) -> Globals:
         """The steps of each value; those of several values may share their collectives."""
         self.end_nest_of(sources)
         locals = [on_device(source) for source in sources]
         return self.known(moved(locals, list(map(type_of, sources)), targets, self.block), targets)
 
-    def barrier(self, values: Sequence[Global]) -> Sequence[Global]:
+    def barrier(self, values: Globals) -> Globals:
         self.end_nest_of(values)
         op = spmd.BarrierOp([on_device(value) for value in values])
         self.block.add_op(op)
@@ -66,34 +66,30 @@ class Local(Nesting):
     def force(self, value: Global) -> Global:
         return value
 
-    def inside(self, types: Sequence[ArrayType]) -> Local:
+    def inside(self, types: Types) -> Local:
         return Local(types)
 
-    def outer(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> Sequence[Global]:
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
         self.end_nest()
-        op = self.local_op(like, operands, types, regions)
+        op = self.local_op(make, operands, types)
         self.block.add_op(op)
         if isinstance(op, (ScanOp, WhileOp)):
             self.loops.append(op)
         return self.known(op.results, types)
 
-    def local_op(
-        self, like: RegionOp, operands: Sequence[Global], types: Sequence[ArrayType], regions: Sequence[Region]
-    ) -> RegionOp:
-        return type(like).of(list(map(on_device, operands)), [each.local for each in types], like.params, regions)
+    def local_op(self, make: Make, operands: Globals, types: Types) -> RegionOp:
+        return make(list(map(on_device, operands)), [each.local for each in types])
 
     def end_nest(self) -> None:
         self.block.add_ops(self.nest.ops)
         self.nest = Nest()
 
-    def finish_into(self, end: End, values: Sequence[Global]) -> None:
+    def finish_into(self, end: End, values: Globals) -> None:
         self.end_nest()
         self.block.add_op(end(list(map(on_device, values))))
         swap_products(self.block)
         if self.loops:
             free_before_loops(self.block, self.loops)
 
-    def ops(self, name: str, results: Sequence[ArrayType]) -> list[Operation]:
+    def ops(self, name: str, results: Types) -> list[Operation]:
         return [function(name, self.block, [type.local for type in results])]

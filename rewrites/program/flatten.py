@@ -26,7 +26,7 @@ from ...dialects.regions import BORDERS
 from .executions import Marks, trips
 from .program import Control, Node, Program, Region, Signature, Signatures
 from .runs_once import once_signature
-from .shard_maps import fits, own_signature
+from .shard_maps import misfit, own_signature
 
 UNKNOWN_TRIPS = 16
 """How often a loop is taken to run if its trip count is unknown."""
@@ -124,19 +124,19 @@ class _Flattener:
         """Whether a constant, or every operand that is read, is zero."""
         match leaf:
             case Read(array):
-                read = node.signature.instance.definition.positions(array)
+                read = node.signature.definition.positions(array)
                 return all(self.program.zero[node.operands[position]] for position in read)
             case Number(value):
                 return value == 0
             case Param():
-                return leaf.value(cast(ParamsAttr, node.op.properties["params"])) == 0
+                return leaf.value(node.params) == 0
 
     def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
         """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
-        if found is None and params.get("own_axes") and fits(params, self.mesh):
+        if found is None and params.get("own_axes") and misfit(params, self.mesh) is None:
             found = table[key] = own_signature(params, self.mesh, ins, outs)
         if found is None and params.get("once"):
             found = table[key] = once_signature(self.mesh, ins, outs)

@@ -10,7 +10,7 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -24,6 +24,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
+from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
@@ -84,8 +85,10 @@ class Signature:
     """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
 
     __slots__ = (
-        "fitting",
+        "definition",
+        "indices",
         "instance",
+        "misfits",
         "once",
         "operand_at",
         "operand_dims",
@@ -99,9 +102,9 @@ class Signature:
     )
 
     def __init__(self, instance: Instance, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> None:
-        self.instance = instance
+        self.instance, self.definition, self.indices = instance, instance.definition, instance.indices
         self.shapes = tuple(tuple(type.shape for type in types) for types in (ins, outs))
-        extents = [index.extent for index in instance.indices]
+        extents = [index.extent for index in self.indices]
         self.set_dims(
             tuple(_dims(value, extents) for value in instance.operands),
             tuple(_dims(value, extents) for value in instance.results),
@@ -110,8 +113,8 @@ class Signature:
         self.shifts = instance.definition.moves and bool(self.rivals) and all(windowed)
         """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
         self.placed: dict[object, object] = {}
-        self.fitting: dict[object, bool] = {}
-        """Whether factors fit an index together, and placements evenly, for those that were tried."""
+        self.misfits: dict[object, str | None] = {}
+        """Why factors do not fit an index together, for those that were tried; None if they do."""
         self.own: dict[MeshAxis, int] = {}
         """For an op with its own mesh axes: axis -> the index that is always placed on it."""
         self.once = False
@@ -138,7 +141,7 @@ class Signature:
 
         That is done only where the windows' own blocks are not the whole range, because the fold computes on all elements.
         """
-        info = self.instance.indices[index]
+        info = self.indices[index]
         every = (
             [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
         )
@@ -192,6 +195,15 @@ class Node:
     region: int
     reads: tuple[int, ...] = ()
     """For a border: the region in which each operand is read. Every other node reads and makes values in its own region."""
+
+    @property
+    def params(self) -> ParamsAttr:
+        """The parameters of the op; none for an op of another dialect."""
+        return cast(ParamsAttr, self.op.properties.get("params", NO_PARAMS))
+
+    def positions(self, values: Container[int]) -> frozenset[int]:
+        """Which of the operands are among these values."""
+        return frozenset([at for at, value in enumerate(self.operands) if value in values])
 
     @property
     def is_border(self) -> bool:
@@ -283,7 +295,7 @@ class Program:
 
     def together(self, node: Node) -> list[Node]:
         """The nodes of the node's op: one, but for an op whose values are placed apart."""
-        if not node.signature.instance.definition.apart:
+        if not node.signature.definition.apart:
             return [node]
         nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)
         return list(nodes) or [node]
@@ -330,6 +342,10 @@ class Program:
             return False
         node = self.nodes[number]
         return node.is_border and node.reads[position] != self.region[node.operands[position]]
+
+    def made_by(self, value: int) -> Node:
+        """The op that makes a value, which is no argument."""
+        return self.nodes[self.producer[value]]
 
     def maker(self, value: int) -> Node | None:
         """The op that makes a value; None for an argument."""

@@ -29,17 +29,11 @@ def axes_of(params: ParamsAttr) -> dict[str, int]:
     return dict(cast("tuple[tuple[str, int], ...]", params.get("own_axes") or ()))
 
 
-def fits(params: ParamsAttr, mesh: Mesh) -> bool:
-    """Whether the op's axes are axes of the mesh, so that its body can run on the devices of the mesh."""
+def misfit(params: ParamsAttr, mesh: Mesh) -> str | None:
+    """Why the body of an op with its own axes cannot run on the devices of the mesh; None if it can, and for other ops."""
     axes = axes_of(params)
-    return bool(axes) and all(mesh.axes.get(axis) == size for axis, size in axes.items())
-
-
-def misfit(params: ParamsAttr, mesh: Mesh) -> str:
-    """Why an op with its own axes cannot run on the mesh; empty if it can, and for other ops."""
-    axes = axes_of(params)
-    if not axes or fits(params, mesh):
-        return ""
+    if all(mesh.axes.get(axis) == size for axis, size in axes.items()):
+        return None
     said = ", ".join(f"{axis}={size}" for axis, size in axes.items())
     return f"its axes {said} are not axes of the plan's mesh {mesh}"
 

@@ -163,7 +163,7 @@ def elements() -> Table:
     index = node.signature.instance.results[0][0].indices[0]
     axis = MESH.place("a")
     factor = Factor(axis, 8)
-    if table.fits_node(node, index, factor):
+    if table.misfit(node, index, factor) is None:
         table.touch(axis).nodes[0] = Claim(index, factor, 0)
     return table
 

@@ -68,7 +68,8 @@ def place(plan: Plan, places: Sequence[Place]) -> Placed:
     held: list[Place] = []
     for axis, each in zip(plan.mesh.places, places, strict=True):
         node = plan.source.program.nodes[each.node]
-        if table.fits_node(node, each.index, Factor(axis, each.stride)) and (axis not in table.axes or free(table, axis, node)):
+        fits = table.misfit(node, each.index, Factor(axis, each.stride)) is None
+        if fits and (axis not in table.axes or free(table, axis, node)):
             table.touch(axis).nodes[each.node] = Claim(each.index, Factor(axis, each.stride), len(held))
             propagate(table, axis, [*node.operands, *node.results], len(held))
             held.append(each)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ...emit import Emitter, Sink, type_at
+from ...emit import Emitter
 from ..steps import Bytes, Step
 from .tiled import Tiled
 
@@ -55,7 +55,7 @@ class Pad(Resized):
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         ops: list[Operation] = []
-        padded(x, self.after.local_shape, ops)
+        Emitter(ops).pad(x, self.after.local_shape)
         return ops
 
 
@@ -68,18 +68,5 @@ class Cut(Resized):
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         ops: list[Operation] = []
-        cut(x, self.after.local_shape, ops, self.first)
+        Emitter(ops).cut(x, self.after.local_shape, self.first)
         return ops
-
-
-def padded(x: SSAValue, shape: tuple[int, ...], into: Sink) -> SSAValue:
-    """An array of this shape, with zeros behind the elements of each dim."""
-    emit, type = Emitter(into), type_at(x)
-    config = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
-    return emit.make("pad", (x, emit.zero(type.dtype)), type.dtype, shape, padding_config=config)
-
-
-def cut(x: SSAValue, shape: tuple[int, ...], into: Sink, first: Sequence[int] = ()) -> SSAValue:
-    """An array of this shape, of the elements from the first ones on, or from `first` on."""
-    starts = tuple(first) or (0,) * len(shape)
-    return Emitter(into).make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)

@@ -61,9 +61,7 @@ class Along:
 
     def concatenated(self, parts: Sequence[SSAValue]) -> SSAValue:
         """The parts, one behind another."""
-        return (
-            parts[0] if len(parts) == 1 else self.make("concatenate", parts, sum(map(self.length, parts)), dimension=self.dim)
-        )
+        return self.emit.concatenate(parts, self.dim)
 
     def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
         return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(pairs))))

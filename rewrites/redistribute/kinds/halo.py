@@ -28,7 +28,6 @@ from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
 from ..steps import Part, Step, devices
-from .alone import cut
 from .exchange import Along, Exchange
 
 
@@ -243,8 +242,8 @@ class _Here(Along):
             self.coordinate = self.add(spmd.CoordinateOp(self.axes))
         scaled = self.coordinate
         if stride != 1:
-            scaled = self.emit.make("mul", (scaled, self.emit.number(stride, IDS)), IDS, ())
-        return self.emit.make("add", (scaled, self.emit.number(first, IDS)), IDS, ()) if first else scaled
+            scaled = self.emit.apply("mul", scaled, stride)
+        return self.emit.apply("add", scaled, first) if first else scaled
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
         """The number that a table has for this device; zero if it has none."""
@@ -285,8 +284,7 @@ class _Here(Along):
         if first == 0 and size == self.length(x):
             return x
         if (key := (x, first, size)) not in self.cuts:
-            starts = [first if at == self.dim else 0 for at in range(len(type_at(x).shape))]
-            self.cuts[key] = cut(x, self.sized(x, size), self.into, starts)
+            self.cuts[key] = self.emit.part(x, self.dim, first, size)
         return self.cuts[key]
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:

@@ -139,20 +139,19 @@ class _Device(Along):
 
     def round(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
         """The elements that this device keeps."""
-        partner = self.ids("xor", self.device, round.partner)
+        partner = self.emit.apply("xor", self.device, round.partner)
         theirs = [self.sent(each, round) for each in arrays[: len(self.step.merging.sizes)]]
         if self.ties:
             theirs.append(self.spread(partner) if round.opens else self.number_sent(arrays[-1], round))
         both = list(zip(arrays, theirs, strict=True))
-        first = self.emit.make("lt", (self.device, partner), "bool", ())
+        first = self.emit.apply("lt", self.device, partner)
         ordered = [
             (self.emit.select(first, other, mine), self.emit.select(first, mine, other))
             for mine, other in (*both[: self.keys], *both[len(self.step.merging.sizes) :])
         ]
         takes = self.precedes(ordered)
         if self.step.count & (self.step.count - 1):
-            exists = self.emit.make("lt", (partner, self.emit.number(self.step.count, IDS)), "bool", ())
-            takes = self.emit.both(takes, self.spread(exists))
+            takes = self.emit.both(takes, self.emit.apply("lt", partner, self.step.count))
         return [self.emit.select(takes, other, mine) for mine, other in both]
 
     def sent(self, x: SSAValue, round: Round) -> SSAValue:
@@ -175,15 +174,15 @@ class _Device(Along):
         less = self.less(one, other)
         if not rest:
             return less
-        equal = self.made("not", self.less(other, one))
+        equal = self.emit.apply("not", self.less(other, one))
         return self.emit.both(less, self.emit.both(equal, self.precedes(rest)), "or")
 
     def less(self, one: SSAValue, other: SSAValue) -> SSAValue:
         """Where keys come before others; NaN comes last."""
-        less = self.made("lt", one, other)
+        less = self.emit.apply("lt", one, other)
         if type_at(one).dtype.startswith(EXACT):
             return less
-        is_last = self.emit.both(self.made("eq", one, one), self.made("ne", other, other))
+        is_last = self.emit.both(self.emit.apply("eq", one, one), self.emit.apply("ne", other, other))
         return self.emit.both(less, is_last, "or")
 
     def sorted(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
@@ -191,23 +190,18 @@ class _Device(Along):
         keys = self.keys
         if self.ties:
             length, position = self.step.shape[self.step.dim], self.emit.iota(self.step.shape, self.step.dim)
-            is_other = self.ids("and", self.ids("xor", arrays[-1], self.device), round.run)
-            position = self.emit.select(self.emit.equals(is_other, 0), position, self.ids("sub", length - 1, position))
-            arrays = [*arrays[:keys], self.ids("add", self.ids("mul", arrays[-1], length), position), *arrays[keys:-1]]
+            is_other = self.emit.apply("and", self.emit.apply("xor", arrays[-1], self.device), round.run)
+            position = self.emit.select(self.emit.equals(is_other, 0), position, self.emit.apply("sub", length - 1, position))
+            arrays = [
+                *arrays[:keys],
+                self.emit.apply("add", self.emit.apply("mul", arrays[-1], length), position),
+                *arrays[keys:-1],
+            ]
             keys += 1
         params = ParamsAttr.of(dimension=self.step.dim, is_stable=True, num_keys=keys)
         op = OPS["sort"].of(arrays, [type_at(each) for each in arrays], params)
         self.into.append(op)
         return [*op.results[: self.keys], *op.results[keys:]]
-
-    def made(self, kind: str, *operands: SSAValue) -> SSAValue:
-        return self.emit.make(kind, operands, "bool", self.step.shape)
-
-    def ids(self, kind: str, *operands: SSAValue | int) -> SSAValue:
-        """A function of numbers; those of rank 0 meet each element of the others."""
-        values = [self.emit.number(each, IDS) if isinstance(each, int) else each for each in operands]
-        shape = max((type_at(each).shape for each in values), key=len)
-        return self.emit.make(kind, [self.emit.spread(each, shape) for each in values], IDS, shape)
 
     def spread(self, value: SSAValue) -> SSAValue:
         return self.emit.spread(value, self.step.shape)

@@ -29,7 +29,6 @@ from ....dialects.ranges.factor import Factor
 from ...emit import Sink, type_at
 from ..rounds import Pair, rounds
 from ..steps import Part
-from .alone import cut, padded
 from .exchange import Along, Exchange
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
@@ -258,7 +257,7 @@ class _Units(Along):
     def apart(self, x: SSAValue) -> SSAValue:
         """`[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
         shape, order = self.split(type_at(x).shape)
-        x = self.transposed(self.emit.reshape(x, shape), order)
+        x = self.emit.transpose(self.emit.reshape(x, shape), order)
         merged, count = type_at(x).shape, max(1, len(self.blocks))
         return self.emit.reshape(x, (prod(merged[:count]), *merged[count:]))
 
@@ -266,17 +265,11 @@ class _Units(Along):
         """The inverse of `apart`."""
         split, order = self.split(shape)
         x = self.emit.reshape(x, tuple(split[at] for at in order))
-        return self.emit.reshape(self.transposed(x, tuple(order.index(at) for at in range(len(order)))), shape)
-
-    def transposed(self, x: SSAValue, order: tuple[int, ...]) -> SSAValue:
-        type = type_at(x)
-        if order == tuple(range(len(order))):
-            return x
-        return self.emit.make("transpose", (x,), type.dtype, tuple(type.shape[at] for at in order), permutation=order)
+        return self.emit.reshape(self.emit.transpose(x, tuple(order.index(at) for at in range(len(order)))), shape)
 
     def resized(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """The array with padding behind the end of its dims, or without it."""
         now = type_at(x).shape
         if now == shape:
             return x
-        return (cut if any(map(lt, shape, now)) else padded)(x, shape, self.into)
+        return (self.emit.cut if any(map(lt, shape, now)) else self.emit.pad)(x, shape)
