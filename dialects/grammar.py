@@ -1,4 +1,4 @@
-"""The grammars: one file each; those of index notation have `expressions.lark` as their common part.
+"""Opens the grammar files, one for each language. Those of index notation share `expressions.lark`.
 
 This is the boundary behind which a text leaves lark. Lark's tokens are strings with a place, and some methods of strings return
 them as they are, so one that is kept by mistake prints as `Token('AXIS', 'data')` wherever it turns up. A `Word` is no string:
@@ -41,7 +41,7 @@ Node: TypeAlias = Tree[Word]
 
 
 class TooDeep(Exception):
-    """A text whose phrases are nested too deeply; `span` is the first of them that is."""
+    """Raised for a text whose phrases are nested too deeply; `span` is the first phrase beyond the limit."""
 
     def __init__(self, span: Span) -> None:
         super().__init__(span)
@@ -50,7 +50,7 @@ class TooDeep(Exception):
 
 @cache
 def grammar(file: Path, starts: tuple[str, ...] = ("start",)) -> Lark:
-    """The parser of a grammar file: of whole texts, and of other phrases that may be read alone."""
+    """Returns the parser of a grammar file. It reads whole texts, and each phrase in `starts` alone."""
     shared = str(Path(__file__).parent)
     return Lark.open(  # pyright: ignore[reportUnknownMemberType]
         str(file),
@@ -63,7 +63,7 @@ def grammar(file: Path, starts: tuple[str, ...] = ("start",)) -> Lark:
 
 
 def _folds(_: str | None, path: str) -> tuple[str, str]:
-    """The grammar `folds`, which is not a file: its one terminal lists the words of the table of monoids."""
+    """Resolves the import of the grammar `folds`, which is not a file: its one terminal lists the names of the monoids."""
     if path != "folds.lark":
         raise FileNotFoundError(path)
     return path, rf"FOLD.2: /({'|'.join((*FOLDS, *SELECTIONS, MERGE))})(?=\()/"
@@ -78,7 +78,7 @@ def read(
     chains: Collection[str] = (),
     deepest: int = DEEPEST,
 ) -> Node:
-    """The tree of a text, or of the phrase `start`, one of the `starts` of the grammar.
+    """Returns the syntax tree of a text, or of one phrase: `start` is one of the grammar's `starts`.
 
     Raises lark's `UnexpectedInput` for a text that the grammar does not take, and `TooDeep` for one that is nested too deeply.
     The first part of a phrase in `chains`, `a + b + c`, is as deep as the whole: who reads it walks it without calling itself.
@@ -90,7 +90,7 @@ def read(
 
 
 def _ours(tree: Tree[Token], chains: Collection[str], deepest: int) -> Node:
-    """The same tree with our words in it."""
+    """Replaces lark's tokens in a tree by our words, and checks how deeply its phrases are nested."""
     left = [(tree, 0)]
     while left:
         phrase, depth = left.pop()
@@ -111,7 +111,7 @@ def _word(token: Token) -> Word:
 
 
 def _span(at: object) -> Span:
-    """The span of one of lark's tokens or phrases; an empty phrase has none."""
+    """The span of one of lark's tokens or phrases. An empty phrase has no position, so it counts as line 1, column 1."""
     line, column = getattr(at, "line", None) or 1, getattr(at, "column", None) or 1
     return Span(line, column, getattr(at, "end_line", None) or line, getattr(at, "end_column", None) or column + 1)
 
