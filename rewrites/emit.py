@@ -20,25 +20,25 @@ from ..dialects.types import ArrayType
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
 WIDE = ("int64", "uint32", "uint64")
-"""Dtypes with ids that do not fit into i32."""
+"""Integer dtypes whose ids may not fit into i32."""
 
 EXACT = ("bool", "int", "uint")
-"""The prefixes of the names of dtypes with only one zero."""
+"""Prefixes of the names of dtypes that have only one zero."""
 
 
 def type_at(value: SSAValue) -> ArrayType:
-    """The type of a local value."""
+    """The array type of a local value."""
     return cast(ArrayType, value.type)
 
 
 class Sink(Protocol):
-    """The destination of ops: a constructor, or a block."""
+    """Where new ops go: a constructor, or a block."""
 
     def append(self, op: Operation, /) -> None: ...
 
 
 class Appending:
-    """Puts ops at the end of a block."""
+    """A sink that appends ops to a block."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -48,7 +48,7 @@ class Appending:
 
 
 class Emitter:
-    """Appends ops and returns their results."""
+    """Builds ops, appends them to a sink, and returns their results."""
 
     def __init__(self, into: Sink) -> None:
         self.into = into
@@ -67,7 +67,7 @@ class Emitter:
         return self.make("constant", (), dtype, (), value=plain)
 
     def unit(self, monoid: str, dtype: str) -> SSAValue:
-        """The unit of a monoid: elements of this value do not change its folds."""
+        """A constant: the unit of a monoid, which changes none of its folds."""
         unit = UNITS[monoid](dtype_of(dtype))
         if unit != unit and set(unit.tobytes()) == {255}:
             # The text of a constant has one NaN, and this one has all bits.
@@ -75,7 +75,7 @@ class Emitter:
         return self.make("constant", (), dtype, (), value=literal(unit[()]))
 
     def zero(self, dtype: str) -> SSAValue:
-        """Zero; -0.0 for floats, because adding it keeps the sign of a zero."""
+        """A constant zero; for floats -0.0, because adding it keeps the sign of a zero."""
         return self.unit("pick", dtype)
 
     def cast(self, value: SSAValue, dtype: str) -> SSAValue:
@@ -87,14 +87,14 @@ class Emitter:
         return self.make("bitcast_convert_type", (value,), dtype, type_at(value).shape, new_dtype=to)
 
     def take(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
-        """The elements of an array at these positions along one dim; the other dims are the same in both."""
+        """Takes elements at given positions along one dim; all other dims are shared, as in `take_along_axis`."""
         shape = type_at(at).shape
         others = tuple(each for each in range(len(shape)) if each != dim)
         numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers((), (dim,), (dim,), others, others), strict=True)))
         return self.gather(x, self.reshape(self.narrow(at), (*shape, 1)), shape, numbers)
 
     def take_rows(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
-        """The rows of an array at these positions along a dim."""
+        """Takes the rows at the positions `at`, a vector, along a dim."""
         type, (count,) = type_at(x), type_at(at).shape
         others = tuple(each for each in range(len(type.shape)) if each != dim)
         numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers(others, (dim,), (dim,), (), ()), strict=True)))
@@ -102,12 +102,12 @@ class Emitter:
         return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
 
     def gather(self, x: SSAValue, ids: SSAValue, shape: tuple[int, ...], numbers: Record) -> SSAValue:
-        """A gather at ids that are inside."""
+        """A gather whose ids are all within bounds."""
         inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
         return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
 
     def narrow(self, ids: SSAValue) -> SSAValue:
-        """Ids as i32; ids outside every array stay outside."""
+        """Casts ids to i32. Ids outside of every array stay outside."""
         dtype = type_at(ids).dtype
         if dtype == IDS:
             return ids
@@ -117,7 +117,7 @@ class Emitter:
         return self.cast(ids, IDS)
 
     def spread(self, value: SSAValue, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> SSAValue:
-        """The value in a larger shape, its dims at `dims`."""
+        """Broadcasts the value to a larger shape, in which its dims are `dims`."""
         type = type_at(value)
         if type.shape == shape and dims == tuple(range(len(dims))):
             return value
@@ -131,7 +131,7 @@ class Emitter:
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
     def select(self, keep: SSAValue, value: SSAValue, other: int | SSAValue | None = None) -> SSAValue:
-        """The value where `keep` is true, otherwise a number, zero by default."""
+        """The value where `keep` is true, elsewhere another value or number, by default zero."""
         type = type_at(value)
         if not isinstance(other, SSAValue):
             other = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
@@ -139,7 +139,7 @@ class Emitter:
         return self.make("select_n", (keep, rest, value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:
-        """The conjunction of two conditions."""
+        """Combines two conditions elementwise, with `and` by default."""
         return self.make(kind, (one, other), "bool", type_at(one).shape)
 
     def between(self, ids: SSAValue, extent: int | SSAValue) -> SSAValue:
@@ -149,14 +149,14 @@ class Emitter:
         return self.both(low, self.make("lt", (ids, self.spread(end, shape)), "bool", shape))
 
     def rows(self, shape: tuple[int, ...], dim: int, first: SSAValue, step: int = 1) -> SSAValue:
-        """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
+        """The positions, along a dim of the global array, of the elements of a local array whose first position is `first`."""
         rows = self.iota(shape, dim)
         if step != 1:
             rows = self.make("mul", (rows, self.spread(self.number(step, IDS), shape)), IDS, shape)
         return self.make("add", (rows, self.spread(first, shape)), IDS, shape)
 
     def inside(self, value: SSAValue, dim: int, first: SSAValue, extent: int, other: SSAValue) -> SSAValue:
-        """The value where its positions along a dim are in the whole array, otherwise another one."""
+        """The value where its positions along a dim lie within the global extent, elsewhere `other`."""
         return self.select(self.between(self.rows(type_at(value).shape, dim, first), extent), value, other)
 
     def equals(self, ids: SSAValue, number: int) -> SSAValue:

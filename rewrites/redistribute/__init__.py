@@ -1,4 +1,4 @@
-"""Changes of layout.
+"""Redistribution: the cheapest way from one layout to another.
 
     search              the cheapest way from one layout to another
     moves               the layouts on the way, and the steps between them

@@ -1,4 +1,4 @@
-"""What every device does alone: it takes its part of an array, pads a dim to what its axes divide, or cuts the padding off.
+"""Steps without communication: a device takes its part of an array, pads a dim so that its axes divide it, or cuts padding off.
 
 [32] over data=8: slice   -->   [data*4]            [30]: pad   -->   [32]            [32]: cut   -->   [30]
 """
@@ -19,7 +19,7 @@ from .tiled import Tiled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice(Tiled):
-    """Each device keeps its part."""
+    """Each device keeps its own part of an array that it holds."""
 
     kind: ClassVar[str] = "slice"
 
@@ -37,7 +37,7 @@ class Slice(Tiled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized(Step):
-    """A local array of another length."""
+    """Changes the length of the local array's dims."""
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
@@ -49,7 +49,7 @@ class Resized(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pad(Resized):
-    """Every dim of the local array as long as `after` says; the elements behind the end are zeros, and count for nothing."""
+    """Pads each dim of the local array with zeros to its length in `after`."""
 
     kind: ClassVar[str] = "pad"
 
@@ -61,7 +61,7 @@ class Pad(Resized):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Resized):
-    """The inverse of a pad. The elements that are kept begin at `first`, or with the first ones."""
+    """Cuts the dims of the local array to their lengths in `after`, from `first` or from the start on: the inverse of a pad."""
 
     kind: ClassVar[str] = "cut"
     first: tuple[int, ...] = ()
@@ -73,13 +73,13 @@ class Cut(Resized):
 
 
 def padded(x: SSAValue, shape: tuple[int, ...], into: Sink) -> SSAValue:
-    """An array of this shape, with zeros behind the elements of each dim."""
+    """Pads an array to this shape, with zeros behind the elements of each dim."""
     emit, type = Emitter(into), type_at(x)
     config = tuple((0, new - old, 0) for old, new in zip(type.shape, shape, strict=True))
     return emit.make("pad", (x, emit.zero(type.dtype)), type.dtype, shape, padding_config=config)
 
 
 def cut(x: SSAValue, shape: tuple[int, ...], into: Sink, first: Sequence[int] = ()) -> SSAValue:
-    """An array of this shape, of the elements from the first ones on, or from `first` on."""
+    """Cuts an array to this shape: the elements from `first` on, or by default from the start."""
     starts = tuple(first) or (0,) * len(shape)
     return Emitter(into).make("slice", (x,), type_at(x).dtype, shape, start_indices=starts, strides=None)
