@@ -1,4 +1,4 @@
-"""What one device computes in a call: the arithmetic of its ops on their local shapes."""
+"""Flops: the arithmetic that one device does in a call, on the local shapes of its ops."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from .counts import most
 
 @dataclass(frozen=True, slots=True)
 class Flops:
-    """Arithmetic operations; `unknown` names the ops whose number is not known, and which `known` leaves out."""
+    """A number of arithmetic operations. `known` leaves out the ops named by `unknown`, whose number is not known."""
 
     known: int
     unknown: tuple[str, ...] = ()
 
     def text(self, parts: str = "", number: Callable[[int], str] = "{:,} flops".format) -> str:
-        """As a text, with `parts` after the number that is known."""
+        """The number in text, followed by `parts`, and by the names of the ops that are left out."""
         known = f"{number(self.known)}{parts}"
         if not self.unknown:
             return known
@@ -41,12 +41,12 @@ def _in_a_call(plan: State) -> Flops:
 
 
 def on_device(plan: State, node: Node) -> int | None:
-    """What one device computes each time that it runs an op; None if that is unknown."""
+    """The flops of one device in one run of an op; None if they are unknown."""
     return plan.once(of_each_op)[node.number]
 
 
 def of_each_op(plan: State) -> Sequence[int | None]:
-    """What one device computes each time that it runs each op: ops that are alike share it."""
+    """The flops of one device in one run, for each op. Ops that are alike are computed once."""
     known: dict[tuple[int, int], int | None] = {}
     found: list[int | None] = []
     for node, placed in zip(plan.source.program.nodes, plan.decisions.placements.nodes, strict=True):
@@ -58,14 +58,17 @@ def of_each_op(plan: State) -> Sequence[int | None]:
 
 
 def in_blocks(plan: State, node: Node) -> int | None:
-    """The same, if each device computed only its block of each dim, and not the windows in which results are read."""
+    """The flops of one device in one run of an op if it computed only its block of each dim, without the rims of windows."""
     placement = plan.decisions.placements.nodes[node.number].placement
     blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
     return _in(plan, node, place(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
 
 
 def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
-    """The factors of an index without halos, where their blocks have all of it, if the op can read what it needs for them."""
+    """The factors of an index without their halos.
+
+    They stay as they are unless blocks cover the index, and the op can read for them.
+    """
     extent = node.signature.instance.indices[index].extent
     blocks = [factor.at(factor.stride) if factor.span >= extent else factor for factor in factors]
     one = joined(extent, blocks)
@@ -82,7 +85,7 @@ def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
 
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
-    """What one device computes in these ops in a call; of branches, the one that computes most."""
+    """The flops of one device in these ops in one call. Of the branches of a `cond`, the most expensive counts."""
     program = plan.source.program
     counts = [(node, of(plan, node)) for node in nodes]
     known = [(count * program.trips(node.region), program.where(node.region)) for node, count in counts if count]
@@ -90,7 +93,7 @@ def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | N
 
 
 def op_name(node: Node) -> str:
-    """The name of an op's primitive, or the name that a user gave it."""
+    """The name of an op's primitive, or the name that its user gave it."""
     if node.kind == "whole":
         return str(cast(ParamsAttr, node.op.properties["params"])["primitive"])
     return node.signature.instance.definition.title
