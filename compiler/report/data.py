@@ -1,4 +1,4 @@
-"""All data of a page: the program once, unless a law rewrites it, and a step for each of the plan's tactics.
+"""All data of a page: the program once (or more often, if laws rewrite it), and a step for each of the plan's tactics.
 
 A step is the plan after some of its tactics: its totals, and every view of it that a page draws.
 
@@ -24,7 +24,7 @@ from .program import program_json
 
 
 def data(plan: State) -> Json:
-    """The data of a plan and of the plans on the way to it."""
+    """The data of a plan, and of the plans after each of its earlier tactics."""
     pools, layouts, steps = Pools(), layouts_pool(), prefixes(plan)
     programs, numbers = _programs(steps, pools)
     own = len(steps[0].actions)
@@ -45,7 +45,7 @@ def data(plan: State) -> Json:
 
 
 def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Json], list[int]]:
-    """The programs, and the number of that of each step: one, unless a law rewrites it."""
+    """The different programs, and for each step the number of its program. There is one program, unless a law rewrites it."""
     found: list[Json] = []
     numbers: list[int] = []
     for before, step in zip([None, *steps], steps, strict=False):
@@ -70,7 +70,10 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
 
 
 def _step(plan: State, own: int, last: bool, pools: Pools) -> Json:
-    """One step. The first `own` actions are the program's own; the graph of a large program is that of the last step only."""
+    """The data of one step. `own` is the number of the program's own actions.
+
+    A large program's graph is in the last step only.
+    """
     number, excess, flops = len(plan.actions) - own, silent(plan), flops_per_device(plan)
     sent = counts(plan)
     graph = lower(plan, "collective") if last or len(plan.source.program.nodes) <= TRIED else None

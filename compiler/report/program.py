@@ -1,4 +1,4 @@
-"""The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
+"""The program as the page draws it: arguments, ops and results, each in its fold, and the values between them."""
 
 from ..cost.flops import op_name
 from ..inputs.names import parts
@@ -10,7 +10,7 @@ from .scopes import Part, Scopes, Tree
 
 
 class Numbers:
-    """The numbers of ops in the page: first the arguments, then the program's ops, then the results."""
+    """Numbers the nodes of the page: first the arguments, then the program's ops, then the results."""
 
     def __init__(self, plan: State) -> None:
         self.program = plan.source.program
@@ -19,17 +19,17 @@ class Numbers:
         self._arguments = {value: number for number, value in enumerate(self.program.arguments)}
 
     def op(self, node: int, position: int = 0) -> int:
-        """An op, or the result at a position for the number behind the last one."""
+        """The number of an op; for the number after the last op, that of the result at `position`."""
         return self.first + node if node < len(self.program.nodes) else self.end + position
 
     def maker(self, value: int) -> int:
-        """What makes a value: an op, or the argument that it is."""
+        """The number of the op that makes a value, or of the argument that it is."""
         made = self.program.producer[value]
         return self._arguments.get(value, -1) if made < 0 else self.first + made
 
 
 def program_json(plan: State, pools: Pools) -> Json:
-    """Ops by number, with their folds, what they read and make; values by number, with their names."""
+    """The data of a program: ops by number, with folds and the values that they read; values by number, with names."""
     program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
     numbers, names = Numbers(plan), plan.source.addresses.names
     arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
@@ -54,7 +54,7 @@ def program_json(plan: State, pools: Pools) -> Json:
 
 
 def _path(kind: str, name: str) -> list[Part]:
-    """The folds of an argument or a result: its path in the tree, with layers that are alike in one."""
+    """The folds of an argument or a result: its path in the tree, in which layers that are alike share a fold."""
     found = parts(starred(f"{name}/"))
     outer = 2 if kind == "result" else 1
     return [Part(kind, "/".join(found[:outer])), *([Part("path", "/".join(found[outer:]))] if found[outer:] else [])]
