@@ -1,4 +1,4 @@
-"""Claims: the placements that a tactic asks for. They are checked before any of them is made, then propagated.
+"""Claims: the placements that a tactic asks for. All of them are checked before any is made; then they are propagated.
 
 An action changes a plan or fails with a reason. It never applies partially, because it works on a copy of the table.
 
@@ -39,7 +39,7 @@ from .refusals import (
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
-"""A plan of any class; results have the same class."""
+"""A plan of any class. Functions return a plan of the same class."""
 
 
 def tile(
@@ -53,7 +53,7 @@ def tile(
     padded: bool = False,
     block: int | None = None,
 ) -> Some:
-    """Factor a dim's range of these values and place factors on mesh axes, major to minor; then propagate."""
+    """Claims a dim of these values on mesh axes, major to minor, and propagates. `Plan.tile` describes it."""
     dim = dim_number(dim)
     if isinstance(dim, str) and dim not in plan.range_roots:
         no_axis(plan.mesh, values, dim, axis)
@@ -74,7 +74,7 @@ def tile(
 
 
 def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = True) -> Some:
-    """Keep these values replicated along axes; propagation does not cross them."""
+    """Claims to keep these values replicated along axes. Propagation does not cross them."""
     axes = axes_of(axis)
     on = axis if isinstance(axis, str) else axes
     text = _call("replicate", (values, on), {} if propagate else {"propagate": False})
@@ -83,7 +83,7 @@ def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = Tru
 
 
 def widen(plan: Some, values: Patterns) -> Some:
-    """Compute these values in the windows in which their uses read them, together with what they are computed from.
+    """Marks values to be computed in the windows in which they are read, with the ops that they are computed by.
 
     The ops that they are computed by, back to those that read through a window themselves, follow.
     """
@@ -113,7 +113,7 @@ def widen(plan: Some, values: Patterns) -> Some:
 
 
 def each_trip(plan: Some, values: Patterns) -> Some:
-    """Gather these arguments in every trip of the loops that read them, instead of once before the first trip."""
+    """Marks arguments to be gathered in every trip of the loops that read them, instead of once before the first trip."""
     program, named = plan.source.program, plan.source.addresses.find(values)
     read = {value for value in named.values() if program.producer[value] < 0 and _enters_loop(program, value)}
     if not read:
@@ -128,7 +128,7 @@ def each_trip(plan: Some, values: Patterns) -> Some:
 
 
 def _enters_loop(program: Program, value: int) -> bool:
-    """Whether a loop reads the value, perhaps after ops that only move it: the same in all trips."""
+    """Whether a loop reads the value, the same in all trips, perhaps after ops that only move it."""
     ahead = [value]
     for each in ahead:
         for node in (program.nodes[number] for number, _ in program.uses[each]):
@@ -140,7 +140,7 @@ def _enters_loop(program: Program, value: int) -> bool:
 
 
 def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node]]:
-    """What ops make of the values that only move their elements, and all ops that read the values or these."""
+    """The values that ops make by only moving elements of these values; and all ops that read the former or the latter."""
     ahead, moved, readers = list(values), set[int](), list[Node]()
     while ahead:
         for number, _ in program.uses[ahead.pop()]:
@@ -153,14 +153,14 @@ def _moved(program: Program, values: Iterable[int]) -> tuple[set[int], list[Node
 
 
 def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
-    """Whether a use reads the claimed dim through a window of more than one element, or from elsewhere."""
+    """Whether a use reads the claimed dim through a window that does not match the claim's blocks."""
     readers = ((program.nodes[number], position) for number, position in program.uses[value])
     digits = (digit for node, position in readers for digit in node.signature.operand_dims[position][claim.at])
     return any(digit.reach is not None and digit.reach.outward(claim.factor) is not claim.factor for digit in digits)
 
 
 def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
-    """Name the range of a dim."""
+    """Names the range of a dim of these values. Raises Error if they have different ranges, or if the name is taken."""
     label = range_name(label)
     of = plan.source.classes.of
     roots = {name: of(value, plan.dim_of(value, dim, name)) for name, value in plan.source.addresses.find(values).items()}
@@ -177,7 +177,7 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
 
 
 def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
-    """Propagate the claims along an axis that were made with `propagate=False`; with `split`, across reshapes too."""
+    """Propagates claims along an axis that were made with `propagate=False`; with `split`, also across reshapes."""
     split = flag_of("split", split)
     text = _call("propagate", (axis,), {"split": True} if split else {})
     plan = having(plan, (axis_of(axis),))
@@ -192,7 +192,7 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
 
 
 def having(plan: Some, axes: Iterable[str]) -> Some:
-    """The plan on the mesh on which these are axes: a sub-axis `data.0:2` that is named first splits `data` into two.
+    """Returns the plan on a mesh that has these axes. A sub-axis `data.0:2` that is named first splits `data` in two.
 
     What was placed on `data` is then placed on both, and propagates further on each where it could not on `data`.
     """
@@ -209,7 +209,7 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
 
 
 def _split(plan: Some, mesh: Mesh, number: int) -> Some:
-    """The plan on a mesh that is refined, with everything that follows."""
+    """Moves the plan to a refined mesh: claims on split axes become claims on their sub-axes, and are propagated."""
     table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
     for part in (part for part in table.axes if part not in plan.mesh.places):
         again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
@@ -219,7 +219,7 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
 
 
 def _crossing(plan: Some, axis: str) -> Some:
-    """The plan with the axis split into sub-axes, if propagation stopped at an op of which each takes one index.
+    """Splits an axis into sub-axes, if propagation stopped at a reshape where each sub-axis can take an index of its own.
 
     16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
     """
@@ -239,13 +239,13 @@ def _crossing(plan: Some, axis: str) -> Some:
 
 
 def _placed(table: Table, axis: MeshAxis) -> dict[int, Claim]:
-    """The values that have a claim on the axis."""
+    """The values with a claim on the axis."""
     found = ((value, table.claim(value, axis)) for value in range(len(table.program.types)))
     return {value: claim for value, claim in found if claim is not None}
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
-    """Make these claims, all at once, and propagate; `Plan.place` describes it."""
+    """Makes these claims, all at once, and propagates them. `Plan.place` describes it."""
     propagate, held = flag_of("propagate", propagate), flag_of("held", held)
     seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
@@ -258,13 +258,13 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
 
 
 def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[SeedOn]]:
-    """The plan on the mesh that has the axes of the seeds, and the seeds on the sub-axes of that mesh."""
+    """Returns the plan on the mesh that has the claims' axes, and the claims on the sub-axes of that mesh."""
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
     return plan, [part for seed in seeds for part in seed.parts(plan.mesh)]
 
 
 def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
-    """The claims on the values to which the plan restricts a tactic. Raises Error if there are claims, but none on these."""
+    """The claims on values that the plan allows a tactic to claim. Raises Error if there are claims, but none are allowed."""
     has = plan.source.addresses.has
     found = [seed for seed in seeds if has(seed.value, *seed.of)]
     if seeds and not found:
@@ -273,7 +273,7 @@ def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
 
 
 def place_own(plan: Some) -> Some:
-    """The plan with the claims of ops that have their own axes, made by a first action, and everything that follows."""
+    """Makes the claims of ops that have their own axes, as a first action, and propagates them."""
     found = own_claims(plan.source.program)
     if not found:
         return plan
@@ -284,7 +284,7 @@ def place_own(plan: Some) -> Some:
 
 
 def _claimed(plan: State, seeds: Sequence[SeedOn], number: int, propagate: bool, held: bool) -> Table:
-    """The plan's table with these claims, and everything that follows from them."""
+    """A copy of the plan's table with these claims, propagated if wanted."""
     table = plan.table.copy()
     axes = [axis for axis in dict.fromkeys(seed.place for seed in seeds) if axis.size > 1]
     for axis in axes:
@@ -315,7 +315,7 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], number: int, propagate: bool,
 
 
 def is_same(before: Table, after: Table) -> bool:
-    """Whether an action has changed nothing: neither a claim, nor what claims may not cross, nor what is open."""
+    """Whether an action has changed nothing: no claim, no closed dim, no stop, no conflict."""
     axes = ((before.axes.get(axis), table) for axis, table in after.axes.items())
     claims = all(
         not (any(table.nodes) or any(table.values) or table.points)
@@ -331,7 +331,9 @@ def is_same(before: Table, after: Table) -> bool:
 
 
 def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> set[SeedOn]:
-    """The seeds of values that their ops leave on other dims, or in other blocks: these are redistributed.
+    """Takes values off the dims on which their ops make them, where claims want others.
+
+    Returns these claims: they redistribute.
 
     So are arguments that are only stored so, if propagation put them on other dims.
 
@@ -360,7 +362,7 @@ def _with_own(table: Table, claims: Mapping[MeshAxis, Sequence[tuple[Node, int]]
 
 
 def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, moved: bool) -> Claim | None:
-    """The claim of a seed; None if it already holds."""
+    """The claim to enter into the table; None if it holds already. Raises Refused if it contradicts an earlier one."""
     have = table.claim(seed.value, seed.place)
     own = table.axes[seed.place].values[seed.value]
     if seed.dim is None:
