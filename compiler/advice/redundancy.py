@@ -1,4 +1,4 @@
-"""What a plan does on several devices at once, although one would do: what is replicated, computed by all, or not partitioned.
+"""Finds what several devices do although one would do: values that are replicated, ops computed by all, unpartitioned ops.
 
 Nothing of it is wrong, and much of it is small. But none of it shows as a collective.
 
@@ -32,14 +32,14 @@ UNKNOWN = "computed by all, flops unknown"
 
 
 class Silent(NamedTuple):
-    """One array or op of which devices along `axes` all have, or do, the same.
+    """An array or op that the devices along `axes` all store, or compute, in the same way.
 
     `bytes` is what a device stores beyond its equal share; of an unpartitioned op, what it receives for it. `flops` is what it
     computes in excess in a call, the rims of windows that overlap included.
     """
 
     what: str
-    """`replicated`, `computed by all`, `computed by all, flops unknown` or `unpartitioned`."""
+    """The kind: `replicated`, `computed by all`, `computed by all, flops unknown` or `unpartitioned`."""
     value: str
     op: str
     axes: tuple[str, ...]
@@ -70,12 +70,12 @@ class InExcess(Listing[Silent]):
 
     @property
     def share(self) -> str:
-        """The flops in excess as a part of all: `1.3%`; empty if there are none."""
+        """The redundant flops as a share of all flops: `1.3%`; empty if there are none."""
         return f"{self.flops / self.total:.1%}" if self.flops and self.total else ""
 
 
 def silent(plan: State) -> InExcess:
-    """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
+    """Lists everything redundant, largest first, measured as a share of a device's stored bytes or of its flops."""
     program, placements = plan.source.program, plan.decisions.placements
     excesses = plan.once(_excesses)
     found = [*_replicated(plan), *(_of_node(plan, *each) for each in excesses), *_unpartitioned(plan)]
@@ -86,7 +86,7 @@ def silent(plan: State) -> InExcess:
 
 
 def redundant_flops(plan: State) -> int:
-    """The flops of a device in a call beyond its share of them; of branches, those of the branch with the most."""
+    """The flops of a device in a call beyond its share. Of the branches of a `cond`, the one with the most counts."""
     return _total(plan, plan.once(_excesses))
 
 
@@ -109,17 +109,17 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
 
 
 def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
-    """The axes of more than one device that are not among these."""
+    """The mesh axes with more than one device that are not among `placed`."""
     return tuple(axis for axis in plan.mesh.places if axis.size > 1 and axis not in placed)
 
 
 def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
-    """What is more than a device's share, if all devices of these axes have so much."""
+    """The part of `size` beyond a device's share, if all devices of these axes have it."""
     return size - -(-size // prod(axis.size for axis in axes))
 
 
 def _replicated(plan: State) -> Iterator[Silent]:
-    """Arguments and results; a scalar cannot be shared."""
+    """Yields the arguments and results that are replicated. Scalars are left out, because they cannot be tiled."""
     program, placements, names = plan.source.program, plan.decisions.placements, plan.source.addresses.names
     known: dict[tuple[Layout, int], tuple[tuple[str, ...], int]] = {}
     for value in dict.fromkeys((*program.arguments, *program.returned)):
@@ -135,7 +135,7 @@ def _replicated(plan: State) -> Iterator[Silent]:
 
 
 class Excess(NamedTuple):
-    """An op that all devices of some axes run in full, or with overlapping windows, and the flops of that in a call."""
+    """An op that all devices of some axes run in full, or in overlapping windows, with the redundant flops in a call."""
 
     node: Node
     what: str

@@ -1,4 +1,4 @@
-"""Where two plans of one program differ: regions that do not touch, each with what it costs in either plan.
+"""Where two plans of one program differ, as regions that do not touch, each with its cost in either plan.
 
 A region is made of ops that lie otherwise, and of all that a redistribution joins which only one of the plans has. So regions
 are decided apart from each other, and what one of them costs does not depend on the others.
@@ -18,7 +18,7 @@ from ..plan.state import State
 
 @dataclass(slots=True)
 class Region:
-    """The ends that are joined, and the redistributions and ops that either plan has there, where they differ."""
+    """A region: the ends in it, and the redistributions and ops of either plan there that differ."""
 
     ends: set[int] = field(default_factory=set[int])
     nodes: list[int] = field(default_factory=list[int])
@@ -26,17 +26,17 @@ class Region:
     after: list[Move] = field(default_factory=list[Move])
 
     def costs(self, before: State, after: State) -> tuple[Cost, Cost]:
-        """What it costs in either plan."""
+        """The costs of the region in both plans."""
         return cost_of(before, self.before, self.nodes), cost_of(after, self.after, self.nodes)
 
 
 def end_of(program: Program, value: int) -> int:
-    """The op that makes a value; of an argument, a negative number of its own."""
+    """The end that a value belongs to: the op that makes it, or for an argument a negative number."""
     return program.producer[value] if program.producer[value] >= 0 else ~value
 
 
 def regions(before: State, after: State, joined: Iterable[Collection[int]] = ()) -> list[Region]:
-    """The regions in which two plans of a program on one mesh differ; these ends belong to one region, even if all stays."""
+    """The regions in which two plans of a program on one mesh differ. The ends in each of `joined` share a region."""
     program, found = before.source.program, _Joined()
     changed, moves = _changed(before, after), [*_moves(before, after)]
     for ends in joined:
@@ -60,7 +60,7 @@ def regions(before: State, after: State, joined: Iterable[Collection[int]] = ())
 
 
 class _Joined:
-    """Ends that are joined, step by step: of each, one that stands for all that are joined with it."""
+    """A union-find structure over ends. One end stands for all that are joined with it."""
 
     def __init__(self) -> None:
         self.above: dict[int, int] = {}
@@ -79,13 +79,13 @@ class _Joined:
 
 
 def _ends(program: Program, move: Move) -> Iterator[int]:
-    """What a redistribution joins: the op that makes the value, and those that read it."""
+    """Yields the ends that a redistribution joins: the op that makes the value, and the ops that read it."""
     yield end_of(program, move.value)
     yield from (number for number, _ in move.uses if number < len(program.nodes))
 
 
 def _changed(before: State, after: State) -> set[int]:
-    """The ends that have other claims, that run otherwise, or that make what lies otherwise."""
+    """The ends that have other claims, run differently, or make values with other layouts or pending sums."""
     program, found = before.source.program, set[int]()
     none: Sequence[Claim | None] = [None] * max(len(program.nodes), len(program.types))
     for axis in before.table.axes.keys() | after.table.axes.keys():
@@ -101,7 +101,7 @@ def _changed(before: State, after: State) -> set[int]:
 
 
 def _otherwise(before: Sequence[Claim | None], after: Sequence[Claim | None]) -> set[int]:
-    """Where claims differ, whichever tactic made them."""
+    """The positions at which claims differ. Which tactic made them does not matter."""
     return {
         at
         for at, (old, new) in enumerate(zip(before, after, strict=False))
@@ -110,7 +110,7 @@ def _otherwise(before: Sequence[Claim | None], after: Sequence[Claim | None]) ->
 
 
 def _moves(before: State, after: State) -> Iterator[tuple[Move, bool]]:
-    """The redistributions that only one of the plans has, and whether that is the second one."""
+    """Yields the redistributions that only one of the plans has, and whether that is the second plan."""
     old, new = (
         {(move.value, move.target, tuple(move.uses)): move for move in each.decisions.moves} for each in (before, after)
     )

@@ -1,4 +1,4 @@
-"""The ways out of conflicts, tried for many conflicts at one time.
+"""The ways out of conflicts, tried for many conflicts at a time.
 
 A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts.
 Where the changes of one do not touch those of another, each costs what it would cost alone. Those that touch are tried again in
@@ -34,50 +34,50 @@ from .regions import end_of, regions
 from .trials import Change
 
 FARTHEST = 16
-"""How many values before a conflict, and how many ops after it, are looked at for smaller values that could be gathered."""
+"""How many values before a conflict, and ops after it, are searched for smaller values that could be gathered."""
 
 MOST_VALUES = 8
 """The most values of an op, the smallest ones, that are tried alone and in pairs."""
 
 MOST_WAYS = 5
-"""The most ways out that a conflict shows."""
+"""The most ways out that a conflict lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A resolution of a conflict: a tactic, and what one device then receives, computes and stores.
+    """A way out of a conflict: a tactic, and what one device then receives, computes and stores.
 
     It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
     """
 
     value: str | tuple[str, ...]
-    """The value, or the two values that are replicated."""
+    """The value that is tiled or replicated, or the two values that are replicated."""
     axis: str
     dim: int | None
     """The dim that is tiled; None if values are replicated."""
     first: bool
-    """Whether they are replicated before all other tactics, so that these find them whole."""
+    """Whether the values are replicated before all other tactics, so that these find them whole."""
     bytes: int
     flops: int
     seconds: float
-    """About how long a TPU v5e receives and computes in a call: what ways out are compared by."""
+    """An estimate of the time that a TPU v5e takes for a call. Ways out are compared by it."""
     stored: Callable[[], int] = field(repr=False, compare=False)
 
     @property
     def memory(self) -> int:
-        """The most bytes that a device stores at one time. It takes a walk through the whole program, when it is asked for."""
+        """The most bytes that a device stores at one time. Computing it takes a walk through the whole program."""
         return self.stored()
 
     @property
     def tactic(self) -> str:
-        """The same tactic as a line of a trace."""
+        """The way out as a line of a trace."""
         if self.dim is None:
             return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
         return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
 
     @property
     def step(self) -> Callable[[State], State]:
-        """The tactic, where it stands in the trace."""
+        """The tactic as a function of a plan."""
         values = self.value if isinstance(self.value, str) else [*self.value]
         if self.dim is not None:
             return partial(tile, values=values, dim=self.dim, axis=self.axis)
@@ -105,7 +105,7 @@ class Ways(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A way out that is to be tried."""
+    """A way out to try."""
 
     key: Key
     value: str | tuple[str, ...]
@@ -113,11 +113,11 @@ class _Way(NamedTuple):
     step: Callable[[State], State]
     first: bool
     ends: frozenset[int]
-    """What it is about: the op in conflict, and what makes the values."""
+    """The ends that it concerns: the op in conflict, and the ops that make the values."""
 
 
 class _Tried(NamedTuple):
-    """A way out that can be applied: what the plan then costs, the ends that change, and what it stores."""
+    """A way out that can be applied: the plan's cost with it, the ends that change, and a function for the memory."""
 
     way: _Way
     cost: Cost
@@ -130,7 +130,7 @@ class _Tried(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What has been tried; and how many conflicts are to be tried together next."""
+    """A cache of what has been tried, and the number of conflicts to try together next."""
 
     ways: dict[Key, Ways] = field(default_factory=dict[Key, Ways])
     count: int = 1
@@ -158,7 +158,7 @@ def _nothing(plan: State) -> _Known:
 
 
 def apart(ways: Mapping[Key, Ways]) -> list[Key]:
-    """The conflicts of which no way out changes what one of a conflict before it does."""
+    """The conflicts whose ways out touch no end that a way out of an earlier conflict touches."""
     found, touched = list[Key](), set[int]()
     for key, each in ways.items():
         if touched.isdisjoint(each.touched):
@@ -168,12 +168,12 @@ def apart(ways: Mapping[Key, Ways]) -> list[Key]:
 
 
 def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
-    """How many conflicts to try together after so many: twice as many, unless most of those touched others."""
+    """The number of conflicts to try together next: twice as many, unless most of these conflicts touched others."""
     return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
 def tried(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
-    """The ways out of these conflicts, the fastest first; of those with the same cost, one."""
+    """Tries the ways out of these conflicts, and returns them, the fastest first. Of several with equal costs, one is kept."""
     found: dict[Key, list[_Tried]] = {key: [] for key in keys}
     for ways in zip_longest(*(_ways(plan, key) for key in keys)):
         for each in _outcomes(plan, [way for way in ways if way is not None]):
@@ -195,7 +195,10 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
 
 
 def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """What comes of ways out of different conflicts, each taken alone; nothing of one that is refused."""
+    """Yields the outcome of each of these ways out, taken alone. They belong to different conflicts.
+
+    Refused ones are left out.
+    """
     # Ways that are all about one op, as those of the conflicts of several axes there, touch in any case.
     common = ways[0].ends.intersection(*(way.ends for way in ways)) if ways else NOWHERE
     for some in [[way] for way in ways] if common else [ways]:
@@ -203,7 +206,7 @@ def _outcomes(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 
 
 def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """What comes of each of these ways; of those that touch after all, one half after the other."""
+    """Tries ways out in one plan, and yields their outcomes. Those that touch each other are tried again in two halves."""
     if not ways:
         return
     together, settled = _together(plan, ways), set[Key]()
@@ -221,7 +224,7 @@ def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 
 
 def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
-    """The plan with all of these, without those that get in the way of a tactic; None if it is refused."""
+    """The plan with all of these ways out, except those that get in the way of a tactic; None if it is refused."""
     first, after = ([way for way in ways if way.first == is_first] for is_first in (True, False))
     made = plan
     try:
@@ -244,7 +247,7 @@ def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]]
 
 
 def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """Of ways out that are taken together, those that touch no other, each as if it were taken alone."""
+    """Yields the outcomes of those ways out, taken together, that touch no other, each as if it had been taken alone."""
     if len(ways) == 1:
         (way,) = ways
         touched = frozenset[int]().union(*(each.ends for each in regions(plan, made, [way.ends])))
@@ -263,7 +266,7 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 
 
 def _stored(plan: State, way: _Way) -> int:
-    """The most bytes that a device stores with this way out alone."""
+    """The most bytes that a device stores at one time with this way out alone."""
     made = _together(plan, [way])
     assert made is not None, "it was taken together with others"
     return peak_bytes(made[0])
@@ -273,7 +276,7 @@ def _stored(plan: State, way: _Way) -> int:
 
 
 def _ways(plan: State, key: Key) -> Iterator[_Way]:
-    """What is tried for a conflict, unless it is refused at once, or leaves the conflict open."""
+    """Yields the ways out to try for a conflict. Those that are refused at once, or leave it open, are left out."""
     names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
     met = each.node if each.node >= 0 else end_of(program, each.value)
 
@@ -294,7 +297,7 @@ def _ways(plan: State, key: Key) -> Iterator[_Way]:
 
 
 def _helps(plan: State, way: _Way) -> bool:
-    """Whether a way out that comes after all tactics can be applied, and ends the conflict: that is soon known."""
+    """Whether a way out can be applied after all tactics, and ends the conflict. This is quick to check."""
     if way.first:
         return True
     try:
@@ -304,12 +307,12 @@ def _helps(plan: State, way: _Way) -> bool:
 
 
 def node_of(plan: State, each: placement.Conflict) -> Node | None:
-    """The op at which the claims meet; None if it is an argument."""
+    """The op at which the claims meet; None if they meet at an argument."""
     return plan.source.program.nodes[each.node] if each.node >= 0 else None
 
 
 def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
-    """The dims that the axis may have: those that an argument is asked for, or those of what the op makes."""
+    """The dims that the axis could tile: those claimed of an argument, or those of the op's results."""
     node = node_of(plan, each)
     if node is None:
         return list(dict.fromkeys((each.value, claim.at) for claim, _ in each.claims))
@@ -317,7 +320,7 @@ def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
 
 
 def _replicable(plan: State, each: placement.Conflict) -> list[int]:
-    """The values that could be replicated along the axis: those that claim, and smaller ones from which their claims come."""
+    """Values that could be replicated along the axis: those of the claims, and smaller ones from which the claims come."""
     node = node_of(plan, each)
     if node is None:
         return [each.value]
@@ -331,20 +334,20 @@ def _replicable(plan: State, each: placement.Conflict) -> list[int]:
 
 
 def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
-    """The smallest of these values, if it is smaller than `value`: to gather keys is cheaper than to gather scores."""
+    """The smallest of these values, if it is smaller than `value`: gathering keys is cheaper than gathering scores."""
     sizes = {each: prod(plan.source.program.shape(each)) for each in others}
     found = [each for each, size in sizes.items() if size < prod(plan.source.program.shape(value))]
     return [min(found, key=lambda each: sizes[each])] if found else []
 
 
 def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
-    """The values with a claim on the axis from which one is computed."""
+    """Yields the values with a claim on the axis from which `value` is computed, the nearest first."""
     made_of = plan.source.program.made_of
     return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
 
 
 def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
-    """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
+    """Yields values with a claim on the axis that are read by the ops after `value`, together with it or what it becomes."""
     program, ahead, seen = plan.source.program, [value], set[int]()
     for each in ahead:
         for node in program.readers(each):

@@ -1,4 +1,4 @@
-"""From a jaxpr to an xDSL function: one pass, one operation per equation.
+"""Imports a jaxpr as an xDSL function, in one pass, with one operation for each equation.
 
 Calls are inlined, loops keep their body as a region, and composite primitives are expanded. Everything that depends only on
 an equation's parameters and operand types is computed once for all equations that share them: a training step has tens of
@@ -59,18 +59,18 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The translation of equations with one signature: an operation, or a program to inline instead."""
+    """How equations with one signature are translated: to an operation, or to a program that is inlined instead."""
 
     op: type[LaxOp]
     params: ParamsAttr
     results: tuple[ArrayType, ...]
     inlined: ClosedJaxpr | None = None
     may_follow: bool = False
-    """Whether the values of the results are known if those of the operands are."""
+    """Whether the results are known if the operands are."""
 
 
 class Importer:
-    """Fills one function. `origins` holds the origin of each operation, `frame.arrays` the captured arrays."""
+    """Imports one function. `origins` holds the origin of each operation, `frame.arrays` the captured arrays."""
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
@@ -83,7 +83,7 @@ class Importer:
         self.annotations: list[Annotation] = []
 
     def run(self, jaxpr: Jaxpr, inputs: Sequence[SSAValue], call: Origin | None = None) -> list[SSAValue]:
-        """Appends the equations of `jaxpr` for these inputs and returns its results.
+        """Appends the equations of `jaxpr` for these inputs, and returns its results.
 
         `call` is the call that it is inlined from. Every run has its own environment, because one jaxpr can be the body of
         several calls.
@@ -98,7 +98,7 @@ class Importer:
         return [self.literal(a, None, call) if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
     def plain(self, name: str, eqn: JaxprEqn, operands: Sequence[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-        """An equation by the recipe of its signature."""
+        """Imports an equation by the recipe of its signature."""
         params, starts = eqn.params, _starts(name, len(operands))
         signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
         if ids := self.positions(starts, operands) if starts else None:
@@ -123,7 +123,10 @@ class Importer:
         return [self.annotated(made[0], said, eqn, call), *made[1:]] if said is not None and any(said.dims) else made
 
     def annotated(self, value: SSAValue, said: Said | None, eqn: JaxprEqn, call: Origin | None) -> SSAValue:
-        """The value with the layout that the program gives it: the result of an op, whose operand has a layout of its own."""
+        """Attaches the layout that the program gives a value.
+
+        Returns the result of a new op, because its operand keeps its own layout.
+        """
         if said is None or said.says_nothing:
             return value
         if not said.problem:
@@ -133,7 +136,7 @@ class Importer:
         return value
 
     def positions(self, starts: range, operands: Sequence[SSAValue]) -> list[Positions] | None:
-        """The positions at which an equation reads or updates an array, if all of them follow from literals."""
+        """The positions at which an equation reads or updates an array; None unless all of them follow from literals."""
         found = [each for at in starts if (each := self.constants.of(operands[at])) is not None]
         return found if len(found) == len(starts) else None
 
@@ -156,7 +159,7 @@ class Importer:
     def inline(
         self, closed: ClosedJaxpr, operands: Sequence[SSAValue], eqn: JaxprEqn, call: Origin | None
     ) -> Sequence[SSAValue]:
-        """Inlines a program in place of one equation, and gives its operations that equation's origin.
+        """Inlines a program in place of an equation, and gives its operations that equation's origin.
 
         If the equation holds programs, such as the product and the solver of a linear system, these have lines of their own.
         """
@@ -170,7 +173,7 @@ class Importer:
         return results
 
     def end(self, last: Operation) -> None:
-        """Ends the block that is being filled, without the ops that nothing reads because their values are known."""
+        """Ends the current block, and removes the ops that nothing reads because their values are known."""
         block = self.frame.block
         block.add_op(last)
         for op in reversed(list(block.ops)):
@@ -180,7 +183,7 @@ class Importer:
                 op.erase()
 
     def body(self, closed: ClosedJaxpr, consts: Sequence[SSAValue], call: Origin) -> tuple[Block, list[SSAValue]]:
-        """The block of a region, and the outer values of the arrays that it captures.
+        """Imports the block of a region. Returns it with the outer values of the arrays that it captures.
 
         Its first arguments are `consts`, and after them the captured arrays.
         """
@@ -202,7 +205,7 @@ class Importer:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
     def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe:
-        """The translation of equations with this primitive, these parameters, these operand types and constant positions."""
+        """Decides how to translate equations with this primitive and these parameters, operand types and constant positions."""
         results, inlined = self.results(eqn), expand(eqn, positions)
         if inlined is not None:
             return Recipe(WholeOp, NO_PARAMS, results, inlined)
@@ -221,7 +224,7 @@ class Importer:
         )
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe:
-        """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
+        """The recipe of a call that defines its own op; otherwise of the program inside of it, or of the unpartitioned call."""
         found = derive(eqn)
         if found.inside is not None:
             return Recipe(WholeOp, NO_PARAMS, results, found.inside)
@@ -230,7 +233,7 @@ class Importer:
         return Recipe(OPS[found.op], encode(eqn.params, self.foreign), results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
-        """The parameters of a primitive without a definition: JAX's, those needed to run it by name, and the reason."""
+        """The parameters of a primitive without a definition: JAX's own, those needed to run it by name, and the reason."""
         name = name_of(eqn.primitive)
         extra: dict[str, Value] = {"primitive": name}
         for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
@@ -243,7 +246,7 @@ class Importer:
         return ParamsAttr.of(**dict(encode(eqn.params, self.foreign).items()), **extra)
 
     def type(self, aval: Aval) -> ArrayType:
-        """The type of a value: keys are the `uint32` arrays that hold them."""
+        """The type of a value. Keys have the type of the `uint32` arrays that hold them."""
         # JAX interns avals, so they are found by identity.
         found = self.types.get(aval)
         if found is None:
@@ -255,7 +258,7 @@ class Importer:
         return found
 
     def literal(self, literal: Literal, eqn: JaxprEqn | None, call: Origin | None) -> SSAValue:
-        """The constant of a literal: one in each block for each value and dtype."""
+        """The constant for a literal. A block has one for each value and dtype."""
         value = (
             unwrap(literal.val)
             if is_void(literal.aval)
@@ -276,7 +279,7 @@ class Importer:
         return found
 
     def capture(self, array: Array) -> SSAValue:
-        """An array that the program closes over: one more argument of the block."""
+        """Captures an array that the program closes over, as an additional argument of the block."""
         frame = self.frame
         found = frame.captured.get(id(array))
         if found is None:
@@ -287,7 +290,7 @@ class Importer:
 
 
 def imported(closed: ClosedJaxpr) -> Importer:
-    """The live part of a jaxpr as the operations of one block; the arrays that it captures are its last arguments."""
+    """Imports the live part of a jaxpr as one block. The arrays that it captures are the block's last arguments."""
     jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
     importer = Importer([var.aval for var in jaxpr.invars])
     arguments = importer.frame.block.args
@@ -318,7 +321,7 @@ def _call(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
 
 
 def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
+    """Inlines a region to recompute. If differentiated, its inputs pass a barrier, or XLA would share the recomputation."""
     prevent = eqn.params["prevent_cse"]
     chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
     if eqn.params["differentiated"] and any(chosen):
@@ -330,7 +333,7 @@ def _remat(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin
 
 
 def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
-    """Keeps the regions of a loop, each by the parameter that counts its consts. What a region captures is its last consts."""
+    """A handler that keeps the regions of a loop. Arrays that a region captures become its last consts."""
 
     def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         params = {key: eqn.params[key] for key in kept}
@@ -362,7 +365,7 @@ def _while(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin
 
 
 def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """Branches take the same operands, so each one gets the captures of all."""
+    """Imports a `cond`. All branches take the same operands, so each gets the captured arrays of all."""
     around = Origin(eqn.source_info, call)
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in eqn.params["branches"]:
@@ -378,7 +381,7 @@ def _cond(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin 
 
 
 def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """A `shard_map` body runs unchanged on its mesh axes: it is imported separately, and the op has its operands' layouts."""
+    """Imports a `shard_map`. Its body is imported separately, and runs unchanged on its own mesh axes."""
     params, jaxpr = eqn.params, eqn.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
     results = inner.run(jaxpr, list(inner.frame.block.args), Origin(eqn.source_info, call))
@@ -396,13 +399,13 @@ def _shard_map(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Or
 
 
 def _summed(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
+    """Imports a sum inside of a `shard_map` whose result is marked as invariant. Only JAX's checker needs the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(eqn.params["axes"]), axis_index_groups=None)
     return self.emit(WholeOp, operands, self.results(eqn), said, None)
 
 
 def _constrain(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """A value with a layout that the program gives it: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
+    """Imports a layout that the program gives: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
     params, name = eqn.params, name_of(eqn.primitive)
     if name == "constrain":
         shardings = [Said(params["layout"], by="pt.constrain")]
@@ -418,7 +421,7 @@ _SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
 
 
 def _unread(why: str) -> Handler:
-    """The operands themselves; the plan lists that what the program says of them is not applied."""
+    """A handler that passes operands on. The plan lists that what the program says of them is not applied."""
 
     def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         del call
@@ -429,7 +432,7 @@ def _unread(why: str) -> Handler:
 
 
 def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """An inlined call, with the shardings that it gives its operands and results."""
+    """Inlines a call of `jit`, with the shardings that it gives its operands and results."""
     wanted = {side: eqn.params.get(f"{side}_shardings", ()) for side in ("in", "out")}
 
     def given(side: str, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -443,7 +446,7 @@ def _jit(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin |
 
 
 def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """An inlined call whose ops should run in the order of the program; the plan lists that this is not applied."""
+    """Inlines a call whose ops should run in program order. The plan lists that this is not applied."""
     if operands and eqn.params.get("enforce"):
         why = "the order of ops is the device compiler's"
         self.annotations.append((operands[0], Said(by=name_of(eqn.primitive), problem=why)))
@@ -451,7 +454,7 @@ def _ordered(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Orig
 
 
 def _same(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
-    """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
+    """Passes the operands on: inside of a program, keys and the arrays that hold them are the same."""
     return operands
 
 
@@ -480,4 +483,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
-"""The names of the primitives that become no op, and of those that keep a region."""
+"""The names of the primitives that become no op, or an op with regions."""

@@ -1,4 +1,4 @@
-"""Mutable references become values, as they do when JAX compiles: a write gives the next value of the reference.
+"""Replaces mutable references by values, as JAX does when it compiles: a write gives the reference's next value.
 
 r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
@@ -20,7 +20,7 @@ _CURES = [
 
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:
-    """Raises Error for a reference from outside: the devices of a plan have copies or parts of its array."""
+    """Raises Error for a reference from outside of the function, because a plan's devices have copies or parts of its array."""
     if any(map(_is_reference, cast(Any, closed).effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
@@ -32,7 +32,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without references; the program itself if it makes none. Raises Error if JAX cannot replace one by values."""
+    """Replaces the references in a program, if it has any, by values. Raises Error if JAX cannot replace one."""
     if internal_mutable_array_effect not in cast(Any, closed).effects:
         return closed
     try:
@@ -49,7 +49,7 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def with_effect(jaxpr: Jaxpr, wanted: Callable[[object], bool]) -> Iterator[JaxprEqn]:
-    """The equations with an effect that `wanted` accepts, innermost first."""
+    """Yields the equations with an effect that `wanted` accepts, innermost first."""
     for eqn in jaxpr.eqns:
         if any(map(wanted, eqn.effects)):
             for inner in jaxprs_in_params(eqn.params):

@@ -1,4 +1,4 @@
-"""The names of intermediate values: tags, and the paths of `jax.named_scope`.
+"""Names intermediate values, by tags and by the paths of `jax.named_scope`.
 
 A scope names the values that leave it; the values that stay inside are `scope/op#k`, counted by op.
 
@@ -26,7 +26,7 @@ _TAGS = ("lax.tag", "lax.name")
 def addresses(
     main: func.FuncOp, arg_names: Sequence[str], result_names: Sequence[str], sources: Sources
 ) -> Mapping[str, tuple[SSAValue, ...]]:
-    """Name --> the values it stands for."""
+    """Maps each name to the values that it stands for."""
     found: defaultdict[str, list[SSAValue]] = defaultdict(list)
     returned = cast(Operation, main.body.block.last_op).operands
     arguments, results = zip(arg_names, main.body.block.args, strict=True), zip(result_names, returned, strict=True)
@@ -36,7 +36,7 @@ def addresses(
 
 
 def value_names(named: Mapping[str, Sequence[SSAValue]]) -> Mapping[SSAValue, str]:
-    """Value --> the name that reports use: its first one in `addresses`, so a tag before a scope."""
+    """Maps each value to the name that reports use: the first in `addresses`, so a tag comes before a scope."""
     names: dict[SSAValue, str] = {}
     for name, values in named.items():
         for value in values:
@@ -54,7 +54,7 @@ def _tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
 
 @lru_cache(maxsize=1 << 12)
 def split(scope: str) -> tuple[str, ...]:
-    """The parts of a scope path; a slash inside parentheses does not separate: `transpose(jvp(a/b))/c` has two.
+    """Splits a scope path into parts. A slash inside of parentheses does not separate: `transpose(jvp(a/b))/c` has two parts.
 
     A transformation without a user's scope, `transpose(jvp())`, is not a part.
     """
@@ -68,7 +68,7 @@ def split(scope: str) -> tuple[str, ...]:
 
 
 def _scoped(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]:
-    """The values that leave a scope under its name, innermost scope first, then those that stay inside."""
+    """Yields the values that leave a scope under its name, innermost scope first, then those that stay inside."""
     scopes = {op: split(sources.scope(op)) for op in sources}
     leaving: defaultdict[str, list[SSAValue]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
@@ -89,7 +89,7 @@ def _scoped(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]
 
 
 def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple[str, ...]:
-    """The scope of a use: a value that a body yields is used at its loop, a returned value outside all scopes."""
+    """The scope of a use. A value that a body yields is used at its loop, a returned value outside of all scopes."""
     parent = op.parent_op()
     while op not in scopes and parent is not None:
         op, parent = parent, parent.parent_op()
@@ -97,5 +97,5 @@ def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple
 
 
 def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> int:
-    """How many parts two paths have in common from the start."""
+    """The number of parts that two paths have in common at the start."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
