@@ -1,4 +1,4 @@
-"""Products that have their left side in common, as one product with their right sides stacked.
+"""`stack`: computes several products with the same left side as one product, whose right sides are stacked.
 
     %q = dot_general %x, %wq; %k = dot_general %x, %wk
         -->   %s = concatenate %wq, %wk; %qk = dot_general %x, %s; two slices of it
@@ -25,7 +25,7 @@ from .rule_ops import PRODUCT
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The law for products of one value with several of one type, all of which are there before the first product."""
+    """The law for products of one value with several values of one type, all computed before the first product."""
 
     name: str = "stack"
     text: str = "stack: dot(x, y), dot(x, z) => the parts of dot(x, y and z stacked)"
@@ -36,7 +36,7 @@ class Stack:
             yield Site(first, tuple(others))
 
     def alike(self, program: Program) -> list[list[Node]]:
-        """The products that can be one, in program order."""
+        """The groups of products that can be stacked, in program order."""
         found: defaultdict[object, list[Node]] = defaultdict(list)
         for node in program.nodes:
             if node.kind == PRODUCT:
@@ -73,7 +73,7 @@ class Stack:
 
 
 def _behind(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The dims, behind the one of the stack."""
+    """The dims, shifted by the new first dim of the stack."""
     return tuple(dim + 1 for dim in dims)
 
 
@@ -84,7 +84,7 @@ def _stacked(emit: Emitter, arrays: Sequence[SSAValue]) -> SSAValue:
 
 
 def _part(emit: Emitter, array: SSAValue, dim: int, number: int) -> SSAValue:
-    """One of the parts along a dim."""
+    """Part number `number` along a dim."""
     type = type_at(array)
     starts = tuple(number if at == dim else 0 for at in range(len(type.shape)))
     shape = tuple(1 if at == dim else extent for at, extent in enumerate(type.shape))
