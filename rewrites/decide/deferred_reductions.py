@@ -1,22 +1,22 @@
 """Pending sums: which ops they move through before they resolve.
 
-A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move
-through later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value,
-but not between a product and the transpose of it, of which XLA makes one product. The choice is a minimum cut: a value is cut
-where it is resolved, at the cost of the collective.
+A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move through
+later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value, but never
+between a product and its transpose, which XLA computes as one product. The choice is a minimum cut: a value is cut where it is
+resolved, at the cost of the collective.
 
-    %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
+%g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
-A sum also waits where a sum over other axes is added to it, or a replicated value, if it meets another sum later. Each term
-counts once on the axes on which it is no sum.
+A sum also waits where a sum over other axes is added to it, or a replicated value if another sum is added later. Each term
+counts once on the axes on which it is not a sum.
 
-    %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
-    %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
+%y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
+%z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
 
-A carry is a pending sum if each trip returns one, given that it receives one. This is assumed first and checked at the end. A
-replicated value that it starts from counts once.
+A carry is a pending sum if each trip, given a pending sum, returns one. This is assumed first and checked at the end. A
+replicated start value counts once.
 
-    scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
+scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .placements import OpPlacement, Pend, Placements
 from .requirements import counts_once, law
 
 RESOLVED, COUNTED = 1 << 40, 1 << 10
-"""Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
+"""Weights of a byte and of a collective: bytes count first, then collectives, then sums resolved ahead of a mere move."""
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """An op that a pending sum moves through: the sum, and the axes of it on which an operand counts on one iteration only."""
+    """An op that a pending sum moves through: the sum, and per operand the axes on which it counts on one device only."""
 
     pend: Pend
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
 
 def through(placements: Placements) -> dict[int, Carry]:
-    """The ops that a pending sum moves through."""
+    """Returns the ops that a pending sum moves through."""
     reach = _Reach(placements, frozenset(), {})
     while broken := reach.broken():
         # A carry that collects sums over more axes than was assumed is assumed to have them all.
@@ -73,7 +73,7 @@ def through(placements: Placements) -> dict[int, Carry]:
 
 
 def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> list[Node]:
-    """The ops that make the terms of a pending value, before those that carry it.
+    """The ops that compute the terms of a pending value, upstream of the ops through which the sum moves.
 
     %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
     """
@@ -92,19 +92,22 @@ def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> 
 
 
 class _Reach:
-    """How far pending sums could move: values that may be pending, ops that may carry them."""
+    """How far pending sums could move: the values that may be pending, and the ops that may carry them."""
 
     def __init__(self, placements: Placements, refused: frozenset[int], given: dict[int, Pend]) -> None:
         self.placements = placements
         self.given = given
-        """What carries of loops are assumed to be pending on, beyond the sum that is first added to them."""
+        """Loop -> the sum that its carry is assumed to be, where this has more axes than the sum that is first added to it."""
         self.assumed: dict[int, Pend] = {}
         self.wider: dict[int, Pend] = {}
-        """Carries that are assumed to be pending on more axes in the next attempt."""
+        """Carries for which the next attempt assumes a sum over more axes."""
         self.refused = refused
-        """Carries of loops that are not pending sums under any assumption, and ops at which no sum may wait."""
+        """Loop carries that are not pending sums under any assumption, and ops at which no sum may wait."""
         self.loops: dict[int, Node] = {}
-        """Carries that are pending sums if the assumption holds: each trip ends with one, and no reader needs it resolved."""
+        """Carries assumed to be pending sums.
+
+        This holds if each trip ends with a pending sum and no reader needs it resolved.
+        """
         self.program: Program = placements.program
         self.pending: dict[int, Pend] = dict(placements.sources)
         self.layouts = {v: placements.home(v) for v in self.pending}
@@ -114,19 +117,19 @@ class _Reach:
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
         self.relying: dict[int, frozenset[int]] = {}
-        """Ops with the operands that are sums only because they are made linearly of a carry that is assumed to be one."""
+        """Op -> its operands that are sums only if a loop carry that they are linear in is one."""
         self.hanging = _hanging(placements.program, refused)
         self.meeting: dict[int, bool] = {}
-        """Ops whose result is known to be added to another bare sum, or not."""
+        """Ops -> whether their result is added to another bare sum later."""
         self.waited: dict[int, Pend] = {}
-        """Ops whose terms may be pending on fewer axes than the sum that they carry."""
+        """Op -> the sum that it carries, where its terms may be pending on fewer axes."""
         self.hinders: set[int] = set()
-        """Ops at which a sum must not wait: it would reach an op that already carries another sum."""
+        """Ops at which a sum must not wait, because it would reach an op that already carries another sum."""
         self.spread(self.pending)
         self.wait()
 
     def spread(self, values: Iterable[int]) -> bool:
-        """Visits the users of these values, and of all values that become pending; whether all ops carry what they carried."""
+        """Visits the users of these values and of all that become pending; returns whether no op lost the sum it carried."""
         holds = True
         heap = sorted({number for value in values for number, _ in self.program.uses[value]})
         seen = set(heap)
@@ -137,7 +140,7 @@ class _Reach:
                 holds = holds and node.number not in self.carriers
                 continue
             ahead = self.assume(node, carry.pend)
-            # What the op needs may have been assumed to be pending on more axes.
+            # The carries on which the op's linearity depends may have been assumed to be pending on more axes.
             again = self.carried(node) if ahead else carry
             for number in ahead if again is None else (*ahead, *self.carry(node, again)):
                 if number not in seen:
@@ -146,7 +149,7 @@ class _Reach:
         return holds
 
     def carry(self, node: Node, carry: Carry) -> list[int]:
-        """Lets the op carry its sum; returns the ops that read its result."""
+        """Lets the op carry its sum, and returns the ops that read its result."""
         self.carriers[node.number] = carry
         if node.kind == "carry":
             self.loops[node.number] = node
@@ -159,7 +162,7 @@ class _Reach:
         return [number for value in node.results for number, _ in self.program.uses[value]]
 
     def assume(self, node: Node, pend: Pend) -> list[int]:
-        """Assumes that the carries that the op needs for linearity are pending sums; returns the ops that read them."""
+        """Assumes pending sums for the loop carries that the op needs for linearity, and returns the ops that read them."""
         found, loops = list[int](), self.carried_on(node)
         if not loops:
             return found
@@ -180,14 +183,14 @@ class _Reach:
         return found
 
     def carried_on(self, node: Node) -> frozenset[int]:
-        """The operands that are made linearly of what a loop carries: they may be pending sums."""
+        """The operands that are linear in a loop carry, and so may be pending sums."""
         # Called for every op that carries a sum; most programs have no loop.
         if not self.hanging:
             return frozenset()
         return frozenset([at for at, v in enumerate(node.operands) if v in self.hanging and v not in self.pending])
 
     def roots(self, value: int) -> list[Node]:
-        """The carries of which a value is made."""
+        """The loop carries from which a value is computed linearly."""
         ahead, found = [value], dict[int, Node]()
         while ahead:
             node = self.program.nodes[self.program.producer[ahead.pop()]]
@@ -197,7 +200,7 @@ class _Reach:
         return [node for node in found.values() if node.kind == "carry"]
 
     def broken(self) -> frozenset[int]:
-        """The carries whose assumption does not hold, and the ops at which a sum may not wait; all others stay pending."""
+        """The carries whose assumption does not hold, and the ops at which a sum may not wait."""
         for number, loop in self.loops.items():
             carry = self.carried(loop)
             if carry is not None:
@@ -215,14 +218,14 @@ class _Reach:
         }
         found = {number for number, loop in self.loops.items() if not self.holds(loop)} | self.hinders | lost
         ahead = {loop.number for loop in self.loops.values() if loop.number not in found and loop.operands[1] in self.hanging}
-        # A carry that is made of others alone is no sum if they are none: `c, d = d, tanh(c)`.
+        # A carry computed from other carries alone is not a sum if they are not: `c, d = d, tanh(c)`.
         while more := {number for number in ahead if self.hangs_on(self.program.nodes[number].operands[1], found)}:
             found |= more
             ahead -= more
         return frozenset(found)
 
     def hangs_on(self, value: int, carries: set[int]) -> bool:
-        """Whether a value is made of these carries alone."""
+        """Whether a value is computed from these carries alone."""
         return all(root.number in carries for root in self.roots(value))
 
     def holds(self, loop: Node) -> bool:
@@ -251,7 +254,10 @@ class _Reach:
                 self.stopped = []
 
     def waiting(self, node: Node) -> Carry | None:
-        """What an op could carry if it adds sums over several axes, or a replicated value; each counts once elsewhere."""
+        """The sum that an op could carry if it adds sums over several axes, or a replicated value.
+
+        Each term counts once elsewhere.
+        """
         sums = {at: self.pending[value] for at, value in enumerate(node.operands) if value in self.bare}
         if not sums:
             return None
@@ -271,7 +277,7 @@ class _Reach:
         return divides(self.program.types[node.results[0]].dtype)
 
     def meets(self, node: Node) -> bool:
-        """Whether what the op makes is added to another bare sum, right after or behind other such ops."""
+        """Whether the op's result is added to another bare sum, directly or behind other additions."""
         passed, found = list[int](), False
         while node.number not in self.meeting:
             passed.append(node.number)
@@ -294,7 +300,7 @@ class _Reach:
         return found
 
     def carried(self, node: Node) -> Carry | None:
-        """What the op could carry, if it is linear in its pending operands and needs no other move."""
+        """The sum that the op could carry: it is linear in its pending operands, and their layouts need no other move."""
         program, given = self.program, self.waited.get(node.number)
         if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
             return None
@@ -339,7 +345,7 @@ class _Reach:
         return own == pend or (given is not None and set(own) <= set(pend))
 
     def missing(self, value: int, pend: Pend) -> tuple[MeshAxis, ...]:
-        """The axes of a sum on which a term is none."""
+        """The axes of `pend` on which a term is not pending."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
 
@@ -361,7 +367,7 @@ class _Reach:
         return True
 
     def components(self) -> list[Component]:
-        """Groups sums that can meet; a source without a linear reader resolves at once and needs no cut."""
+        """Groups sums that can meet. A source without a linear reader resolves at once and needs no cut."""
         group: dict[int, Component] = {}
         for number in sorted(self.carriers):
             node = self.program.nodes[number]
@@ -382,7 +388,7 @@ class _Reach:
 
 
 def _together(sums: Iterable[Pend]) -> Pend | None:
-    """The sum of which each of these is a part, major axis first; None if two fold one axis in different ways."""
+    """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):
         return None
@@ -390,12 +396,12 @@ def _together(sums: Iterable[Pend]) -> Pend | None:
 
 
 def is_alone(program: Program, carry: Node) -> bool:
-    """Whether the body of a loop alone reads a carry, and its condition does not."""
+    """Whether only the body of a loop reads a carry, and not its condition."""
     return not any(program.is_read(value) for value in carry.results[1:])
 
 
 def _hanging(program: Program, refused: frozenset[int]) -> dict[int, tuple[int, ...]]:
-    """The values that are linear in what a loop carries, and by which operands of their ops.
+    """The values that are linear in a loop carry -> the operands of their ops that are.
 
     %a = mul 0.9, %acc   -->   %acc: (), %a: (1,)
     """
@@ -414,13 +420,13 @@ def _hanging(program: Program, refused: frozenset[int]) -> dict[int, tuple[int, 
 
 
 def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
-    """Whether an op is linear in some operands together."""
+    """Whether an op is linear in these operands together."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
     return widens(before, after) and linear_in(node.signature.instance.definition, sums, program.zeros(node), divides(before))
 
 
 def _cheapest(placements: Placements, reach: _Reach, component: Component) -> dict[int, Carry]:
-    """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
+    """Cuts the component: the edge `v` -> `(v, "kept")` costs the collective. An op carries if it is on the source's side."""
     network = Network()
     for value in component.values:
         network.edge(value, (value, "kept"), _price(placements, reach, value))
@@ -442,18 +448,18 @@ def _result(reach: _Reach, number: int) -> int:
 
 
 def _price(placements: Placements, reach: _Reach, value: int) -> int:
-    """Bytes received to resolve the value: a reduce_scatter over the axes on which all uses need slices, then an all_reduce."""
+    """The cost to resolve the value: a reduce_scatter over the axes on which all uses need slices, then an all_reduce."""
     pend = reach.pending[value]
     wanted = [placements.wanted(number, position).axes for number, position in placements.uses(value)]
     sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
     width, trips = itemsize(reach.program.types[value].dtype), placements.trips(value)
     bytes = _received(reach.layouts[value], pend, sliced) * width * trips
-    # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
+    # A sum that each trip scatters is stored in parts. It does not wait for fewer collectives.
     return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + _is_moved(reach, value)
 
 
 def _is_moved(reach: _Reach, value: int) -> bool:
-    """Whether a sum is read only by an op that moves its elements, and could carry it: a product and its transpose are one."""
+    """Whether a sum's only reader moves its elements and could carry it: a product and its transpose are one op for XLA."""
     uses, number = reach.placements.uses(value), reach.program.producer[value]
     if len(uses) != 1 or uses[0][0] not in reach.carriers or not reach.program.nodes[uses[0][0]].passes_on:
         return False
@@ -464,7 +470,7 @@ def _is_moved(reach: _Reach, value: int) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _received(layout: Layout, pend: Pend, sliced: frozenset[MeshAxis]) -> Bytes:
-    """The elements that a device receives to resolve a value of this layout, and to slice it on some of the axes."""
+    """The elements that a device receives to resolve a value in this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape), devices(sliced)
     rest = devices({each.axis for each in pend} - sliced)
     bytes = share(size, parts) + Fraction(share(size, rest, times=2), parts)
