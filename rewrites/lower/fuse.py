@@ -1,9 +1,9 @@
 """Fuses the builders and slicers of placed text: replays a module, op by op, into a constructor.
 
-Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives. The other
-passes of `partita-opt` replay a module into theirs.
+Materialising makes the same calls while it walks the program, so lowering the unfused text gives the same result as a plan. The
+other passes of `partita-opt` replay a module into their own constructors.
 
-    build {a}; build {b (slice a)}   -->   build {a; b a}
+build {a}; build {b (slice a)}   -->   build {a; b a}
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .moved import moved
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
-    """The same placed program with its builders and slicers fused."""
+    """Returns the same placed program with its builders and slicers fused."""
     return replayed(module, Fusing, Replay())
 
 
 def replayed(module: ModuleOp, constructor: Start, replay: Replay) -> ModuleOp:
-    """The module that a constructor makes of a placed one."""
+    """Returns the module that a constructor makes from a placed module."""
     main = cast(func.FuncOp, module.body.block.first_op)
     into = constructor([cast(ArrayType, type) for type in main.function_type.inputs])
     replay.block(main.body.block, into)
@@ -79,7 +79,7 @@ class Replay:
         self.body(op, {}, into)
 
     def body(self, op: BuildOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
-        """The ops of a builder, and of the builders in it."""
+        """Replays the ops of a builder, and of the builders inside it."""
         for inner in op.body.block.ops:
             match inner:
                 case BuildOp():
@@ -88,7 +88,7 @@ class Replay:
                     self.moved(inner, locals, into)
                 case SliceOp():
                     source = inner.source
-                    if source in locals:  # It is global to a builder in the builder.
+                    if source in locals:  # A builder inside this one reads the value as a global one.
                         (self.made[source],) = into.close([(locals[source], cast(ArrayType, source.type))], ())
                     locals[inner.out] = into.slice(self.made[source], inner.target)
                 case CoordinateOp():
@@ -102,7 +102,7 @@ class Replay:
                     self.copy(inner, locals, into)
 
     def moved(self, op: RedistributeOp | BarrierOp, locals: dict[SSAValue, SSAValue], into: Constructor) -> None:
-        """A redistribution between the builders in a builder, or a barrier: an op of its body."""
+        """Replays a redistribution between the builders in a builder, or a barrier, as ops of the nest."""
         ins = [locals[v] if v in locals else self.outside(v, into) for v in op.operands]
         block = Block()
         if isinstance(op, RedistributeOp):
@@ -122,11 +122,11 @@ class Replay:
         locals.update(zip(op.results, new.results, strict=True))
 
     def outside(self, value: SSAValue, into: Constructor) -> SSAValue:
-        """A replicated value read inside a nest: slicing it by its own layout returns the value."""
+        """Slices a replicated value that is read inside a nest; by its own layout, this returns the value itself."""
         return into.slice(self.made[value], cast(ArrayType, value.type))
 
     def whole(self, op: Operation, into: Constructor) -> None:
-        """An op without placed values: a nest over no axes."""
+        """Replays an op without placed values, as a nest over no axes."""
         into.open()
         locals: dict[SSAValue, SSAValue] = {}
         self.copy(op, locals, into)

@@ -3,7 +3,7 @@
 This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds
 its results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
 
-    decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
+decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ Start = Callable[[Sequence[ArrayType]], Constructor]
 
 
 def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
-    """The decisions as a new module, as this constructor writes them: by default the placed program."""
+    """Writes the decisions as a new module with this constructor: by default, the placed program."""
     return Writer(decisions, constructor).module()
 
 
 def written(into: Constructor, old: func.FuncOp, results: Sequence[ArrayType]) -> ModuleOp:
-    """The module of what was built, with the names of an earlier form of the program, and results of these types."""
+    """The module of a finished constructor, with the names of an earlier form of the program, and results of these types."""
     ops = into.ops(old.sym_name.data, results)
     keep_names(old, ops[0])
     return Module(ops)
 
 
 class Kind(NamedTuple):
-    """An op among builders and slicers: the types that it slices and builds, the local ones of these, and its axes."""
+    """The types around an op: those that it slices its operands to, those that it builds, their local types, and its axes."""
 
     wanted: Sequence[ArrayType]
     results: Sequence[ArrayType]
@@ -54,12 +54,12 @@ class Kind(NamedTuple):
 
 
 def _all(kinds: Iterable[Kind]) -> Kind:
-    """Several ops as one."""
+    """Joins the types of several ops, as if they were one."""
     return Kind._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
 
 
 class Writer:
-    """Walks the program once; `values` maps (value, move or None) to its value in the new IR."""
+    """Walks the program once; `values` maps a value to its new one, `moved` maps a move to its result."""
 
     def __init__(self, decisions: Decisions, constructor: Start) -> None:
         self.decisions = decisions
@@ -85,7 +85,7 @@ class Writer:
         return written(into, program.main, outputs)
 
     def returned(self, outputs: Sequence[ArrayType], into: Constructor) -> list[Global]:
-        """What the program returns, in these types."""
+        """The values that the program returns, in these types."""
         end = len(self.program.nodes)
         read = [self.read(value, end, at, into) for at, value in enumerate(self.program.returned)]
         return [into.force(self.cut(made, type, into)) for made, type in zip(read, outputs, strict=True)]
@@ -99,14 +99,14 @@ class Writer:
         return found
 
     def define(self, value: int, made: Global, into: Constructor) -> None:
-        """Records the new value; a value with its own layout is moved there at once."""
+        """Records the new value; a value that a tactic placed is moved to its own layout at once."""
         home = self.decisions.homes.get(value)
         if home is not None:
             made = self.cut(self.move(home, made, into), self.type_at(value, home.target), into)
         self.values[value] = made
 
     def body(self, region: int, into: Constructor) -> None:
-        """The ops of one region, including nested ops with regions."""
+        """Writes the ops of one region, including nested ops with regions."""
         for entry in self.entries[region]:
             self.entry(entry, into)
 
@@ -117,7 +117,7 @@ class Writer:
             self.control(entry, into)
 
     def node(self, node: Node, into: Constructor) -> None:
-        """One op: its operands sliced, its local form emitted, its results built."""
+        """Writes one op: slices its operands, emits its local form, and builds its results."""
         nodes = self.program.together(node)
         if node is not nodes[0]:
             return
@@ -132,12 +132,12 @@ class Writer:
             self.define(value, result, into)
 
     def local(self, node: Node, locals: list[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
-        """The op's local form, as it is placed and with the sum that it carries."""
+        """Emits the op's local form, as it is placed and with the sum that it carries."""
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
         return localise(self.program, node, placed, carry, locals, types, into)
 
     def kind(self, node: Node) -> Kind:
-        """The types around an op. Ops of one kind that are placed alike have the same, but for what is pending in them."""
+        """The types around an op, cached for ops with equal placements and nothing pending."""
         placed = self.placements.nodes[node.number]
         pends = any(placed.pending) or not self.placements.sources.keys().isdisjoint(node.results)
         is_alike = not pends and node.number not in self.decisions.carried
@@ -157,7 +157,7 @@ class Writer:
         return self.type_at(value, placed.produced[position], self.pending(value, pending))
 
     def pending(self, value: int, pending: Pend) -> Pend:
-        """The pending sums in a value's type; those of elements of a lookup, which one device has each, are `pick`."""
+        """The pending sums in a value's type; those of a lookup whose elements each come from one device are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
     def axes(self, node: Node) -> list[MeshAxis]:
@@ -166,7 +166,7 @@ class Writer:
         return [factor.axis for _, factor in self.placements.nodes[node.number].placement] + pending
 
     def wanted(self, node: Node, position: int) -> ArrayType:
-        """The type under which an op slices an operand: what its placement wants, pending sums carried along."""
+        """The type to which an op slices an operand: the layout that its placement wants, with pending sums that it carries."""
         value = node.operands[position]
         pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))
@@ -191,14 +191,14 @@ class Writer:
         return found
 
     def move(self, move: Move, start: Global, into: Constructor) -> Global:
-        """A redistribution; one that only slices is left to the slicers of its uses."""
+        """Writes a redistribution; one that only slices is left to the slicers of its uses."""
         target = self.type_at(move.value, move.target)
         if type_of(start) is target or not move.communicates:
             return start
         return into.redistribute([start], [target])[0]
 
     def control(self, control: Control, into: Constructor) -> None:
-        """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""
+        """Writes an op with regions: its operands in the layouts of its borders, and each region inside."""
         operands = [into.force(each) for each in [self.sliced(node, 0, into) for node in control.enters]]
         regions = [self.inner(control, position, into) for position in range(len(control.regions))]
         results = into.outer(control.op, operands, [self.type_of_border(made) for made, _ in control.leaves], regions)
@@ -206,7 +206,7 @@ class Writer:
             self.leave(node, out, into)
 
     def inner(self, control: Control, position: int, into: Constructor) -> Region:
-        """One region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
+        """Writes one region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
         values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
         inside = into.inside([self.entered(value) for value in values])
         for value, arg in zip(values, inside.arguments, strict=True):
@@ -222,7 +222,7 @@ class Writer:
         return self.built(node, node.results.index(value))
 
     def leave(self, node: Node, made: Global, into: Constructor) -> None:
-        """A result of the op; if its border is placed finer than the value that it reads, the result is sliced after the op."""
+        """Records a result of an op with regions, sliced after the op if its border's layout is finer."""
         move = self.decisions.at_use.get((node.number, 0)) if self.program.from_outside(node.number, 0) else None
         if move is not None:
             made = self.cut(self.move(move, made, into), self.type_of_border(node), into)
@@ -232,7 +232,7 @@ class Writer:
         return self.built(node, 0)
 
     def sliced(self, node: Node, position: int, into: Constructor) -> Global:
-        """An operand of a loop, or of its terminator, in the layout that it needs; zero is a sum of zeros."""
+        """An operand of a loop, or of its terminator, in the layout that it needs; zero becomes a sum of zeros."""
         made = self.read(node.operands[position], node.number, position, into)
         made = self.cut(made, self.wanted(node, position), into)
         carry = self.decisions.carried.get(node.number)

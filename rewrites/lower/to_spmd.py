@@ -1,10 +1,10 @@
 """From placed builders and slicers to one device-local function with explicit collectives.
 
-A nest is its body. A slicer in the value's own layout is the local value. A redistribution is the steps of its path. The types
-are local types.
+A nest becomes its body. A slicer in the value's own layout becomes the local value. A redistribution becomes the steps of its
+path. The types become local types.
 
-    array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
-        -->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
+array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
+-->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .transposed_products import swap_products
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
-    """The device-local module of a placed one."""
+    """Returns the device-local module of a placed one."""
     return replayed(module, Local, AsWritten())
 
 
 class Local(Nesting):
-    """Writes what one device does; of every value it knows what a device has of it."""
+    """Writes the device-local program. `local` of every value is one device's part of it."""
 
     def __init__(self, types: Sequence[ArrayType]) -> None:
         super().__init__(Block(arg_types=[type.local for type in types]))
@@ -40,7 +40,7 @@ class Local(Nesting):
         self.loops: list[Operation] = []
 
     def known(self, values: Sequence[SSAValue], types: Sequence[ArrayType]) -> list[Global]:
-        """Values of these types that no nest builds, by what a device has of them."""
+        """Values of these types that no nest builds, from their local values."""
         return [Built(None, value, type) for value, type in zip(values, types, strict=True)]
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
@@ -52,7 +52,7 @@ class Local(Nesting):
         return spmd.CoordinateOp(axes)
 
     def redistribute(self, sources: Sequence[Global], targets: Sequence[ArrayType]) -> Sequence[Global]:
-        """The steps of each value; those of several values may share their collectives."""
+        """Writes the steps for each value; those of several values may share their collectives."""
         self.end_nest_of(sources)
         locals = [on_device(source) for source in sources]
         return self.known(moved(locals, list(map(type_of, sources)), targets, self.block), targets)
