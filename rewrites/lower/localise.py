@@ -301,7 +301,7 @@ class _Local:
         return results
 
     def keeps_zeros(self, index: int) -> bool:
-        """Whether rows of zeros give rows of zeros: all operands have the index, and the op is linear in all or in each alone."""
+        """Whether rows of zeros give rows of zeros: all operands have the index, and the op is linear in all or in each."""
         signature, definition = self.node.signature, self.node.signature.instance.definition
         if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
             return False
