@@ -38,7 +38,7 @@ def _settle(
     program: Program,
     makers: Mapping[LocalArray, Step],
 ) -> set[Step]:
-    """Decides for one array, after its uses; the stored steps in which it could be computed again."""
+    """Decides for one array, after its uses; returns the stored steps in which it could be computed again."""
     if step.kind is Kind.CONSTANT:
         array.recomputed = not array.is_result
         array.stored = array.is_result or any(user.kind in (Kind.CALL, Kind.REGIONS) for user in users)
@@ -68,16 +68,16 @@ def _reads_one(step: Step, array: LocalArray, makers: Mapping[LocalArray, Step],
     least = prod(program.shape(array.value)) if step.traits.elementwise else 2
     large = [each for each in step.reads if prod(program.shape(each.value)) >= least]
     found = (makers.get(each.origin) for each in large)
-    # Constants, and what repeats a smaller array, count for nothing.
+    # Constants and broadcasts of a smaller array do not count.
     return sum(not (made and (made.kind is Kind.CONSTANT or made.traits.broadcasts)) for made in found) <= 1
 
 
 Reads = dict[LocalArray, bool]
-"""Stored arrays that are read, each with whether every element of it is read for the same element of the result only."""
+"""Stored arrays that are read -> whether each element is read only for the same element of the result."""
 
 
 class Sources:
-    """The stored arrays that steps read: their operands, or what computes these inside the steps."""
+    """Finds the stored arrays that steps read: their operands, or the arrays from which operands are computed again."""
 
     def __init__(self, makers: Mapping[LocalArray, Step]) -> None:
         self.makers = makers
@@ -94,12 +94,12 @@ class Sources:
         return found
 
     def of(self, array: LocalArray, fuses: bool) -> Reads:
-        """The stored arrays behind one that is read by a step that computes what it reads (`fuses`), or by another one."""
+        """The stored arrays behind an operand; `fuses`: for a step that can compute its operands."""
         array = array.origin
         if not array.recomputed or (array.stored and not fuses):
             return {array: True}
         found = self.known.get((array, fuses))
         if found is None:
-            # Only what a step makes is computed again.
+            # Only an array that a step computes is computed again.
             found = self.known[array, fuses] = self.read(self.makers[array])
         return found
