@@ -25,7 +25,7 @@ class Address:
 
 
 def known(program: Program, function: Function) -> Mapping[str, Address]:
-    """Every value that a plan of the function can name."""
+    """Name in the text -> address, for every value that a plan of the function can name."""
     arguments = [Address(each.name, each.name, each, (), each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}
 
@@ -45,7 +45,7 @@ def addresses(
 
 
 def alias(statement: Equation) -> str | None:
-    """The value that an equation merely renames, or None."""
+    """The name of the value that an equation merely renames, or None."""
     read, dims = statement.pieces[0], statement.left.dims
     return read.array.name if isinstance(read, Read) and read.dims == dims and statement.along is None else None
 

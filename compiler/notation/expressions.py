@@ -29,7 +29,7 @@ LOGIC = {"either": "or", "both": "and", "negated": "not"}
 TRUTHS = {"True": True, "False": False}
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 DIGITS = 300
-"""The most digits of an integer, more than any dtype can hold."""
+"""The most digits of an integer: more than any dtype can hold."""
 FLOATING = "write it as a float: `1e10`"
 NATURAL = ("max", "min")
 NUMERIC = {"int", "float", "truth"}
@@ -37,7 +37,7 @@ NUMERIC = {"int", "float", "truth"}
 
 @dataclass(slots=True)
 class Expressions:
-    """Reads the expressions of one function. `scope` is the current scope, `functions` are those of the file so far."""
+    """Reads the expressions of one function. `scope` is the current scope; `functions` are the file's functions so far."""
 
     text: Text
     scope: Scope
@@ -71,7 +71,7 @@ class Expressions:
                 return self.call(node)
 
     def name(self, word: Word) -> Term:
-        """An index used as a value, an array of rank 0, or one of the constants."""
+        """The term of a name: an index used as a value, an array of rank 0, or one of the constants."""
         if word.text in self.scope.indices:
             return Group((self.scope.indices[str(word)],), span(word))
         array = self.scope.arrays.get(str(word))
@@ -123,7 +123,7 @@ class Expressions:
         return Apply("neg", (arg,), dtype(arg), span(node))
 
     def arithmetic(self, node: Node) -> Term:
-        """A chain of operators of any length, from its first operand on."""
+        """The term of a chain of operators, built from its first operand on, so that its length does not matter."""
         *operators, first = left_spine(node, BINARY)
         made = self.term(first)
         for each in reversed(operators):
@@ -192,7 +192,7 @@ class Expressions:
         return term.condition if isinstance(term, Mask) else term
 
     def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
-        """The number, if it is known here. Raises `Wrong` if it is undefined."""
+        """The number that `compute` returns, or None. Raises `Wrong` if it is undefined."""
         try:
             value = compute()
             return None if value is None else Number(value, span(node))
@@ -223,7 +223,7 @@ class Expressions:
         return fold
 
     def variable(self, node: Node) -> Index:
-        """An index of a fold, which is now in scope."""
+        """Declares an index of a fold, which is now in scope."""
         word, declared = word_of(node), phrases(node)
         index = self.scope.new(word)
         if declared:

@@ -23,7 +23,7 @@ EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "arg
 
 @dataclass(slots=True)
 class Scope:
-    """Indices by name, and the products and windows to check once all ranges are known."""
+    """The indices by name, and the products and windows to check once all ranges are known."""
 
     text: Text
     arrays: dict[str, Array]
@@ -35,7 +35,7 @@ class Scope:
     positional: bool = False
 
     def new(self, word: Word) -> Index:
-        """Raises `Wrong` for a word that is taken."""
+        """Makes an index of this name. Raises `Wrong` if the name is taken."""
         if word.text in self.arrays:
             self.text.fail("index_array", word)
         if word.text in self.indices:
@@ -48,7 +48,7 @@ class Scope:
         return self.indices[str(word)]
 
     def unify(self, index: Index, extent: int, where: Span, why: str) -> None:
-        """Unifies the index's range with this extent."""
+        """Gives the index this range. Raises `Wrong` if it already has another one."""
         if not index.known:
             index.extent, index.why = extent, why
         elif index.extent != extent:
@@ -122,7 +122,7 @@ class Scope:
             missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 
     def check_window(self, extent: int, affine: Affine[Index], where: Span, hangs: bool) -> None:
-        """Checks that a window that is not folded stays inside the dim."""
+        """Raises `Wrong` for a window that leaves the dim, unless it `hangs`: under some folds a window may."""
         for index, _ in affine.factors:
             if not index.known:
                 self.text.fail("range_unknown", where, name=index.name)
