@@ -1,7 +1,7 @@
 """The arrays of one device, and the steps that read and compute them.
 
 %h = dot %x %w; %r = all_reduce %h; %y = tanh %r
--->   Step(CALL, reads [x, w], makes [h]); Step(CALL, reads [h], makes [r]); Step(MAP, reads [r], makes [y])
+    -->   Step(CALL, reads [x, w], makes [h]); Step(CALL, reads [h], makes [r]); Step(MAP, reads [r], makes [y])
 """
 
 from __future__ import annotations

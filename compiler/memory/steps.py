@@ -5,9 +5,9 @@ in another order than XLA:CPU multiplies: a product takes `lhs[batch.., m.., k..
 takes images `[n, p.., c]` and kernels `[q.., c, o]`, and makes `[n, p.., o]`. A matrix that is transposed as a whole is not
 copied.
 
-%h = dot %x %w, %h {+model}; %y = tanh %h
--->   CALL dot: x, w -> h;  CALL all_reduce: h -> h';  MAP tanh: h' -> y
-dot lhs[b, t, d] rhs[b, t, f] over b, t   -->   lhs is copied to [d, b, t]; rhs is [b, t, f] as it is
+    %h = dot %x %w, %h {+model}; %y = tanh %h
+        -->   CALL dot: x, w -> h;  CALL all_reduce: h -> h';  MAP tanh: h' -> y
+    dot lhs[b, t, d] rhs[b, t, f] over b, t   -->   lhs is copied to [d, b, t]; rhs is [b, t, f] as it is
 """
 
 from __future__ import annotations

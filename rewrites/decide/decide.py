@@ -259,7 +259,7 @@ class _Mover:
         It is the nearest value upstream that is stored in any case, such as the result of a product. A value that the use could
         compute itself would have to be stored only to start the use.
 
-        %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
+            %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
         """
         if number == len(self.program.nodes) or self.program.nodes[number].is_border:
             return -1

@@ -5,18 +5,18 @@ later ops. It resolves where that costs the fewest bytes; ties go to fewer colle
 between a product and its transpose, which XLA computes as one product. The choice is a minimum cut: a value is cut where it is
 resolved, at the cost of the collective.
 
-%g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
+    %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
 A sum also waits where a sum over other axes is added to it, or a replicated value if another sum is added later. Each term
 counts once on the axes on which it is not a sum.
 
-%y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
-%z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
+    %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
+    %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
 
 A carry is a pending sum if each trip, given a pending sum, returns one. This is assumed first and checked at the end. A
 replicated start value counts once.
 
-scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
+    scan (%acc = %x) { %a = mul 0.9, %acc; yield (add %a, %g{+data}) }   -->   %acc{+data}, and one all_reduce after the loop
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The body of a definition is read as a term in which each pending operand is `sum
 innermost first. The op is linear in those operands exactly if the sum arrives at the root and no sum remains inside. An operand
 that is known to be zero also counts as a sum, of zeros.
 
-mul: lhs[i] * rhs[i], lhs pending   -->   sum(r, x) * y   -->   sum(r, x * y)
+    mul: lhs[i] * rhs[i], lhs pending   -->   sum(r, x) * y   -->   sum(r, x * y)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def terms_beside(
 
     By the law `once` such a term may count on one device only, and is then a pending sum like the others.
 
-    add: lhs[i] + rhs[i], rhs pending   -->   {lhs}
+        add: lhs[i] + rhs[i], rhs pending   -->   {lhs}
     """
     terms = {at for at in others if linear_in(definition, frozenset({at}), zeros | pending | others - {at}, field)}
     return frozenset(terms) if linear_in(definition, pending | terms, zeros, field) else None

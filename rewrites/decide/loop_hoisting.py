@@ -3,8 +3,8 @@
 A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry to which each trip adds
 a reduction is not tiled on the axis of the sum: it stays a pending sum in the loop, and is scattered after it.
 
-%w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
-%g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
+    %w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
+    %g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each op has two placements: as it is, or otherwise. A value is moved from the layout in which its op produces it to each layout
 in which an op reads it. So the bytes depend on pairs of choices, and the best choice is a minimum cut.
 
-dot %h %t  ->  sum  ->  ...  ->  dot %d %t   -->   all of them along the vocabulary: only %h and the last sum move
+    dot %h %t  ->  sum  ->  ...  ->  dot %d %t   -->   all of them along the vocabulary: only %h and the last sum move
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ results of constraints. Then a constraint's operand takes the layout of the resu
 still meet at an op, the program has set the layouts around it but not the op's own: the op takes the claim for which a device
 receives the fewest bytes.
 
-%a = cos %x; %b = constrain %a {d on 0}; %c = sin %b; %r = constrain %c {d on 1}   -->   cos, sin on 0; %c moves to 1
+    %a = cos %x; %b = constrain %a {d on 0}; %c = sin %b; %r = constrain %c {d on 1}   -->   cos, sin on 0; %c moves to 1
 """
 
 from __future__ import annotations

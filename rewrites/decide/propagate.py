@@ -7,13 +7,13 @@ changes. Only ops beside a changed claim are visited, which gives the same plan 
 
 A claim has a rank. An op takes a claim of a later rank only when no op is left that a claim of an earlier rank may concern.
 
-tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
+    tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
 
 Held propagation follows a range and never crosses one: it passes only through ops whose operands and results all have the
 range. Ops that make the range, or fold it among others, are left to later tactics, and the value between is redistributed.
 
-tile w1 0 data, held:   %s = dot %d %x   %h = dot %s %w1   %z = dot %h %w2   %y = dot %c %z   -->   the inner two on data
-[e,g,m]          [e,g,f]           [e,g,m]           [g,m]                  at e, for g the others
+    tile w1 0 data, held:   %s = dot %d %x   %h = dot %s %w1   %z = dot %h %w2   %y = dot %c %z   -->   the inner two on data
+                            [e,g,m]          [e,g,f]           [e,g,m]           [g,m]                  at e, for g the others
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A parameter that a later tactic stores in parts, later than the one that placed its readers, is gathered for each use. Any other
 argument is redistributed once. If ops that only move its elements are read whole, it is gathered before them.
 
-%a {x*8, 64}: %t = transpose %a; fft %a, fft %t   -->   one all_gather of %a, and a local transpose, not two all_gathers
+    %a {x*8, 64}: %t = transpose %a; fft %a, fft %t   -->   one all_gather of %a, and a local transpose, not two all_gathers
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An earlier tactic wins at an op that it shares with a later one: what the later 
 other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
 as that pays (`place_by_cut.py`).
 
-%t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
+    %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
 
 An op that only looks elements up may also run on all devices. A sum may also wait in ops that compute little, although all
 devices then do all of their work.

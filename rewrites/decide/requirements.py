@@ -2,7 +2,7 @@
 
 An index whose requirements have no law is not placed.
 
-gather %table[(v: model), :] %ids   -->   take(ids, build(v, block, op)), for which the law is `lookup`
+    gather %table[(v: model), :] %ids   -->   take(ids, build(v, block, op)), for which the law is `lookup`
 """
 
 from __future__ import annotations

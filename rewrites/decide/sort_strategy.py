@@ -2,7 +2,7 @@
 
 A merge leaves its results in blocks. Where they are wanted whole, gathering the operands receives less.
 
-rev (sort %x {x*8}), over 8 devices, where `rev` wants its operand whole   -->   rev (sort (gather %x))
+    rev (sort %x {x*8}), over 8 devices, where `rev` wants its operand whole   -->   rev (sort (gather %x))
 """
 
 from __future__ import annotations

@@ -343,8 +343,8 @@ def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
     The value's own claims that are minor to it on that dim take its room: two axes may change places, one after the other. So
     do the claims of its op, if they would not fit without it. What does not fit even then leaves the dim.
 
-    f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
-    f32[x*2*y pad 3, 8] (2 x 2)   -- x on dim 1 -->   f32[y*2 pad 3, x*4]
+        f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
+        f32[x*2*y pad 3, 8] (2 x 2)   -- x on dim 1 -->   f32[y*2 pad 3, x*4]
     """
     left = table.claim(value, axis)
     table.axes[axis].values[value] = claim

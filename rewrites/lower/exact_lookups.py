@@ -3,7 +3,7 @@
 A lookup in a tiled table leaves a pending sum: one device has the element, all others have the unit. While ops only move the
 elements, resolving the sum needs no arithmetic, so every bit arrives: the sign of a zero, the payload of a NaN.
 
-%e = gather %table[(v: model), :] %ids   -->   f32[4, 2]{pick model}, not f32[4, 2]{+model}
+    %e = gather %table[(v: model), :] %ids   -->   f32[4, 2]{pick model}, not f32[4, 2]{+model}
 """
 
 from __future__ import annotations

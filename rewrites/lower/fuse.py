@@ -3,7 +3,7 @@
 Materialising makes the same calls while it walks the program, so lowering the unfused text gives the same result as a plan. The
 other passes of `partita-opt` replay a module into their own constructors.
 
-build {a}; build {b (slice a)}   -->   build {a; b a}
+    build {a}; build {b (slice a)}   -->   build {a; b a}
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ makes a term without the folded index count once. `offset` is the start of a dev
 function that runs each head; loading the laws checks them against it. The only op that this file knows by name is the tag,
 which is the identity.
 
-%e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
+    %e = gather %table[(v: model), :] %ids   -->   %e = select (0 <= %ids - v0 < block) (gather %table %ids - v0) 0
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ Index vectors are in the general form of their op (`dialects.definitions.gather_
 the bounds of the whole array. A window on a placed dim is split into rows. Then the offset of the block is subtracted from the
 component.
 
-[start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
+    [start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
 
 A user-defined op, whose indices are the elements of an array, gets only ids inside the block. The other ids become 0, and the
 elements that they read or write become zero. An op that defines what ids outside do gets -1 for them.
 
-ids [9, 2], a block from 8 on   -->   ids [1, 0], mask [true, false]
+    ids [9, 2], a block from 8 on   -->   ids [1, 0], mask [true, false]
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 This is one walk in program order. It opens every op, slices its operands for its placement, emits its local form, and builds
 its results. Each move becomes a redistribution. The gather of a parameter waits at a barrier for the value that starts its use.
 
-decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
+    decisions of a plan   -->   func @main(%x: f32[data*64, 8], ...) { array.build (data, model) {...} ... }
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ final and, once no redistribution is left, so is the nest. The prefix returns th
 exception: code before it may depend on code after it (`before_loops.py`), so a program that begins with a loop is lowered
 whole.
 
-the first 40 lines of 33,000 ops   -->   the program of their first nests
+    the first 40 lines of 33,000 ops   -->   the program of their first nests
 """
 
 from __future__ import annotations

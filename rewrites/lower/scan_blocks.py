@@ -3,7 +3,7 @@
 Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned. The scan up to the block
 before is the carry that a block adds to its own elements.
 
-%y = cumsum of a block   -->   %t = slice %y, last; %ts = all_gather %t; %s = cumsum %ts; %y + %s[coordinate - 1]
+    %y = cumsum of a block   -->   %t = slice %y, last; %ts = all_gather %t; %s = cumsum %ts; %y + %s[coordinate - 1]
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Each redistribution or barrier of the program is a node. The builders, loops and unpartitioned ops between two of them are one
 kernel. Equal kernels share one function.
 
-%1 = array.redistribute %w                %1 = flow.redistribute %w
-%2 = array.build {...}            -->     %2 = flow.kernel @main_0(%x, %1)
-%3 = array.redistribute %2                %3 = flow.redistribute %2
+    %1 = array.redistribute %w                %1 = flow.redistribute %w
+    %2 = array.build {...}            -->     %2 = flow.kernel @main_0(%x, %1)
+    %3 = array.redistribute %2                %3 = flow.redistribute %2
 """
 
 from __future__ import annotations

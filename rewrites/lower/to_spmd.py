@@ -3,8 +3,8 @@
 A nest becomes its body. A slicer in the value's own layout becomes the local value. A redistribution becomes the steps of its
 path. The types become local types.
 
-array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
--->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
+    array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
+        -->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
 """
 
 from __future__ import annotations

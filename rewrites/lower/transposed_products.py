@@ -3,7 +3,7 @@
 JAX differentiates `x @ w` this way: the gradient of `w` is the transpose of a product. XLA:CPU takes up to twice as long for
 that.
 
-%p = lax.dot_general %g, %x over b, t; %t = lax.transpose %p   -->   %t = lax.dot_general %x, %g over b, t
+    %p = lax.dot_general %g, %x over b, t; %t = lax.transpose %p   -->   %t = lax.dot_general %x, %g over b, t
 """
 
 from __future__ import annotations
