@@ -2,6 +2,7 @@
 
 Positions in brackets become reshapes, slices and lookups, in this order. A sum of a product is an einsum, a convolution or a
 scatter-add; every other fold is a reduction.
+
 x[b, (h d)]      --> reshape        x[i, 0], x[2*i + 1] --> slice       emb[ids[b], d] --> emb[ids]
 logp[b, y[b]]    --> take_along_axis                    x[i, i]         --> the diagonal
 sum(k) x[b, k] * w[k, j]                     -->   jnp.einsum("ab,bc->ac", x, w)

@@ -1,4 +1,4 @@
-"""The table of commands: a function each, which takes a session and the words behind its name, and answers.
+"""The table of commands: one function each, which takes a session and the words after the command's name, and answers.
 
 @command("look", "explain VALUE", "explain params/w1", "value")
 def explain(session, typed, words): ...
@@ -34,12 +34,12 @@ GROUPS = {
 
 Words = Sequence[Word]
 Run = Callable[[Session, Typed, Words], Answer | str]
-"""What a command does. An answer that leaves the session as it is may be a text alone."""
+"""Runs a command. It may return only a text if the session does not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its group, how it is called, an example, what its arguments are, and what it does."""
+    """A command: its group, its usage, an example, the kinds of its arguments, and the function that runs it."""
 
     group: str
     usage: str
@@ -47,7 +47,7 @@ class Command:
     takes: tuple[str, ...]
     run: Run
     slow: str = ""
-    """What a terminal shows while the command works, if that may take longer than a moment."""
+    """The text that a terminal shows while the command works, if that may take longer than a moment."""
 
     @property
     def name(self) -> str:
@@ -55,12 +55,12 @@ class Command:
 
     @property
     def most(self) -> int:
-        """How many words it takes at most."""
+        """The most words that it takes."""
         return len(self.takes)
 
     @property
     def least(self) -> int:
-        """How many it needs: those that are not in brackets."""
+        """The fewest words that it takes: those of `usage` that are not in brackets."""
         return len(re.sub(r"\[[^\]]*\]", "", self.usage).split()) - 1
 
 
@@ -80,12 +80,12 @@ def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -
 
 
 def known() -> dict[str, str]:
-    """What a line can begin with, each with its summary: statements and commands."""
+    """The words that a line can begin with (statements and commands), each with its summary."""
     return {**dict.fromkeys(tactics.STATEMENTS, ""), **{name: tactics.summary(each.run) for name, each in TABLE.items()}}
 
 
 def number(typed: Typed, word: Word, what: str, most: int) -> int:
-    """A number from 1 on. Raises Error for any other word."""
+    """The number that a word stands for, from 1 to `most`. Raises Error for any other word."""
     if not word.text.isdecimal() or not 1 <= int(word.text) <= most:
         there = f"{there_are(most)}, counted from 1" if most > 1 else "there is one, number 1" if most else "there are none"
         typed.fail(word, f"expected the number of {what}, got `{word.text}`", there)
@@ -93,10 +93,10 @@ def number(typed: Typed, word: Word, what: str, most: int) -> int:
 
 
 def picked(typed: Typed, word: Word, what: str, items: Sequence[Some]) -> Some:
-    """The item of a number from 1 on. Raises Error for any other word."""
+    """The item with this number, counted from 1. Raises Error for any other word."""
     return items[number(typed, word, what, len(items)) - 1]
 
 
 def picked_conflict(session: Session, typed: Typed, word: Word) -> Conflict:
-    """The open conflict of a number from 1 on. Raises Error for any other word."""
+    """The open conflict with this number, counted from 1. Raises Error for any other word."""
     return conflict(session.plan, picked(typed, word, "an open conflict", [*open_keys(session.plan)]))

@@ -26,19 +26,19 @@ from .session import Session
 from .typed import Typed, Word
 
 ALL = "all"
-"""The last word of a command that wants all of its answer, instead of a screen of it."""
+"""The last word of a command that shows its whole answer instead of a screen of it."""
 LARGE = 2_000
-"""The ops of a program from which `diff` leaves out memory and flops, unless they are asked for."""
+"""The number of ops from which `diff` leaves out memory and flops, unless they are asked for."""
 
 
 class Cut(Protocol):
-    """An answer that shows a screen of itself, and how to get all of it."""
+    """An answer that shows a screen of itself, and can show all of it."""
 
     def all(self) -> View: ...
 
 
 def _shown(session: Session, what: Cut, words: Words) -> str:
-    """An answer; all of it if the last word is `all`."""
+    """The text of an answer; all of it if the last word is `all`."""
     return shown(what.all() if _is_all(words) else what, session.width)
 
 
@@ -228,7 +228,7 @@ def blocked(session: Session, typed: Typed, words: Words) -> str:
 
 
 def _cured(stop: Stop) -> str:
-    """What to do where propagation stops. It is tried."""
+    """The help for a stop: a tactic that was tried, or advice."""
     if (found := stop.cure) is None:
         return f"help: {stop.advice}" if stop.advice else "no tactic was found with which it does not stop here"
     write = taken(stop.number) if found.place else ""

@@ -1,4 +1,4 @@
-"""Commands that go back, aside and on, and that change a plan otherwise than by a typed tactic."""
+"""Commands that undo, redo and branch, and that change a plan otherwise than by a typed tactic."""
 
 from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error
@@ -19,7 +19,7 @@ def _said(before: Session, after: Session, *first: str) -> Answer:
 
 
 def _moved(session: Session, steps: int, word: str) -> Answer:
-    """The session some steps on or back, and which tactics these are."""
+    """Moves a branch by some steps; answers with the tactics of these steps."""
     after = session.at(session.branch.moved(steps))
     less, more = sorted((session.plan, after.plan), key=lambda plan: len(plan.actions))
     texts = [statement(action.text) for action in more.actions[len(less.actions) :]]

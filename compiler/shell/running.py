@@ -18,11 +18,15 @@ from .session import Session
 from .typed import Typed
 
 TOLERANCE = 0.01
-"""The largest |a-b|/(1e-3+|b|) that agrees."""
+"""The largest difference `
+a-b
+/(1e-3+
+b
+)` at which results agree."""
 MOST_LINES = 40
 """The most lines of a lowered form that are shown."""
 MOST_ROWS = 4
-"""The most rows of the screen that a line of it takes: the first one has the types of all arguments and results."""
+"""The most rows of the screen for one line: the first line has the types of all arguments and results."""
 
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
@@ -43,7 +47,7 @@ def lower(session: Session, typed: Typed, words: Words) -> str:
 
 
 def _screen(session: Session, form: str) -> list[str]:
-    """The lines of a lowered form that fit on a screen, and what says how to see all of it.
+    """The lines of a lowered form that fit on a screen, and a hint how to see the rest.
 
     Of `spmd`, no more is lowered than is shown: all of a large program would take seconds.
     """
