@@ -13,7 +13,7 @@ from .tree import Definition, Shape
 
 
 def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Grounded:
-    """The ground form of a definition. Raises Error if the shapes do not fit."""
+    """Returns the ground form of a definition. Raises Error if the shapes do not fit."""
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, ins, outs)
     indices = Indices(sites)
     writer = _Writer(indices)
@@ -36,7 +36,7 @@ class _Writer:
         return Equation(targets, self.expr(self.definition.body, copy), self.partials(targets, copy))
 
     def partials(self, targets: Sequence[Access], copy: int) -> tuple[tuple[str, Ids], ...]:
-        """For each target the monoid and the indices that it is folded over left of `=`."""
+        """For each target, the monoid and the indices of its fold on the left of `=`; ("", ()) without a fold."""
         said = {
             array: (partial.monoid, self.folded(partial.variables, copy))
             for partial in self.definition.partials
@@ -87,7 +87,10 @@ class _Writer:
         return tree.Affine(offset, numbered, divisor, self.moved(term, component), self.scaled(term, component))
 
     def moved(self, term: tree.Term, component: int) -> tuple[tree.Param | tree.Size, int] | None:
-        """The one parameter, or extent, that is added to an index expression, or subtracted from it."""
+        """The parameter or extent that is added to an index expression (sign 1) or subtracted from it (sign -1);
+
+        None if there is none.
+        """
         match term:
             case tree.Apply("div", (left, _)):
                 return self.moved(left, component)
@@ -108,7 +111,7 @@ class _Writer:
                 return None
 
     def scaled(self, term: tree.Term, component: int) -> tree.Param | None:
-        """The one parameter that multiplies the index of an index expression."""
+        """The parameter that multiplies the index of an index expression; None if there is none."""
         match term:
             case tree.Apply("add" | "sub", (_, right)):
                 return self.scaled(right, component)

@@ -13,12 +13,12 @@ def bare(token: Word) -> str:
 
 
 def formal(node: Node) -> tree.Formal:
-    """An operand in the head: `lhs`, `cases*`."""
+    """Reads an operand of the head: `lhs`, `cases*`."""
     return tree.Formal(bare(words(node)[0]), node.data == "many")
 
 
 def source(node: Node) -> tree.Source:
-    """The right side of `at k = axes`."""
+    """Reads the right side of `at k = axes`."""
     match node.data, *words(node):
         case "behind", name, number:
             return tree.Apply("sub", (tree.Param(str(name)), tree.Number(int(number.text))))
@@ -37,20 +37,20 @@ def assign(node: Node) -> tuple[str, tree.Source]:
 
 
 def placing(node: Node) -> list[tree.At]:
-    """`rhs b = axes, k = dims`, or without `rhs` for all arrays."""
+    """Reads an `at` clause: `rhs b = axes, k = dims`, or without `rhs` for all arrays."""
     array = node.children[0]
     return [tree.At(str(array) if isinstance(array, Word) else None, *assign(each)) for each in phrases(node)]
 
 
 def read(node: Node, bound: Collection[str]) -> tree.Reading:
-    """`x[i.., j]`."""
+    """Reads a read: `x[i.., j]`."""
     token = words(node)[0]
     terms = [each for part in phrases(node) for each in phrases(part)]
     return tree.Read(bare(token), tuple(term(each, bound) for each in terms), token.text.endswith("*"))
 
 
 def target(node: Node, bound: Collection[str]) -> tuple[tree.Reading, tree.Partial | None]:
-    """A result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
+    """Reads a result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
     if node.data == "read":
         return read(node, bound), None
     groups, result = phrases(node)
@@ -59,7 +59,7 @@ def target(node: Node, bound: Collection[str]) -> tuple[tree.Reading, tree.Parti
 
 
 def term(node: Node, bound: Collection[str]) -> tree.Term:
-    """One dim of a read."""
+    """Reads one dim of a read."""
     said = words(node)
     match node.data:
         case "whole":
@@ -73,7 +73,7 @@ def term(node: Node, bound: Collection[str]) -> tree.Term:
 
 
 def expr(node: Node, bound: Collection[str]) -> tree.Expr:
-    """An expression; a single name is an index if it is bound and a parameter otherwise."""
+    """Reads an expression; a single name is an index if it is bound, and a parameter otherwise."""
     inner = [each for each in phrases(node) if each.data not in ("variable", "variables", "arguments")]
     match node.data:
         case name if name in ARITHMETIC:
@@ -97,7 +97,7 @@ def expr(node: Node, bound: Collection[str]) -> tree.Expr:
 
 
 def variables(node: Node) -> list[tree.Var]:
-    """`i`, `j..` after a fold or at the head of a guard."""
+    """Reads the variables after a fold or at the head of a guard: `i`, `j..`."""
     return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
 

@@ -20,8 +20,11 @@ Said: TypeAlias = "_Part | tree.Read[str, Said] | tree.Apply[Said] | tree.Fold[V
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Prints expressions. `ranges` are the extents to print where an index is bound, `sum(q: 3)`. With `bare`, arrays of rank 0
-    are printed without brackets."""
+    """Prints expressions.
+
+    `ranges` are the extents to print where an index is bound, such as `sum(q: 3)`. With `bare`, arrays of rank 0 are printed
+    without brackets.
+    """
 
     ranges: Mapping[str, int] = field(default_factory=dict[str, int])
     bare: bool = False
@@ -58,7 +61,7 @@ class Printer:
                 return leaf(expr), ATOM
 
     def apply(self, apply: tree.Apply[Said]) -> tuple[str, int]:
-        """A sign between its operands, or a function with its arguments and parameters."""
+        """The text of an operator between its operands, or of a function with its arguments and parameters."""
         sign = SIGNS.get(apply.function)
         if sign is None:
             params = f", {apply.params}" if apply.params else ""
@@ -75,7 +78,7 @@ class Printer:
         return ", ".join(map(self.expr, exprs))
 
     def bound(self, variable: Var) -> str:
-        """An index where it is bound, left of `=` or by a fold."""
+        """The text of an index where it is bound, left of `=` or by a fold."""
         name = index(variable)
         return f"{name}: {self.ranges[name]}" if name in self.ranges else name
 
@@ -103,7 +106,10 @@ def leaf(expr: Leaf) -> str:
 
 
 def affine(dim: tree.Affine[Var]) -> str:
-    """`2*i + j - 1`: added terms come before subtracted ones. A part of a dim that begins at 0 is printed as `i + 0`."""
+    """The text of an index expression, `2*i + j - 1`, added terms first.
+
+    A part of a dim that begins at 0 is printed as `i + 0`.
+    """
     said = [(factor, index(each) if abs(factor) == 1 else f"{abs(factor)}*{index(each)}") for each, factor in dim.factors]
     said += [(dim.offset, str(abs(dim.offset)))] if dim.offset else []
     if not dim.offset and [factor for _, factor in dim.factors] == [1]:
@@ -113,7 +119,7 @@ def affine(dim: tree.Affine[Var]) -> str:
 
 
 def definition(definition: Definition) -> str:
-    """A definition as a line of `definitions.def`."""
+    """The text of a definition, as a line of `definitions.def`."""
     printer = Printer()
     folds = {each.result: f"{each.monoid}({', '.join(map(index, each.variables))}) " for each in definition.partials}
     many = {each.name for each in definition.results if each.variadic}
