@@ -14,7 +14,8 @@ LARGE = 50_000
 MOST = 4_000_000
 """After this many objects moved without a walk, some hundred megabytes, one full walk runs, to free old programs.
 
-If more are alive, so many more are moved before it: walks then take the same part of the time in programs of any size.
+If more objects than this are alive, the walk waits for as many: so walks take the same share of the time in programs of any
+size.
 """
 
 IMMORTAL = 1_000

@@ -252,9 +252,9 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
 def groups_as_lists() -> AbstractContextManager[object]:
     """A context in which collectives are lowered with lists of devices, as before JAX 0.11, and not with axes of a mesh.
 
-    XLA writes the axes of all meshes of a program as those of one. Where two parts of an axis of that mesh meet and are not
-    made one, XLA of JAX 0.12 ends the process: `data*model` of data=4, model=2 becomes `model * data.0:2 * data.1:2` of
-    model=2, data=4.
+    XLA rewrites the axes of all meshes of a program as axes of one mesh. XLA of JAX 0.12 ends the process if two parts of one
+    axis of that mesh become neighbours and are not merged: `data*model` of data=4, model=2 becomes `model * data.0:2 *
+    data.1:2` of model=2, data=4.
     """
     return nullcontext() if _mesh_axes_groups is None else _mesh_axes_groups(False)
 

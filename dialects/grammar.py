@@ -1,8 +1,8 @@
 """Opens the grammar files, one for each language. Those of index notation share `expressions.lark`.
 
-This is the boundary behind which a text leaves lark. Lark's tokens are strings with a place, and some methods of strings return
-them as they are, so one that is kept by mistake prints as `Token('AXIS', 'data')` wherever it turns up. A `Word` is no string:
-what keeps a text must take it out, `word.text`.
+This is the boundary behind which there are no lark tokens. Lark's tokens are strings with positions. Some string methods return
+the token itself, so a token that is kept by mistake prints as `Token('AXIS', 'data')` anywhere later. A `Word` is not a string:
+code that keeps its text has to take it out, by `word.text`.
 """
 
 from collections.abc import Collection
@@ -80,8 +80,9 @@ def read(
 ) -> Node:
     """Returns the syntax tree of a text, or of one phrase: `start` is one of the grammar's `starts`.
 
-    Raises lark's `UnexpectedInput` for a text that the grammar does not take, and `TooDeep` for one that is nested too deeply.
-    The first part of a phrase in `chains`, `a + b + c`, is as deep as the whole: who reads it walks it without calling itself.
+    Raises lark's `UnexpectedInput` for a text that the grammar does not accept, and `TooDeep` for one that is nested too
+    deeply. The first part of a phrase in `chains`, such as `a + b + c`, does not count as deeper: its reader walks the chain in
+    a loop.
 
     Lark prefixes the kinds of imported phrases with the name of their file, `expressions__add`. This removes the prefix.
     """

@@ -44,7 +44,7 @@ class Pending(Interned):
 
     @property
     def scans(self) -> bool:
-        """Whether no collective can do this reduction: each device then gathers all parts and folds them itself."""
+        """Whether this is a pending scan, not a pending reduction."""
         return self.dim >= 0
 
     @property

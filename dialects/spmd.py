@@ -338,8 +338,8 @@ class CoordinateOp(Coordinate):
 class BarrierOp(Barrier):
     """Orders ops on a device: all ops that make its operands run before any op that reads its results.
 
-    It ties a gather to the value that starts its use, or the two are merged with another gather and another use. It ties to a
-    loop what frees memory before it.
+    It delays a gather until the value that starts its use; otherwise XLA might merge it with another gather. It also ties
+    values to a loop, so that they are computed before it, where that frees memory.
     """
 
     name = "spmd.barrier"

@@ -45,8 +45,8 @@ class _Lexer(MLIRLexer):
 class _Reader(Parser):
     """xDSL's parser with our lexer. It rejects a value that is read before the op that makes it.
 
-    xDSL's parser lets an op read a value that a later op makes, or its own, as the graphs of some dialects do. In none of ours
-    does that mean anything.
+    xDSL's parser lets an op read a value that a later op makes, or its own, as the graphs of some dialects do. In our dialects
+    this has no meaning.
     """
 
     def __init__(self, context: Context, text: str, name: str) -> None:

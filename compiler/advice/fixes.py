@@ -78,8 +78,8 @@ class Cure:
 def cure(plan: State, stop: Blocked) -> Cure | None:
     """The first change that cures a stop and all stops that are alike; None if none is found.
 
-    Those with which all devices of the axis share the work come first. Only where none of them works are fewer devices used;
-    then the value is gathered once; then the tactic is undone that tiles it. Alike stops, as of layers, are cured together.
+    Changes with which all devices of the axis share the work come first. If none of them works, fewer devices are used; then
+    the value is gathered once; then the tactic that tiles it is undone. Stops that are alike, as in layers, are cured together.
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:

@@ -1,6 +1,6 @@
 """Finds what several devices do although one would do: values that are replicated, ops computed by all, unpartitioned ops.
 
-Nothing of it is wrong, and much of it is small. But none of it shows as a collective.
+None of this is wrong, and much of it is small, but it does not show as a collective.
 
     params/norm (f32[64])                  stored in full by each device along `data` and `model`
     dot_general#7 (logits) at lm.py:40     computed in full by both devices along `model`

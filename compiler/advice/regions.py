@@ -1,7 +1,7 @@
 """Where two plans of one program differ, as regions that do not touch, each with its cost in either plan.
 
-A region is made of ops that lie otherwise, and of all that a redistribution joins which only one of the plans has. So regions
-are decided apart from each other, and what one of them costs does not depend on the others.
+A region consists of ops that the two plans place differently, and of ops joined by a redistribution that only one plan has. So
+regions are independent: the cost of one does not depend on the others.
 
     a + a.T and b + b.T, replicate('a', 'data') and tile('add#1', 0, 'data')   -->   a with its uses, and the op that adds b
 """

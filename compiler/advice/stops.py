@@ -205,7 +205,8 @@ def _apart(plan: State, weight: int) -> str:
 def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]]]:
     """For each stop, the operands that its op needs whole because of it. Each operand is counted for one stop only.
 
-    A stop at an operand needs that; one at a result needs what the op reads, unless the axis stops at it too.
+    A stop at an operand needs that operand. A stop at a result needs the op's operands, except those at which the axis stops
+    too.
     """
     found: dict[tuple[int, int, MeshAxis], list[tuple[int, int]]] = {}
     counted = set[tuple[int, int, MeshAxis]]()

@@ -139,8 +139,8 @@ class _Known:
 def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
     """The ways out of an open conflict.
 
-    Who asks for one conflict may ask for no other, and who asks for a second one may ask for all. So each trial is for twice as
-    many as the one before.
+    A caller may ask for one conflict only, but one who asks for a second may ask for all. So each trial covers twice as many
+    conflicts as the one before.
     """
     known = plan.once(_nothing)
     if key not in known.ways:

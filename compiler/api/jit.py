@@ -143,7 +143,7 @@ class Jitted(Generic[P, R]):
     def _kind(self, args: Sequence[object], kwargs: Mapping[str, object], placed: bool = True) -> Hashable:
         """The key of a plan: the arguments' tree, types and shardings, the static values, and JAX's settings.
 
-        Without the shardings where it is not `placed`, as in a call: a plan that is made there does not know them.
+        Without `placed`, as in a call, the shardings are left out: a plan made there does not know them.
         """
         bound, static = self.function.bind(args, kwargs)
         leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
@@ -270,9 +270,9 @@ class Jitted(Generic[P, R]):
 
 @dataclass
 class Calls:
-    """What a function remembers of its calls. Bound methods of one function share it.
+    """What a function remembers about its calls. Bound methods of one function share it.
 
-    JAX counts the kinds of arguments that it has seen. Only where it has seen a new one is there something to look at.
+    JAX counts the kinds of arguments that it has seen. Only when that count has grown is there anything to check.
     """
 
     wanted: dict[Hashable, list[NamedSharding]] = field(default_factory=dict[Hashable, list[NamedSharding]])

@@ -30,9 +30,9 @@ class Cause(NamedTuple):
 
 
 def causes(plan: State, move: Move, step: Step) -> tuple[Cause, ...]:
-    """If no tactic has placed anything on the axes of a step, the causes of the whole redistribution are taken.
+    """The tactics that cause a step, in the order of the trace; empty if the program alone needs it.
 
-    A step over an axis on which no tactic has placed anything is on the way of its move: what causes the move causes it.
+    If no tactic has placed anything on the axes of the step, the causes of its whole redistribution are taken.
     """
     found = _tactics(plan, move, step.axes) or _tactics(plan, move, plan.table.axes)
     return tuple(Cause(number + 1, plan.actions[number].said) for number in sorted(found))

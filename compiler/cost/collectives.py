@@ -125,9 +125,9 @@ def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[Excha
 
 
 def by_cause(plan: State) -> dict[int, Counts]:
-    """A collective that several tactics cause is counted for each of them.
+    """How often each kind of collective runs, by the number of the tactic that causes it; 0 stands for the program.
 
-    What several tactics cause is counted for each of them.
+    A collective that several tactics cause is counted for each of them.
     """
     steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
     caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])

@@ -2,7 +2,8 @@
 
 4,500,000 bytes over data, and as many over pod, which is slow   -->   0.1 ms + 0.72 ms
 
-Where two plans of one program differ in few places, the cost of one is that of the other, less these places, and with them.
+If two plans of one program differ in few places, the cost of one follows from the other's: the cost of these places in the
+other plan is subtracted, and their cost in this plan is added.
 """
 
 from collections.abc import Iterable, Mapping

@@ -39,7 +39,7 @@ from .verify import accept
 Run: TypeAlias = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
 Leaves: TypeAlias = Callable[..., list[Array]]
-"""The same, to the leaves of the results."""
+"""Like `Run`, but returns the leaves of the results."""
 Types: TypeAlias = tuple[list[ShapedArray], PyTreeDef]
 """The types and the tree structure of the results."""
 
@@ -55,7 +55,7 @@ class Op:
     traced: dict[object, Types] = field(default_factory=dict[object, Types])
     mapped: dict[tuple[bool, ...], Leaves] = field(default_factory=dict[tuple[bool, ...], Leaves])
     checked: bool = True
-    """Like `Run`, but returns the leaves of the results."""
+    """Whether the definition is tried before a program may contain the op."""
     own: Written | None = None
     """For an op that `vmap` made: the text that the user wrote."""
 

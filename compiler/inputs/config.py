@@ -1,7 +1,7 @@
 """Config files in TOML: their values, and the location of each, so that errors can point at it.
 
-tomllib says where a text is no TOML, but not where a value stands. So a place is found by trying: of the words that may be the
-key, it is the one whose new name, when it is renamed, turns up in the table.
+tomllib reports where a text is not TOML, but not where a value is. So a place is found by trying: each word that may be the key
+is renamed, and the key is the word whose new name then appears in the parsed table.
 
 Config.read("strategy.toml").location(("tactics", 0, "axis"))   -->   strategy.toml:3:1, with the carets under `axis = "data"`
 """
@@ -82,9 +82,9 @@ class Config:
         return keys
 
     def block(self, keys: Keys) -> tuple[str, str, str]:
-        """A text value in its file: the file's name, the text after blanks for everything before it, and the whole file.
+        """A text value, located in its file: the file's name, the value with blanks for the text before it, and the whole text.
 
-        A text with escapes, which stands otherwise in the file, is a text by itself.
+        A value with escapes differs from its form in the file, so it is returned as a separate text.
         """
         said = str(value_at(self.values, keys))
         start = self._start(keys)

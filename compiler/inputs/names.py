@@ -262,7 +262,7 @@ class Tree:
 
     @property
     def kind(self) -> Kind:
-        """A key that is equal for trees of which one can succeed the other."""
+        """The kind of the tree: equal for trees of which one can succeed the other."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
 

@@ -1,6 +1,6 @@
 """The language in which texts say what to type: Python, or the commands of a session in the shell.
 
-No text about a plan writes a call itself. It asks for it here, and whoever shows the text has said who reads it.
+No text about a plan writes a call itself. It takes the call from here, in the language that whoever shows the text has set.
 
     step("tile('x', 0, 'data')")     -->     plan.tile('x', 0, 'data')     `tile x.0 @data`
     question(Question.RANGES)        -->     plan.ranges()                 `ranges`
@@ -27,7 +27,7 @@ class Question(Enum):
     SILENT = "plan.silent()"
     TRACE = "print(plan.trace)"
     TRY = "`.cure`"
-    """To try what could be done where propagation stops."""
+    """What to type to try cures where propagation stops."""
     WAYS = "plan.conflicts[0].resolutions"
 
 

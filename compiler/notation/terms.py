@@ -65,7 +65,7 @@ Dim: TypeAlias = "Affine[Index] | Term"
 
 
 def at(term: Term) -> Span:
-    """A dim of a read: a group of indices; a window, which without indices is a fixed position; or a computed position."""
+    """The span of a term in the text."""
     assert term.span is not None
     return term.span
 

@@ -1,6 +1,7 @@
 """Collectives of a `shard_map` run by `jax.vmap`, where JAX has no rule: over several axes, in groups, or to some devices only.
 
-Each is a function of what all devices have and of the own number among them. One axis after another, `all_gather` tells this:
+Each is a function of the arrays of all devices and of a device's own number among them. `all_gather` provides both, one axis
+after another:
 
     ppermute(x, ("a", "b"), [(0, 1), ...])   -->   all_gather(x, ("a", "b"))[0] where axis_index(("a", "b")) is 1, ...
 """

@@ -1,9 +1,9 @@
 """Prepares operands that are positions in an array, as XLA:CPU needs them.
 
-XLA merges a `dynamic_slice` with another one that it reads, and turns an update by one index vector into a `dynamic_slice`
-and a `dynamic_update_slice`. In neither case does it clamp what it then adds up. And it counts in the type of the
-positions, which may not reach the end of the array. So positions of narrow types are widened, and those that lie outside
-never reach XLA.
+XLA merges a `dynamic_slice` with another one that it reads, and turns an update by one index vector into a `dynamic_slice` and
+a `dynamic_update_slice`. In neither case does it clamp the sum of the positions. It also computes in the dtype of the
+positions, which may be too narrow for the end of the array. So positions of narrow dtypes are widened, and positions outside of
+the array never reach XLA.
 """
 
 from collections.abc import Callable, Mapping, Sequence

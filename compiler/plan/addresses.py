@@ -1,8 +1,8 @@
 """Addresses: maps names and patterns to the numbers of values.
 
 Arguments and results are named by path, the gradients of arguments by these, `grad(params/w)`, intermediates by tag or scope,
-and any other value by its op: `transpose#3`. A value has one name, the first of these that applies. What a loop reads of an
-argument has the name of the argument too.
+and any other value by its op: `transpose#3`. A value has one name, the first of these that applies. A part of an argument that
+a loop reads also has the argument's name.
 """
 
 from __future__ import annotations

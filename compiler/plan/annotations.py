@@ -73,7 +73,7 @@ def misnamed(plan: State) -> Error | None:
 def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
     """The dims of a value that the axes of an annotation do not divide, each with the reason and a cure.
 
-    A dim that a tactic has padded is none of them: it lies there.
+    A dim that a tactic has padded is left out, because it is on the axes.
     """
     found, whole = dict[int, str](), plan.mesh.whole()
     shape = plan.source.program.shape(value)

@@ -83,9 +83,9 @@ def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = Tru
 
 
 def widen(plan: Some, values: Patterns) -> Some:
-    """Marks values to be computed in the windows in which they are read, with the ops that they are computed by.
+    """Marks values to be computed in the windows in which they are read.
 
-    The ops that they are computed by, back to those that read through a window themselves, follow.
+    The ops that compute them, back to ops that read through a window themselves, are marked too.
     """
     program, named, found = plan.source.program, plan.source.addresses.find(values), set[int]()
     ahead = list(named.values())
@@ -331,13 +331,11 @@ def is_same(before: Table, after: Table) -> bool:
 
 
 def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> set[SeedOn]:
-    """Takes values off the dims on which their ops make them, where claims want others.
+    """Takes values off the dims on which their ops put them, where claims want them on other dims or in other blocks.
 
-    Returns these claims: they redistribute.
-
-    So are arguments that are only stored so, if propagation put them on other dims.
-
-    All of them leave before the first one arrives, so that the axes of a tactic can change places on full dims.
+    Returns these claims: their values are redistributed. So are arguments that are only stored this way, if propagation put
+    them on other dims. All values leave before the first one arrives, so that the axes of a tactic can change places on full
+    dims.
     """
     moved: set[SeedOn] = set()
     for seed in seeds:

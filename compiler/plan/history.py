@@ -1,11 +1,11 @@
 """The history of a plan: the plans after none of its tactics, after the first, and so on, up to itself.
 
-A plan keeps its tactics and not the plans before it. These are made again when they are first asked for, which takes as long
-as the tactics took, and are kept then, with all that they are asked.
+A plan stores its tactics, not the plans before it. These are made again when they are first needed, which takes as long as the
+tactics took, and are then kept with their caches.
 
     DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
 
-`redone` goes that way again with other steps on it.
+`redone` applies the tactics again, with other steps among them.
 """
 
 from collections.abc import Callable, Sequence

@@ -201,7 +201,7 @@ def _scopes(plan: State) -> list[str]:
 
 
 def _matched(scope: str, at: Patterns) -> str | None:
-    """The outermost of a scope and those around it that one of the patterns matches; None if none does."""
+    """The outermost scope that a pattern matches, among a scope and those around it; None if there is none."""
     around = beginnings(scope.split("/")) if scope else []
     return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
 

@@ -31,7 +31,7 @@ def inputs(
 ) -> Inputs:
     """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay.
 
-    What no op reads does not count, and random keys do not. If none agree, the result has what disagrees.
+    Arguments that no op reads, and random keys, do not count. If all guesses disagree, the result has the arguments that do.
     """
     read = {name: v for name, v in arguments.items() if v not in keys and program.shape(v) and program.is_read(v)}
     integers = {name: v for name, v in read.items() if program.types[v].dtype.startswith(("int", "uint"))}

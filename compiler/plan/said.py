@@ -1,6 +1,6 @@
 """Claims the layouts that a program gives its values, each exactly as the program says, with its axes in their order.
 
-All of them stand before the first one propagates, so that what one argument brings does not reorder the axes of another one. A
+All are claimed before the first one propagates, so that propagation from one argument does not reorder the axes of another. A
 constraint becomes a point of redistribution.
 
     c: (y, _), b: (x*y, _)   -->   c: f32[y*8, 4], b: f32[x*y*2, 4], whichever argument comes first
@@ -24,7 +24,7 @@ from .state import Action, State
 def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last: bool) -> Some:
     """Claims layouts as the program says, and propagates. Raises Error if a tactic has claimed another layout of a value.
 
-    If nothing more of what the program says follows, ops that nothing has placed take what constraints leave them.
+    If these are the last of the program's layouts, ops that nothing has placed take what constraints leave them.
     """
     redo, number = partial(place_said, said=said, text=text, is_last=is_last), len(plan.actions)
     said = [(value, kept) for value, each in said if not (kept := even(plan, value, each)).says_nothing]

@@ -197,7 +197,7 @@ def _width(profile: Profile) -> int:
 
 
 def _regions(profile: Profile, start: int) -> Iterator[tuple[Profile, int, int]]:
-    """Yields all loops and branches in a profile, the outer ones first, with their first moments and those after their last."""
+    """Yields all loops and branches in a profile, outer ones first, each with its first moment and the one after its last."""
     for time, first in enumerate(_starts(profile, start)):
         if (within := profile.inside.get(time)) is not None:
             yield within, first, first + _width(within)

@@ -42,9 +42,9 @@ def on_arrays(run: Callable[..., Sequence[Array]], types: Sequence[ShapedArray])
 
 
 def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
-    """The results to keep: the first `count`, and each other one once.
+    """Returns the results to keep: the first `count`, and of the others each different one that is computed.
 
-    Then where the others are among them, None for a constant.
+    Also returns, for each of the others, where it is among those kept; None for a constant.
     """
     dependent = _dependent(jaxpr)
     at: dict[int, int | None] = {id(each): number for number, each in reversed(list(enumerate(jaxpr.outvars[:count])))}

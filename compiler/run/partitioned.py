@@ -284,7 +284,7 @@ class Partitioned:
 def with_unread(results: list[Array], unread: Sequence[Array], axes: Sequence[str]) -> list[Array]:
     """Makes the smallest result depend, by a condition that is never true, on arguments that the program does not read.
 
-    XLA would take such an argument whole on every device, because nothing says how it is wanted. A barrier says it too, but
+    XLA would otherwise replicate such an argument, because nothing determines its layout. A barrier would determine it too, but
     with barriers XLA:CPU may give wrong results.
     """
     at = min(

@@ -127,8 +127,8 @@ class Gathered(NamedTuple):
 def returned(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | None]:
     """Moves a result of the plan to the program's mesh, if that has `Explicit` axes. `layout` is its sharding by the plan.
 
-    The type says that it lies on these as on the plan's axes. A dim is gathered over the axes for which they cannot say it, and
-    over the minor ones beside these.
+    Its type then names the program's axes in place of the plan's. A dim is gathered over plan axes that the program's axes
+    cannot express, and over the axes minor to these.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if AxisType.Explicit not in mesh.axis_types or is_inside():
@@ -219,8 +219,8 @@ def text(axes: Mapping[str, int]) -> str:
 def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh) -> Sequence[tuple[Axes, bool]]:
     """For each dim, the axes of `theirs` that cut it into the same blocks, and whether the blocks are the same.
 
-    Otherwise those over the same devices: `data*model` of data=4, model=2 is `z` of z=8. If there are none, those that cut it
-    into fewer blocks, each of several: `data` is `u`, and not the same, if theirs is u=2, v=4.
+    Axes over the same devices count: `data*model` of data=4, model=2 is `z` of z=8. If there are none, axes that cut the dim
+    into fewer, larger blocks are taken, and are not the same: `data` becomes `u` if theirs is u=2, v=4.
     """
     if all(theirs.shape.get(axis) == mesh.shape[axis] for axes in dims for axis in axes):
         return [(axes, True) for axes in dims]

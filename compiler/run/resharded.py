@@ -2,7 +2,7 @@
 
     x: f32[8, 64] placed as P("model"), wanted as P("data")   -->   an Error that names both; `pt.jit` raises it, or warns
 
-Arrays that are not placed are not meant: whoever calls has to place them, or JAX does.
+Arrays that are not placed are left out: the caller or JAX has to place them in any case.
 """
 
 from collections.abc import Sequence

@@ -70,7 +70,7 @@ def plan(session: Session, typed: Typed, words: Words) -> str:
 
 @command("look", "program", "program")
 def program(session: Session, typed: Typed, words: Words) -> str:
-    """What the program is.
+    """The program itself.
 
     Its name, file and line, its ops, the mesh, and its arguments with their shapes.
     """
@@ -189,7 +189,7 @@ def conflicts(session: Session, typed: Typed, words: Words) -> str:
 
 @command("look", "rewrites [all]", "rewrites", "all", slow="trying the rules")
 def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
-    """Where which law applies, and what that would save.
+    """The places where laws apply, and the savings of each.
 
     The best come first. `rewrite("LAW", at="...")` applies one. A terminal shows the places at once, and what each saves as
     it is tried. Ctrl-C stops that and keeps what is known.
@@ -202,7 +202,7 @@ def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "annotations", "annotations")
 def annotations(session: Session, typed: Typed, words: Words) -> str:
-    """What the program says of layouts, and what came of it."""
+    """The layouts that the program asks for, and their state."""
     return "\n".join(map(str, session.plan.annotations)) or "the program has no annotations"
 
 

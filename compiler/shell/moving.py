@@ -40,7 +40,7 @@ def undo(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("move", "redo [STEPS]", "redo", "number")
 def redo(session: Session, typed: Typed, words: Words) -> Answer:
-    """Takes back what `undo` took back."""
+    """Repeats what `undo` took back."""
     return _moved(session, _steps(typed, words), "again")
 
 
@@ -82,7 +82,7 @@ def resolve(session: Session, typed: Typed, words: Words) -> Answer | str:
 
 @command("change", "cure NUMBER", "cure 1", "number", slow="trying what could be done")
 def cure(session: Session, typed: Typed, words: Words) -> Answer:
-    """Takes what helps where propagation stops: `blocked 1`.
+    """Takes the cure of a stop: `blocked 1` shows it.
 
     It may also put a tactic before an earlier one, or in its place. `undo` goes back to what was before.
     """

@@ -18,9 +18,9 @@ from .products import Passes, sums
 def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
     """The values at which sums over an axis are resolved, if they have the dims of a product with a parameter.
 
-    Each with the parameters whose products are summed there. Forward, backward, and where they are recomputed; sums of lookups
-    among them. They are read off the plan's decisions, so a sum that waits is where it ends: three gradients of one value are
-    one.
+    Each comes with the parameters whose products are summed there. Forward, backward and recomputed sums are included, and sums
+    of lookups. They are read off the plan's decisions, so a sum that waits counts where it resolves: three gradients of one
+    value count as one sum.
     """
     parts = set(plan.mesh.named(axis))
     kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}

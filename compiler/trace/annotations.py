@@ -21,8 +21,8 @@ from ..ops.constrain import Dims
 class Said:
     """A layout that the program gives a value: for each dim its axes. `by` is the construct that gives it.
 
-    `axes` are those of the annotation's own mesh, if no dim is left open: the value is whole along those that it does not name.
-    With a `problem`, it is no claim.
+    `axes` are those of the annotation's own mesh, if no dim is left open: the value is replicated along those that it does not
+    name. With a `problem`, it cannot become a claim.
     """
 
     dims: Dims = ()

@@ -421,7 +421,7 @@ _SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
 
 
 def _unread(why: str) -> Handler:
-    """A handler that passes operands on. The plan lists that what the program says of them is not applied."""
+    """A handler that passes operands on, and records that the program's annotation is not applied, with the reason."""
 
     def handle(self: Importer, eqn: JaxprEqn, operands: list[SSAValue], call: Origin | None) -> Sequence[SSAValue]:
         del call

@@ -97,12 +97,12 @@ class Index:
       coordinate 0, where the local op fills them as the unpartitioned op does.
     * `requires`: what depends on the position at which a device's block begins, as terms: lookups, scans, the index as a value.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
-    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, of which the op
-      selects again.
+    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, and the op then
+      selects among these.
     * `merges`: the elements along the index are merged: placing it leaves a sorted block on each device.
-    * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
-      of the fold around it, or an operand of rank 0.
-    * `pieces`: of a sum of ranges, where each part begins, and the operand that it is.
+    * `windows`: the operands that it reads through a window, each with the value of elements outside: the unit of the fold
+      around it, or an operand of rank 0.
+    * `pieces`: for the index of a concatenation, the start of each part, and the operand that it is.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
       extent. None if the padding would count all the same, so that the index cannot be padded.

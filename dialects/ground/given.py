@@ -8,8 +8,8 @@ checks of its own, and one that is added later has none to forget.
 
     plan.tile(None, 0, "data")   -->   `values` takes a pattern of names, or a list of them, got None
 
-A check returns the value in its plainest form: of a string of NumPy the string, of one of its integers the integer. So what is
-kept or written reads back as it was given.
+A check returns the value in its plainest form: a NumPy string becomes a `str`, a NumPy integer an `int`. So a value that is
+stored or written reads back as it was given.
 """
 
 import inspect

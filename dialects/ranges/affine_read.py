@@ -78,7 +78,8 @@ class AffineRead:
     def inward(self, factor: Factor, padded: bool, shifts: bool = False) -> Factor | None:
         """The factor of the index for a given factor of the dim: equal blocks, windows near what they read, or padded blocks.
 
-        With `shifts`, elements are only shifted: the few that are left over are then held beyond the blocks, by every device.
+        With `shifts`, the op only shifts elements: every device then holds the few elements that are left over, beyond its
+        blocks.
         """
         if factor.is_in_turn(self.size):
             return factor if self.skips_rounds(factor) else None
@@ -115,7 +116,7 @@ class AffineRead:
         return there if fit(self.extent, [there]) else None
 
     def arriving(self, factor: Factor) -> Factor | None:
-        """The factor of the index with which elements arrive that are only shifted.
+        """The factor of the index in which elements arrive, for an op that only shifts them.
 
         It is even blocks if they keep their length, else the windows in which the elements already are, else padded blocks.
         """
@@ -127,8 +128,8 @@ class AffineRead:
     def claim(self, factor: Factor, padded: bool, last: bool = True) -> Factor | None:
         """The factor of the dim for a given factor of the index: equal blocks, from which windows are exchanged.
 
-        If the dim has no such blocks of the right length, it is the windows themselves, where they are a tiling that begins
-        elsewhere. With `last`, blocks of another length or padded blocks are accepted, too.
+        If no equal blocks have the right length, it is the windows that are read, if they tile the dim from another start. With
+        `last`, blocks of another length or padded blocks are accepted, too.
         """
         if factor.span < self.extent:
             return factor if factor.is_in_turn(self.extent) and self.skips_rounds(factor) else None

@@ -340,8 +340,9 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
 def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
-    The value's own claims that are minor to it on that dim take its room: two axes may change places, one after the other. So
-    do the claims of its op, if they would not fit without it. What does not fit even then leaves the dim.
+    Claims on that dim that are minor to it move into its room, so that two axes can change places, one after the other: the
+    value's own claims always, its op's claims only if they would not fit otherwise. A claim that does not fit even then leaves
+    the dim.
 
         f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
         f32[x*2*y pad 3, 8] (2 x 2)   -- x on dim 1 -->   f32[y*2 pad 3, x*4]

@@ -2,9 +2,9 @@
 
     logits = h @ w; loss = sum(f(logits)); and their gradients   -->   for each t of 8: logits of a part of the rows, ...
 
-The part is all ops between those that make or read a value with the two ranges of a large one: the range of which the loop
-runs over parts, and the largest other one. What enters with the range is split, and what leaves is stacked, or, if it is
-folded over the range, accumulated.
+The part is all ops between those that make or read a value with two certain ranges of the large value: the range that the loop
+cuts into parts, and the largest other one. Arrays that enter the part with the range are split. Results that leave it are
+stacked or, if they are folded over the range, accumulated.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Accumulates(NamedTuple):
 
 
 FOLDS = {each: Accumulates(each, each) for each in ("max", "min", "mul", "and", "or")} | {"add": Accumulates("add", "pick")}
-"""By the monoid of a fold, as collectives call it."""
+"""Monoid, by its name in collectives -> how its folds of parts are combined."""
 
 
 @dataclass(frozen=True)

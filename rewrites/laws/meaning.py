@@ -25,7 +25,7 @@ EXTENTS = (2, 3, 2, 4)
 INSTANCES = 120
 """The number of instances of a rule that are computed."""
 ATTEMPTS = 4000
-"""The number of instances that are drawn for these. At most indices, a term has no meaning."""
+"""The number of instances that are drawn to find these: with most choices of indices, a term has no meaning."""
 DTYPES = {"f": "float64", "i": "int32", "u": "uint32", "c": "complex128", "b": "bool"}
 """The kinds of numbers, each with the dtype in which it is tested."""
 SIZES = (1.0, 1.0, 1e-3, 1e3, 1e6)

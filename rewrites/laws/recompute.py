@@ -3,8 +3,9 @@
     %h = tanh %x; ...; %g = mul %dy, %h
         -->   ...; %x', %dy' = optimization_barrier %x, %dy; %h' = tanh %x'; %g = mul %dy', %h'
 
-The barrier ties the second computation to what the backward pass has by then, or XLA would merge the two. They are computed
-from what is stored all the same: arguments, and other values that the backward pass reads.
+The barrier ties the second computation to a value that the backward pass has by then; otherwise XLA would merge both
+computations. Values are computed again from values that are stored in any case: arguments, and other values that the backward
+pass reads.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from .module_copy import Before, Draft
 class Recompute:
     """The law for a program some of whose ops are its backward pass.
 
-    With `closed` parts, what other ops read forward stays stored, and nothing before a part is computed again: a layer is
-    computed again from what enters it.
+    With `closed` parts, values that other forward ops read stay stored, and nothing before a part is computed again: a layer is
+    computed again from its inputs.
     """
 
     backward: frozenset[int]
@@ -159,7 +160,10 @@ class Again:
         return []
 
     def compute(self, value: int, before: Before) -> None:
-        """Computes a value again. An op that only names a value is skipped, because the name stands for the first one."""
+        """Computes a value again. An op that only names a value is skipped, as the name belongs to the first computation.
+
+        An op that only names a value is skipped, because the name belongs to the first computation.
+        """
         node = self.node(value)
         if node.signature.instance.moves and params(node.op).get("name") is not None:
             self.made[value] = self.made[node.operands[0]]

@@ -3,7 +3,7 @@
     %q = dot_general %x, %wq; %k = dot_general %x, %wk
         -->   %s = concatenate %wq, %wk; %qk = dot_general %x, %s; two slices of it
 
-The right sides lie along a new dim, so what tiles their own dims tiles those of the stack.
+The right sides are stacked along a new dim, so a tiling of their own dims also tiles the stack.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def on_device(value: Global) -> SSAValue:
 
 
 def placed(type: ArrayType) -> bool:
-    """Whether a type has a placed dim or a pending sum."""
+    """Whether a type is placed, padded or pending, not only a plain shape."""
     return not type.is_whole
 
 

@@ -136,7 +136,7 @@ class Signature:
     def follows_windows(self, index: int, window: Factor) -> bool:
         """Whether the index may be placed in windows: it is alone in its dims, and a fold over it can count each element once.
 
-        That is done only where the windows' own blocks are not the whole range, because the fold computes on all elements.
+        With overlapping windows, a fold also needs blocks that are not the whole range, because it computes on all elements.
         """
         info = self.instance.indices[index]
         every = (
@@ -214,7 +214,7 @@ class Region:
     """A loop body or a branch, and the region around it. Region 0 is the program itself, which runs once.
 
     `trips` is how often one run of the enclosing region runs it, and 1 if that is unknown. `mark` then names the loop or the
-    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known. Decisions take it to run `likely` times.
+    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known. Decisions assume that it runs `likely` times.
     """
 
     parent: int

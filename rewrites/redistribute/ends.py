@@ -1,8 +1,8 @@
-"""Ends of a way among many axes: what only comes is sliced or scattered first, and what only leaves is gathered last.
+"""Ends of a path among many axes: axes that only come are sliced or scattered first, and axes that only leave gathered last.
 
     [a*2, b*2, 4] to [4, c*2, b*2]   -->   gather a last: [a*2, b*2, 4] to [a*2, c*2, b*2], then on to [4, c*2, b*2]
 
-So all that lies between moves the smallest parts, and axes that only come or only leave take no part in the search.
+So all steps in between move the smallest parts, and axes that only come or only leave take no part in the search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def changed(layout: Layout, dim: int, factors: list[Factor]) -> Layout:
 def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
     """Adds to `few` those factors of `many` that fit and whose axes `few` does not use.
 
-    Unless they are taken `apart`, only of dims on which the other one has all that it has, and only more.
+    Without `apart`, only on dims on which `many` has all factors that `few` has, and the rest of its factors are all new.
     """
     named = {*few.axes, *(each.axis for each in few.pending)}
     shape, found = few.global_shape, [*few.factors]

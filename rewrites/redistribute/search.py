@@ -10,9 +10,9 @@ destination where the search finds such a path. After many steps, as between lar
 path so far. Over many axes it searches only what changes, and does not try every step.
 
 Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
-in any case. If all blocks hold elements, pieces are no more than that, so a path without a fold is the best of all. With
-padding they may be more, where a device that has much sends it to others that have none; then whole steps may be better, cut
-to what they need.
+in any case. If all blocks hold elements, an exchange of pieces receives no more than that, so it is the best path without a
+fold. With padding it may receive more, where a device that has much sends it to others that have none. Then whole steps, cut to
+what they need, may be better.
 """
 
 from __future__ import annotations
@@ -311,10 +311,7 @@ class _Search:
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
     def steps(self) -> tuple[Step, ...] | None:
-        """None if the path that is known without a search is as good.
-
-        None if the way that is known is as good.
-        """
+        """Returns the steps of the best path found; None if the path that is known without a search is as good."""
         way = self.way(self.limit)
         if way is None and self.spare is not None:
             return None
@@ -368,7 +365,7 @@ class _Search:
     def next_to(self, at: State, left: Bytes, paid: _Paid) -> tuple[Bytes, int]:
         """Ranks states of equal bytes: fewest collectives first, then the smallest local sizes.
 
-        Of too many ways, the one that is nearest to the target.
+        On a wide space, the state that is nearest to the target comes first.
         """
         if self.space.is_wide:
             return left, sum(map(ne, at, self.space.goal))
@@ -377,7 +374,7 @@ class _Search:
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
         """Whether a step and the one before it may change places, and are no worse the other way round.
 
-        Not with padding, which the other way round may be sent with the rest.
+        Never with padding: in the other order, padding might be sent along.
         """
         if way.before is None or self.space.is_padded or self.space.is_wide:
             return False

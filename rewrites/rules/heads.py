@@ -29,7 +29,7 @@ ANY_TERM = "*"
 class Head:
     """An operation in a table: its kind, the kinds of its arguments, and the function that runs it.
 
-    Without a function, what runs the term around it reads it.
+    Without a function, the head around it reads the term.
     """
 
     kind: str

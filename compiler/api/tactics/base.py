@@ -97,9 +97,9 @@ class Tactic(Composable):
 class Strategy(Tactic, is_abstract=True):
     """A kind of parallelism. `claims` yields the claims; two options are common to all.
 
-    `values` restricts it to these values, as `pt.at` does: what it looks for, it looks for among them, and it claims no others.
-    A parameter stands for what is computed from it where a tactic claims that, and for itself inside of loops. With `padded`, a
-    dim that the axis does not divide is padded.
+    `values` restricts it to these values, as `pt.at` does: it looks only among them, and claims no others. A parameter also
+    stands for the values that are computed from it, where a tactic claims those, and inside of loops for its part there. With
+    `padded`, a dim that the axis does not divide is padded.
     """
 
     _: KW_ONLY

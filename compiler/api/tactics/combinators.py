@@ -5,7 +5,7 @@
     repeat(a)         a, until it changes nothing
     at("layer", a)    a, with only its claims on these values
 
-What stands in the trace are the lines of the parts that took effect, so a replayed plan does not choose again.
+The trace has the lines of the parts that took effect, so a replayed plan does not choose again.
 """
 
 from __future__ import annotations

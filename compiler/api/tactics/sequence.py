@@ -132,7 +132,7 @@ def classes(plan: Plan, value: int) -> list[int]:
 def is_stream(plan: Plan, value: int) -> bool:
     """Whether a value can be tiled itself: it has dims and is computed, or an input.
 
-    A parameter stands for what is made of it.
+    A parameter does not count: it stands for values that are computed from it.
     """
     is_computed = plan.source.program.producer[value] >= 0
     return len(plan.source.shape(value)) > 0 and (is_computed or value in Passes(plan).inputs)

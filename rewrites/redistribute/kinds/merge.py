@@ -42,7 +42,7 @@ from .exchange import Along
 class Round(NamedTuple):
     """One exchange of blocks in the merge of two runs of `run` blocks each.
 
-    The partner of a device has its number, with the bits of `partner` turned around.
+    The partner's number is the device's own number with the bits of `partner` flipped.
     """
 
     run: int

@@ -121,7 +121,7 @@ class Trade:
     def sent(self, units: int, pieces: Mapping[Pair, Ids]) -> list[list[int]]:
         """The local numbers of the units that each device sends in a collective; in an all_to_all, for each receiver in turn.
 
-        All send as many: who has fewer sends others with them.
+        All devices send equally many units; one that has fewer to send fills up with others.
         """
         receivers = {sender: [receiver] for sender, receiver in pieces}
         found: list[list[int]] = []
@@ -186,7 +186,8 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
 def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
     """Decides who sends the units that each device lacks. Devices with the same units share the load evenly.
 
-    A device asks the one among them that is most like itself, and another one only if that has no time.
+    A device first asks the holder with its own number in the group of holders. If that one has no room left, the others share
+    the rest.
     """
     alike: dict[bytes, list[int]] = {}
     for device, units in enumerate(have):
