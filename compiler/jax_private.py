@@ -209,12 +209,11 @@ def pallas() -> Any:
 
 
 def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
-    """Returns the Python function by which JAX lowers a primitive, as one that returns a list;
+    """Returns the Python function by which JAX lowers a primitive, as one that returns a list.
 
-    None if the rule emits operations.
-
-    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure. A call
-    that replaces itself by other primitives before it is lowered, as those of sparse arrays since JAX 0.12, has no rule.
+    Returns None if the rule emits operations. JAX keeps only the rule that `lower_fun` makes of such a function, so the
+    function is read from the rule's closure. A call that replaces itself by other primitives before it is lowered, as those of
+    sparse arrays since JAX 0.12, has no rule.
     """
     if primitive is call_hi_primitive:
         return call_hi_primitive.to_lojax
@@ -226,7 +225,7 @@ def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
 
 
 def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None:
-    """The function by which JAX evaluates a primitive, made to return a list;
+    """The function by which JAX evaluates a primitive, made to return a list.
 
     None if JAX compiles the primitive, or has none.
     """

@@ -27,9 +27,9 @@ grouped_outer_p: Any = Primitive("grouped_outer")
 
 
 def ragged_dot_general(eqn: JaxprEqn) -> Callable[..., Array] | None:
-    """Rewrites a ragged product in terms of row groups. Along a ragged batch dim, it is a plain product:
+    """Rewrites a ragged product in terms of row groups.
 
-    JAX ignores the groups there.
+    Along a ragged batch dim, it is a plain product, because JAX ignores the groups there.
     """
     params = eqn.params
     said: lax_types.RaggedDotDimensionNumbers = params["ragged_dot_dimension_numbers"]

@@ -87,7 +87,7 @@ class _Writer:
         return tree.Affine(offset, numbered, divisor, self.moved(term, component), self.scaled(term, component))
 
     def moved(self, term: tree.Term, component: int) -> tuple[tree.Param | tree.Size, int] | None:
-        """The parameter or extent that is added to an index expression (sign 1) or subtracted from it (sign -1);
+        """The parameter or extent that is added to an index expression (sign 1) or subtracted from it (sign -1).
 
         None if there is none.
         """

@@ -492,7 +492,7 @@ class _Roles:
         return Placeable(tuple(free), 1, reaches, dim.moved)
 
     def picked(self, dim: Affine[int], size: int) -> int | None:
-        """An index for the positions in a dim of which few elements are read, each of which is on one device;
+        """An index for the positions in a dim of which few elements are read, each of which is on one device.
 
         None for other dims.
 

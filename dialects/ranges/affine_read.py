@@ -43,7 +43,7 @@ class AffineRead:
         return begin, end - 1
 
     def outward(self, factor: Factor) -> Factor | None:
-        """The factor of the dim that covers what each device reads, given the index's factor;
+        """The factor of the dim that covers what each device reads, given the index's factor.
 
         None if windows differ between devices.
         """

@@ -156,9 +156,9 @@ class Factor(Interned):
         return True
 
     def even(self, extent: int, padded: bool) -> Factor | None:
-        """Returns equal blocks of a range of this extent on the same place, padded if allowed;
+        """Returns equal blocks of a range of this extent on the same place, padded if allowed.
 
-        None if its size does not divide it.
+        Returns None if its size does not divide it.
         """
         return self.at(-(-extent // self.size)) if padded or extent % self.size == 0 else None
 

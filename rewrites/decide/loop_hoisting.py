@@ -113,7 +113,7 @@ class _Sum:
         self.axis = axis
 
     def nodes(self) -> set[int] | None:
-        """The ops tiled on the axis that compute the carry linearly from itself and sums;
+        """The ops tiled on the axis that compute the carry linearly from itself and sums.
 
         None if the carry depends on other ops.
         """

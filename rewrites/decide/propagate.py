@@ -361,7 +361,7 @@ class Sweep:
         return found
 
     def one_window(self, value: int, producer: int, readers: list[Reading]) -> Claim | None:
-        """The least window that contains all that is read of a value, for a value produced where it is read;
+        """The least window that contains all that is read of a value, for a value produced where it is read.
 
         None if there is none.
         """

@@ -216,7 +216,7 @@ class Table:
         return new
 
     def claim(self, value: int, axis: MeshAxis) -> Claim | None:
-        """A value's claim on the axis: its own, or the one that its op gives it;
+        """A value's claim on the axis: its own, or the one that its op gives it.
 
         None or WHOLE if it is not tiled on the axis.
         """

@@ -325,11 +325,10 @@ class _Search:
         return _spare(*self.ends)
 
     def way(self, most: int) -> _Way | None:
-        """Finds the way with the fewest bytes, then the fewest collectives, then the smallest local sizes;
+        """Finds the way with the fewest bytes, then the fewest collectives, then the smallest local sizes.
 
-        None if there is none.
-
-        Over many axes not every step is tried, and ways of as few bytes are not compared by collectives or local sizes.
+        Returns None if there is none. Over many axes not every step is tried, and ways of as few bytes are not compared by
+        collectives or local sizes.
         """
         space, tried, done, least = self.space, count(), set[State](), self.missing(self.space.start)
         heap: list[tuple[_Ahead, int, _Paid, _Way]] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
