@@ -68,7 +68,7 @@ def _other_axes(plan: State, seed: Seed) -> Iterator[tuple[str, State]]:
 
 
 def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str, State]]:
-    """Yields the plans with this action before the one that placed the value, or with only its claim before that one."""
+    """Yields the plans in which this action comes before the one that placed the value, or in which only its claim does."""
     seed, number = error.seed, error.have.tactic if error.have is not None else -1
     if number < plan.own:
         return

@@ -347,9 +347,9 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
 
 
 def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
-    """Maps each value to the first redistributions at which its claim loses, when the same tactic propagates it.
+    """Maps each value to the first redistributions at which its claim, propagated by the same tactic, loses.
 
-    One backward sweep.
+    Computed in one backward sweep.
     """
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}

@@ -71,9 +71,9 @@ class Profile:
 class _Timeline:
     """The buffers of a body. `is_main`: it is the program, whose results have buffers of their own.
 
-    `inside` has the timelines of the regions of a loop or a `cond`, by the number of its step, and `inner` their highest peak.
-    `peak` is the most bytes at one time, including `inner`, but without `counted`: the arrays that the step around a region
-    counts already, which are a loop's carries or a branch's results.
+    `inside` maps the number of a step that is a loop or a `cond` to the timelines of its regions; `inner` has the highest peak
+    of these. `peak` is the most bytes at one time, with `inner` included and `counted` left out. `counted` are arrays that the
+    step around a region counts already: a loop's carries, or a branch's results.
     """
 
     def __init__(self, body: Body, is_main: bool) -> None:

@@ -45,8 +45,8 @@ class Given:
     def changed(self, function: Function, returned: object) -> dict[str, object]:
         """The attributes of objects that hold another array after the call, by name, with the new array.
 
-        Dicts and lists are not among them. A function that writes into those has its own copy, as every user of JAX knows.
-        Raises Error if one of them is not an array any more, since no result can be that, and for another attribute that is
+        Dicts and lists are not included: a function that writes into those has its own copy, as every user of JAX knows. Raises
+        Error if such an attribute is no longer an array, because it cannot be a result then, and if any other attribute has
         changed, unless the function returns its object.
         """
         now, structure = tree.tree_flatten(self.values)

@@ -416,9 +416,12 @@ class Sweep:
         """The index and factor for a dim's claim, for an op that reads windows or a claim forwarded by an undecided op.
 
         An op that only shifts keeps its blocks for the ops that read it; if only the caller reads it, it gets blocks of one
-        size. Four claims are a last resort, for an op that no other claim reaches: one by which a few elements are read as a
-        sum over devices; one that passes through an undecided op and leaves a short block; one by which elements move that
-        could stay where they are; and one that pads an op that only shifts.
+        size. An op that no other claim reaches takes, as a last resort, also a claim
+
+        * by which a few elements are read as a sum over devices;
+        * that passes through an undecided op and leaves a short block;
+        * by which elements move that could stay where they are;
+        * that pads an op that only shifts.
         """
         indices, shifts, few = node.signature.instance.indices, False, False
         if node.signature.shifts:
