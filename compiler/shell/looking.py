@@ -202,7 +202,7 @@ def rewrites(session: Session, typed: Typed, words: Words) -> Answer:
 
 @command("look", "annotations", "annotations")
 def annotations(session: Session, typed: Typed, words: Words) -> str:
-    """The layouts that the program asks for, and their state."""
+    """Layouts that the program asks for, and their state."""
     return "\n".join(map(str, session.plan.annotations)) or "the program has no annotations"
 
 
