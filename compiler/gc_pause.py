@@ -1,4 +1,4 @@
-"""Pauses the cyclic garbage collector, which takes up to half the time of a pipeline that only allocates.
+"""Pauses the cyclic garbage collector, which takes up to half of the time of a pipeline that only allocates.
 
 The objects that a large pipeline makes, a program or a module, stay alive. As soon as the collector runs again it would walk
 all of them, which takes a tenth of the pipeline's time. So they are moved to the old generation without a walk.
@@ -9,25 +9,29 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 LARGE = 50_000
-"""The number of new objects from which the walk is noticeable; fewer are left to the collector."""
+"""From this number of new objects on, the collector's walk is noticeable. Fewer are left to the collector."""
 
 MOST = 4_000_000
-"""Objects moved without a walk, some hundred megabytes, after which one full walk runs, to free old programs.
+"""After this many objects moved without a walk, some hundred megabytes, one full walk runs, to free old programs.
 
-If more are alive, so many more are moved before it: walks then take the same part of the time in programs of any size.
+If more objects than this are alive, the walk waits for as many: so walks take the same share of the time in programs of any
+size.
 """
 
 IMMORTAL = 1_000
-"""The collector of Python 3.12 counts immortal objects, some 375, as frozen. A program that freezes has many times more."""
+"""Python 3.12 counts its immortal objects, some 375, as frozen. A program that freezes objects has many times more."""
 
 _unwalked = 0
 _alive = 0
-"""The objects that were alive after the last walk."""
+"""The number of objects that were alive after the last full walk."""
 
 
 @contextmanager
 def without_collector() -> Generator[None, None, None]:
-    """Pause the cyclic collector. Nested uses, and a collector that was already off, are left as they were."""
+    """Pauses the cyclic collector inside of a `with` block.
+
+    Does nothing if the collector is off already, as in a nested use.
+    """
     if not gc.isenabled():
         yield
         return
@@ -41,7 +45,10 @@ def without_collector() -> Generator[None, None, None]:
 
 
 def _grow_old(made: int) -> None:
-    """Make the young objects old ones: freezing and unfreezing relinks them, at no cost that depends on their number."""
+    """Moves young objects to the old generation.
+
+    Freezing and unfreezing relinks them, at a cost independent of their number.
+    """
     global _unwalked, _alive
     if made < LARGE:
         return

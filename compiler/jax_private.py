@@ -69,7 +69,7 @@ QUICK: Mapping[str, bool | int] = {
     # XLA has only the other code generator since, and ends the process on an option that it does not know.
     **({"xla_cpu_use_fusion_emitters": False} if VERSION < (0, 11) else {}),
 }
-"""XLA's options for a program that runs once: they compile it in a quarter of the time that good machine code takes."""
+"""XLA's options for a program that runs once. Compiling then takes a quarter of the time, and the machine code is slower."""
 
 _BROUGHT: Mapping[Version, str] = {
     (0, 11): "log2 one_minus_square program_order relayout unreduced_pmax unreduced_pmin",
@@ -81,7 +81,7 @@ _DROPPED: Mapping[Version, str] = {
     (0, 12): "reduced_vary_cast_p vary_unreduced_cast_p",
 }
 FIRST_WITH: Mapping[str, Version] = {name: version for version, names in _BROUGHT.items() for name in names.split()}
-"""The version of JAX that brought a primitive, if not all versions that Partita runs on have it."""
+"""The version of JAX that introduced a primitive. Primitives that all supported versions have are left out."""
 FIRST_WITHOUT: Mapping[str, Version] = {name: version for version, names in _DROPPED.items() for name in names.split()}
 """The first version of JAX that no longer has a primitive."""
 ABSENT = frozenset(
@@ -93,7 +93,7 @@ ABSENT = frozenset(
 
 
 def lower_in_one_context() -> None:
-    """Lower all programs of this process in one MLIR context.
+    """Makes JAX lower all programs of this process in one MLIR context.
 
     JAX makes a context for each program, which takes half the time of lowering a small one. A context never forgets what it has
     seen, so this is for a process that lowers thousands of small programs and then ends.
@@ -103,13 +103,13 @@ def lower_in_one_context() -> None:
 
 
 class Device(Protocol):
-    """A JAX device, whose class is in a library without types."""
+    """A JAX device. Its own class is in a library without types."""
 
     id: int
 
 
 class PyTreeDef(Protocol):
-    """The structure of a tree, whose class is in a library without types."""
+    """The structure of a tree. Its own class is in a library without types."""
 
     num_leaves: int
 
@@ -183,7 +183,7 @@ class ShardingRule(Protocol):
 
 
 class BlockMapping(Protocol):
-    """How the steps of a Pallas grid take the blocks of one array."""
+    """How the steps of a Pallas grid read or write the blocks of one array."""
 
     array_aval: ShapedArray
     block_shape: Sequence[object]
@@ -195,7 +195,7 @@ class BlockMapping(Protocol):
 
 
 class GridMapping(Protocol):
-    """The grid of a Pallas call, and the blocks that its steps take."""
+    """The grid of a Pallas call, and the blocks of each array that its steps use."""
 
     grid: tuple[int, ...]
     grid_names: Sequence[object] | None
@@ -213,15 +213,16 @@ class GridMapping(Protocol):
 
 # Any: a module without types, like those above.
 def pallas() -> Any:
-    """The Pallas module, which any program with a kernel has already imported."""
+    """Returns the Pallas module, which any program with a kernel has imported already."""
     return import_module("jax.experimental.pallas")
 
 
 def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
-    """The function by which JAX lowers a primitive, returning a list of results; None if it emits operations itself.
+    """Returns the Python function by which JAX lowers a primitive, as one that returns a list.
 
-    JAX keeps only the rule that `lower_fun` makes of such a function, so the function is read from the rule's closure. A call
-    that replaces itself by other primitives before it is lowered, as those of sparse arrays since JAX 0.12, has no rule.
+    Returns None if the rule emits operations. JAX keeps only the rule that `lower_fun` makes of such a function, so the
+    function is read from the rule's closure. A call that replaces itself by other primitives before it is lowered, as those of
+    sparse arrays since JAX 0.12, has no rule.
     """
     if primitive is call_hi_primitive:
         return call_hi_primitive.to_lojax
@@ -233,7 +234,10 @@ def python_lowering(primitive: Primitive) -> Callable[..., list[Array]] | None:
 
 
 def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None:
-    """The function by which JAX evaluates a primitive, returning a list of results; None if JAX compiles it or has no rule."""
+    """The function by which JAX evaluates a primitive, made to return a list.
+
+    None if JAX compiles the primitive, or has none.
+    """
     rule = getattr(primitive, "impl", None)
     compiled = getattr(rule, "func", None) is apply_primitive
     missing = rule is None or getattr(rule, "__func__", None) is core_primitive.impl
@@ -241,12 +245,12 @@ def python_evaluation(primitive: Primitive) -> Callable[..., list[Array]] | None
 
 
 def signatures(jitted: Wrapped) -> int:
-    """With how many kinds of arguments, by type and sharding, a `jax.jit` function was called; JAX dispatches others fast."""
+    """The number of kinds of arguments, by type and sharding, for which a `jax.jit` function has a cached fast dispatch."""
     return cast(int, cast(Any, jitted)._cache_size())
 
 
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:
-    """A `scan` with the parameters `num_consts` and `num_carry`, which are in its trees of operands since JAX 0.12."""
+    """Adds the parameters `num_consts` and `num_carry` to a `scan`. Since JAX 0.12 they are in its trees of operands."""
     if "ft_in" not in eqn.params:
         return eqn
     consts, carry, _ = map(len, eqn.params["ft_in"].unpack())
@@ -254,27 +258,27 @@ def with_counts(eqn: JaxprEqn) -> JaxprEqn:
 
 
 def groups_as_lists() -> AbstractContextManager[object]:
-    """Collectives that are lowered in it name the devices of each group, as all do before JAX 0.11, and not axes of a mesh.
+    """A context in which collectives are lowered with lists of devices, as before JAX 0.11, and not with axes of a mesh.
 
-    XLA writes the axes of all meshes of a program as those of one. Where two parts of an axis of that mesh meet and are not
-    made one, XLA of JAX 0.12 ends the process: `data*model` of data=4, model=2 becomes `model * data.0:2 * data.1:2` of
-    model=2, data=4.
+    XLA rewrites the axes of all meshes of a program as axes of one mesh. XLA of JAX 0.12 ends the process if two parts of one
+    axis of that mesh become neighbours and are not merged: `data*model` of data=4, model=2 becomes `model * data.0:2 *
+    data.1:2` of model=2, data=4.
     """
     return nullcontext() if _mesh_axes_groups is None else _mesh_axes_groups(False)
 
 
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
-    """The axes of the `shard_map` around along which values of this type differ; none if it does not check this."""
+    """The axes of the enclosing `shard_map` along which values of this type differ; none if it does not check this."""
     return cast("frozenset[str]", cast(Any, aval).mat.varying)
 
 
 def called(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
-    """The program that a call runs. Its parameter has another name in each primitive, and in each version of JAX."""
+    """Returns the program that a call equation runs. The parameter's name depends on the primitive and the version of JAX."""
     return next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "call") if name in eqn.params)
 
 
 def platform() -> str:
-    """The platform of the devices that the function being traced will run on; the default one if its mesh has no devices."""
+    """The platform that the function being traced will run on: that of its mesh, or the default one if that has no devices."""
     device = jax.sharding.get_abstract_mesh().abstract_device
     return jax.default_backend() if device is None else device.platform
 

@@ -33,7 +33,7 @@ MESH = "array.mesh"
 
 
 def around(op: Operation) -> Iterator[Operation]:
-    """The op, and the ops around it, innermost first."""
+    """Yields the op itself, then each op that encloses it, innermost first."""
     each: Operation | None = op
     while each is not None:
         yield each
@@ -57,7 +57,7 @@ def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
 
 
 def keep_mesh(source: ModuleOp, made: ModuleOp) -> None:
-    """Gives a module that is made of another one its mesh, if it has one."""
+    """Copies the mesh attribute of `source`, if it has one, to a module that was made from it."""
     if (mesh := source.attributes.get(MESH)) is not None:
         made.attributes[MESH] = mesh
 
@@ -85,7 +85,7 @@ def global_shape(array: ArrayType, op: Operation) -> tuple[int, ...]:
 
 
 def check_same_value(op: Operation, source: ArrayType, target: ArrayType) -> None:
-    """Two types of one value in two layouts: element type and global shape agree."""
+    """Raises VerifyException unless two types have the same element type and the same global shape."""
     if source.dtype != target.dtype:
         raise VerifyException(f"`{op.name}` changes layouts, not element types: {source.text} to {target.text}")
     shapes = global_shape(source, op), global_shape(target, op)
@@ -198,7 +198,7 @@ class SliceOp(ArrayOp):
 
 
 def _holds(have: Sequence[Factor], want: Sequence[Factor], extent: int) -> bool:
-    """Whether every device has its part of a dim in one run of what it has of it; other places may split that run."""
+    """Whether each device has its part of a dim under `want` in one run of the elements that it has under `have`."""
     places, whole = {each.place for each in have}, joined(extent, want)
     one, other = joined(extent, have), joined(extent, [each for each in want if each.place in places])
     if one is None or other is None or one.place is not other.place or other.is_in_turn(extent):
@@ -248,7 +248,7 @@ class RedistributeOp(Redistribute):
 
 
 class Barrier(ArrayOp):
-    """Returns its operands unchanged. None is used before all are available, and no later pass looks through it.
+    """Returns its operands unchanged, and makes none of them available before all of them are. No later pass looks through it.
 
     Constraint: every result has the type of its operand.
     """
@@ -266,7 +266,7 @@ class Barrier(ArrayOp):
 
 @irdl.irdl_op_definition
 class BarrierOp(Barrier):
-    """Keeps a gather at its use: `%0, %1 = array.barrier %x, %start : ...` is `%x`, but not before `%start`."""
+    """Keeps a gather at its use: `%0, %1 = array.barrier %x, %start : ...` is `%x`, computed no sooner than `%start`."""
 
     name = "array.barrier"
 

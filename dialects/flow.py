@@ -84,7 +84,7 @@ class GraphOp(irdl.IRDLOperation):
                 _check_kernel(op, kernels)
 
     def verify_boundary(self) -> None:
-        """An array outside of the program has blocks of consecutive elements, all of one size: a `NamedSharding`."""
+        """Raises VerifyException unless arguments and results are in equal, consecutive blocks, as in a `NamedSharding`."""
         for side, types in (("argument", self.function_type.inputs.data), ("result", self.function_type.outputs.data)):
             for position, array in enumerate(types):
                 if not isinstance(array, ArrayType) or array.is_whole:

@@ -1,8 +1,8 @@
-"""The grammars: one file each; those of index notation have `expressions.lark` as their common part.
+"""Opens the grammar files, one for each language. Those of index notation share `expressions.lark`.
 
-This is the boundary behind which a text leaves lark. Lark's tokens are strings with a place, and some methods of strings return
-them as they are, so one that is kept by mistake prints as `Token('AXIS', 'data')` wherever it turns up. A `Word` is no string:
-what keeps a text must take it out, `word.text`.
+This is the boundary behind which there are no lark tokens. Lark's tokens are strings with positions. Some string methods return
+the token itself, so a token that is kept by mistake prints as `Token('AXIS', 'data')` anywhere later. A `Word` is not a string:
+code that keeps its text has to take it out, by `word.text`.
 """
 
 from collections.abc import Collection
@@ -41,7 +41,7 @@ Node: TypeAlias = Tree[Word]
 
 
 class TooDeep(Exception):
-    """A text whose phrases are nested too deeply; `span` is the first of them that is."""
+    """Raised for a text whose phrases are nested too deeply; `span` is the first phrase beyond the limit."""
 
     def __init__(self, span: Span) -> None:
         super().__init__(span)
@@ -50,7 +50,7 @@ class TooDeep(Exception):
 
 @cache
 def grammar(file: Path, starts: tuple[str, ...] = ("start",)) -> Lark:
-    """The parser of a grammar file: of whole texts, and of other phrases that may be read alone."""
+    """Returns the parser of a grammar file. It reads whole texts, and each phrase in `starts` alone."""
     shared = str(Path(__file__).parent)
     return Lark.open(  # pyright: ignore[reportUnknownMemberType]
         str(file),
@@ -63,7 +63,7 @@ def grammar(file: Path, starts: tuple[str, ...] = ("start",)) -> Lark:
 
 
 def _folds(_: str | None, path: str) -> tuple[str, str]:
-    """The grammar `folds`, which is not a file: its one terminal lists the words of the table of monoids."""
+    """Resolves the import of the grammar `folds`, which is not a file: its one terminal lists the names of the monoids."""
     if path != "folds.lark":
         raise FileNotFoundError(path)
     return path, rf"FOLD.2: /({'|'.join((*FOLDS, *SELECTIONS, MERGE))})(?=\()/"
@@ -78,10 +78,11 @@ def read(
     chains: Collection[str] = (),
     deepest: int = DEEPEST,
 ) -> Node:
-    """The tree of a text, or of the phrase `start`, one of the `starts` of the grammar.
+    """Returns the syntax tree of a text, or of one phrase: `start` is one of the grammar's `starts`.
 
-    Raises lark's `UnexpectedInput` for a text that the grammar does not take, and `TooDeep` for one that is nested too deeply.
-    The first part of a phrase in `chains`, `a + b + c`, is as deep as the whole: who reads it walks it without calling itself.
+    Raises lark's `UnexpectedInput` for a text that the grammar does not accept, and `TooDeep` for one that is nested too
+    deeply. The first part of a phrase in `chains`, such as `a + b + c`, does not count as deeper: its reader walks the chain in
+    a loop.
 
     Lark prefixes the kinds of imported phrases with the name of their file, `expressions__add`. This removes the prefix.
     """
@@ -90,7 +91,7 @@ def read(
 
 
 def _ours(tree: Tree[Token], chains: Collection[str], deepest: int) -> Node:
-    """The same tree with our words in it."""
+    """Replaces lark's tokens in a tree by our words, and checks how deeply its phrases are nested."""
     left = [(tree, 0)]
     while left:
         phrase, depth = left.pop()
@@ -111,7 +112,7 @@ def _word(token: Token) -> Word:
 
 
 def _span(at: object) -> Span:
-    """The span of one of lark's tokens or phrases; an empty phrase has none."""
+    """The span of one of lark's tokens or phrases. An empty phrase has no position, so it counts as line 1, column 1."""
     line, column = getattr(at, "line", None) or 1, getattr(at, "column", None) or 1
     return Span(line, column, getattr(at, "end_line", None) or line, getattr(at, "end_column", None) or column + 1)
 

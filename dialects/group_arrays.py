@@ -1,4 +1,4 @@
-"""The local arrays of one group of devices: dealt in blocks, joined, folded. Collectives say what they do in these terms.
+"""Splits, joins and folds the local arrays of one group of devices. Collectives are defined by these functions.
 
 The functions take the arrays of any library that follows the array API standard.
 
@@ -13,7 +13,7 @@ from .ground.monoids import MONOIDS
 
 
 def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
-    """The part of a dim for each of `count` devices: blocks, dealt in turn."""
+    """Deals the blocks of a dim to `count` devices in turn, and returns each device's part."""
     before, length, after = array.shape[:dim], array.shape[dim], array.shape[dim + 1 :]
     dealt = array.reshape(*before, length // (count * block), count, block, *after)
     rows = (slice(None),) * (dim + 1)
@@ -21,14 +21,14 @@ def split(array: Array, dim: int, block: int, count: int) -> list[Array]:
 
 
 def join(arrays: Sequence[Array], dim: int, block: int) -> Array:
-    """The inverse of `split`."""
+    """Interleaves the blocks of the devices' arrays along a dim: the inverse of `split`."""
     before, length, after = arrays[0].shape[:dim], arrays[0].shape[dim], arrays[0].shape[dim + 1 :]
     dealt = [array.reshape(*before, length // block, block, *after) for array in arrays]
     return library(arrays[0]).stack(dealt, axis=dim + 1).reshape(*before, len(arrays) * length, *after)
 
 
 def fold(monoid: str, arrays: Sequence[Array]) -> Array:
-    """In the order of the devices. Narrow floats are added in their own type: so does the IR."""
+    """Folds the arrays in the order of the devices. Narrow floats are added in their own type, as the IR does."""
     combine = getattr(library(arrays[0]), MONOIDS[monoid].function.__name__)
     result = arrays[0]
     for array in arrays[1:]:
@@ -37,5 +37,5 @@ def fold(monoid: str, arrays: Sequence[Array]) -> Array:
 
 
 def library(array: Array) -> Any:
-    """The functions for arrays of this kind: NumPy's, or those of the library that made it."""
+    """The array namespace of an array: NumPy, or the library that made it."""
     return array.__array_namespace__()

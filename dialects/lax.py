@@ -1,4 +1,4 @@
-"""The named ops: one class for each definition, made from it, and the few that have no definition.
+"""The named ops: a class generated from each definition, and a few ops that have no definition.
 
     %2 = lax.dot_general %0, %1 {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[64, 8], f32[8, 8] -> f32[64, 8]
 
@@ -50,7 +50,7 @@ class LaxOp(ArrayOp):
 
     @classmethod
     def primitive(cls) -> str:
-        """Its name in the definitions and in JAX: `dot_general`."""
+        """The primitive's name, as in the definitions and in JAX: `dot_general`."""
         return cls.name.removeprefix("lax.")
 
     def print_head(self, printer: Printer) -> None:

@@ -44,7 +44,7 @@ class Pending(Interned):
 
     @property
     def scans(self) -> bool:
-        """Whether it is a scan, and not a reduction."""
+        """Whether this is a pending scan, not a pending reduction."""
         return self.dim >= 0
 
     @property
@@ -117,11 +117,11 @@ class Layout(Interned):
         return [factor for on, factor in _factors(self) if on == dim]
 
     def windows(self, dim: int) -> Factor | None:
-        """The windows of one dim, perhaps of several places together; None if it has blocks."""
+        """The windows of one dim as one factor, which may be on several places; None if the dim has blocks."""
         return windows_over(self.dims[dim])
 
     def with_pending(self, pending: tuple[Pending, ...]) -> Layout:
-        """The same dims with these pending reductions."""
+        """Returns a layout with the same dims and these pending reductions."""
         return self if pending == self.pending else Layout(self.dims, pending)
 
     @property
@@ -133,7 +133,7 @@ class Layout(Interned):
         return _natural(self)
 
     def inner(self, dim: int, stride: int) -> int:
-        """The number of consecutive local elements on `dim` inward of `stride`, which the factors placed below it divide.
+        """The number of local elements along `dim` that lie within one step of `stride`.
 
         With `a` (4 devices) at stride 16 and `b` (2) at stride 4, 16 elements below `a` are 8 local ones.
         """
@@ -151,12 +151,12 @@ class Layout(Interned):
 
     @property
     def padded_shape(self) -> tuple[int, ...]:
-        """The shape with its padding: `[data*4 pad 30, 16], data=8 --> (32, 16)`."""
+        """The global shape, with padding included: `[data*4 pad 30, 16], data=8 --> (32, 16)`."""
         return _padded_shape(self)
 
     @property
     def axes(self) -> tuple[MeshAxis, ...]:
-        """The mesh axes that the dims are placed on, dim by dim; those of pending reductions are not among them."""
+        """The mesh axes that the dims are placed on, dim by dim. Axes of pending reductions are not included."""
         return _axes(self)
 
     @property
@@ -180,7 +180,7 @@ def _text(layout: Layout) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def parse_array(text: str, *meshes: Mesh) -> tuple[str, Layout]:
-    """The dtype (a NumPy name) and layout of an array type: `parse_array(layout.text(dtype), mesh) == (dtype, layout)`."""
+    """Parses an array type into dtype (a NumPy name) and layout: `parse_array(layout.text(dtype), mesh) == (dtype, layout)`."""
     brief, dims, pending = parse_array_text(text, *meshes)
     return dtypes.long(brief), Layout(dims, tuple(map(_pending, pending)))
 
@@ -194,7 +194,7 @@ def _pending(text: PendingText) -> Pending:
 
 
 def _ordered(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """Sorted by axis within each run of one monoid, where the order has no meaning."""
+    """Sorts pending reductions by axis within each run of one monoid, because these commute."""
     runs = itertools.groupby(pending, key=lambda p: p.monoid)
     return tuple(p for _, run in runs for p in sorted(run, key=lambda p: (p.axis, p.dim)))
 

@@ -48,9 +48,9 @@ class Mesh(Interned, Mapping[str, int]):
     slow: tuple[str, ...]
     """The axes with slow links, in the order of the mesh."""
     devices: str
-    """The name of the device set that the axes belong to; of a program on one set, empty."""
+    """The name of the device set that the axes belong to; empty in a program with one set."""
     places: tuple[MeshAxis, ...] = field(init=False)
-    """The axes as places: a sub-axis is part of one."""
+    """The axes as places. An axis that is split appears as its sub-axes."""
 
     @overload
     def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh: ...
@@ -74,7 +74,7 @@ class Mesh(Interned, Mapping[str, int]):
         return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "")
 
     def on(self, devices: str) -> Mesh:
-        """The same mesh of the device set of this name, whose axes are other places: `data@left`."""
+        """Returns the same mesh on the device set of this name. Its axes are other places: `data@left`."""
         if not isinstance(devices, str) or (devices and not _NAME.fullmatch(devices)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("devices", "the name of a device set", devices)
         return intern(Mesh, self.pairs, self.slow, devices)
@@ -158,7 +158,7 @@ class Mesh(Interned, Mapping[str, int]):
         return tuple(size for axis, size in self.pairs if axis.startswith(name + "."))
 
     def having(self, name: str) -> Mesh:
-        """The mesh on which this is an axis: of a sub-axis `data.0:2` or `data.1:2`, the other one is the rest of `data`.
+        """Returns a mesh that has this axis. A name like `data.0:2` splits `data` in two, if no mesh axis is called so yet.
 
         ```
         Mesh(data=8), data.0:2  -->  Mesh({"data.0": 2, "data.1": 4})
@@ -186,28 +186,28 @@ class Mesh(Interned, Mapping[str, int]):
         return self.refine(**{whole: (size // count, count) if index else (count, size // count)})
 
     def whole(self) -> Mesh:
-        """The mesh before it was refined."""
+        """Returns the mesh before it was refined."""
         wholes = {place.name: place.axis.size for place in self.places}
         return Mesh(wholes, slow=[name.partition(".")[0] for name in self.slow]).on(self.devices)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
-        """Whether what is sent over these axes passes slow links."""
+        """Whether data sent over these axes crosses slow links."""
         return not set(self.slow).isdisjoint(axes)
 
     def split(self, axis: MeshAxis) -> tuple[MeshAxis, ...]:
-        """The axis itself or, of one that the mesh splits, the sub-axes that it has instead, major to minor."""
+        """Returns the axis itself or, if the mesh splits it, the sub-axes that replace it, major to minor."""
         if not isinstance(axis, Axis | SubAxis):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("axis", "an axis of the mesh, as a place", axis, 'write mesh.split(mesh.place("data"))')
         return (axis,) if axis in self.places else tuple(each for each in self.places if each.axis is axis)
 
     def named(self, name: str) -> tuple[MeshAxis, ...]:
-        """The axes that a name stands for, as places: `parts`."""
+        """Returns the places of the axes that `parts` names. Raises `Error` for an unknown name."""
         self.parts(name)
         return _names(self)[name]
 
     def parts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """The axes of the mesh that a name stands for, major to minor: one, or all sub-axes that it has instead of it."""
+        """Returns the names of the axes that `name` stands for, major to minor: one axis, or all sub-axes that replace it."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("name", "the name of an axis", name)
         places = _names(self).get(name, ())
@@ -256,7 +256,7 @@ class Mesh(Interned, Mapping[str, int]):
 
 @cache
 def _names(mesh: Mesh) -> Mapping[str, tuple[MeshAxis, ...]]:
-    """What each name stands for: `data.0:2` and `data.0`, with or without the device set, and `data` for all parts of it."""
+    """Maps each accepted name to its axes: `data.0:2`, `data.0`, `data@left`, and `data` for all parts of `data`."""
     found: dict[str, dict[MeshAxis, None]] = {}
     for own, place in zip(mesh, mesh.places, strict=True):
         for text in (str(place), own, str(place.axis), place.name):
@@ -272,7 +272,7 @@ def _undivided(name: str, whole: str, size: int) -> Error:
 
 
 def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
-    """The axis of this name of one of the meshes. Raises `Error` if none has it, or if several have different ones.
+    """Finds the axis of this name in any of the meshes. Raises `Error` if none has it, or if it names different axes.
 
     With `split`, it may be an axis that the mesh splits.
     """
@@ -320,12 +320,12 @@ def _parsed(text: str) -> Mesh:
 
 
 def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str) -> Mesh:
-    """A mesh, from what a pickle of it holds."""
+    """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
     return Mesh(axes, slow=slow).on(devices)
 
 
 def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[MeshAxis]:
-    """The axes as places, major to minor; `Error` if sub-axes are not all parts of their axis, one after another."""
+    """Yields the axes as places, major to minor. Raises `Error` unless the sub-axes of an axis are its parts, in order."""
     groups = [(axis, [*of]) for axis, of in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0])]
     wholes = tuple((axis, math.prod(size for _, size in parts)) for axis, parts in groups)
     devices = Devices(wholes, name)
@@ -342,7 +342,7 @@ def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[MeshAxis]:
 
 
 def _slow(axes: Sequence[str], given: int | str | Sequence[str]) -> tuple[str, ...]:
-    """The axes that are named as slow; a name stands for all sub-axes that there are instead of it."""
+    """Checks `slow` and returns the axes that it names. The name of a split axis stands for all of its sub-axes."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
         helps = [
@@ -370,7 +370,7 @@ def _short(name: str) -> str:
 
 
 def _count(name: str, size: int) -> int:
-    """The size as a Python int. NumPy integers are accepted, `True` is not."""
+    """Checks the size of an axis and returns it as an int. NumPy integers are accepted, `True` is not."""
     count = integer(size) or 0
     if not 0 < count < LARGEST:
         raise Error(f"mesh axis `{name}` has size {shown(size)}", helps=["the size is the number of devices along it"])

@@ -31,7 +31,7 @@ class Module(ModuleOp):
 
 
 class TextPrinter(Printer):
-    """Prints what xDSL's printer does, in half the time: it does not know the column in which it is.
+    """Prints the same text as xDSL's printer in half the time, because it does not track the current column.
 
     xDSL's printer needs that to underline ops in messages.
     """

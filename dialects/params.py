@@ -26,7 +26,7 @@ Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A named value with fields, for what a parameter holds beside plain data: `dtype(name="bfloat16")`."""
+    """A named value with fields, for a parameter that is not plain data: `dtype(name="bfloat16")`."""
 
     name: str
     fields: tuple[tuple[str, Literal], ...] = ()
@@ -39,7 +39,7 @@ class Record:
 
 
 def literal(number: Any) -> Literal:
-    """A NumPy number as plain data; a complex one is a record of its parts."""
+    """Converts a NumPy number to plain data; a complex number becomes a record of its two parts."""
     match kind_of(np.asarray(number).dtype):
         case "b":
             return bool(number)
@@ -52,7 +52,7 @@ def literal(number: Any) -> Literal:
 
 
 def show(value: Literal) -> str:
-    """The text of a literal, which `read` reads back exactly, including infinities, NaN and the sign of zero."""
+    """Returns the text of a literal. `read` reads it back exactly, including infinities, NaN and the sign of zero."""
     match value:
         case None | bool() | int() | float():
             return repr(value)
@@ -84,7 +84,7 @@ def _read(tree: ast.expr) -> Literal:
 
 @lru_cache(maxsize=1 << 14)
 def read(text: str) -> "ParamsAttr":
-    """The parameters in `text`, which includes the braces. Raises ValueError or SyntaxError if it cannot be read."""
+    """Parses parameters with their braces: `{axis = 0}`. Raises ValueError or SyntaxError if the text is malformed."""
     tree = ast.parse(f"params({text[1:-1]})", mode="eval").body
     if not isinstance(tree, ast.Call) or tree.args or any(each.arg is None for each in tree.keywords):
         raise ValueError("write parameters as `{name = value, ...}`")

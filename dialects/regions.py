@@ -1,4 +1,4 @@
-"""Ops with regions: the borders that values cross, and how the types on both sides must agree.
+"""Ops with regions: how values enter and leave a region, and how the types on both sides must agree.
 
 A region is the body of a loop, its condition, or a branch. Values cross its border as block arguments or as yielded values.
 The definitions `enter`, `trip`, `carry`, `leave`, `collect` and `join` say how a dim crosses.
@@ -19,18 +19,18 @@ T = TypeVar("T")
 Types = tuple[ArrayType, ...]
 
 BORDERS = frozenset({"enter", "trip", "carry", "leave", "collect", "join"})
-"""Definitions that are not ops: they say how a dim crosses the border of a region."""
+"""Definitions that are not ops: they say how a dim enters or leaves a region."""
 TRIPS = frozenset({"trip", "collect"})
-"""Those that split the dim of the trips into rows, or stack rows into it."""
+"""The borders of a scanned dim: `trip` splits it into one row a trip, and `collect` stacks the rows again."""
 
 
 NONE = slice(0, 0)
-"""No operands."""
+"""An empty slice: no operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Which operands of an op enter which of its regions, and as what.
+    """Which operands of an op enter which of its regions, and in which role.
 
     The arguments of region `r` are the operands `consts[r]`, then the carries, then a trip's part of the rows.
 
@@ -44,12 +44,12 @@ class Entry:
     rows: slice
 
     def arguments(self, region: int, operands: Sequence[T], carries: Sequence[T], rows: Sequence[T] = ()) -> list[T]:
-        """The arguments of a region's block, for these carries and rows of one trip."""
+        """The arguments of a region's block, given the carries and the rows of one trip."""
         return [*operands[self.consts[region]], *carries, *rows]
 
 
 def entry_of(op: str, params: ParamsAttr, regions: int) -> Entry:
-    """Which operands of an op of this name enter which of its regions. Raises VerifyException for invalid parameters."""
+    """Returns which operands of an op enter which of its regions. Raises VerifyException for invalid parameters."""
     match op:
         case "lax.scan":
             consts, carries = (count(op, params, name) for name in ("num_consts", "num_carry"))
@@ -62,7 +62,7 @@ def entry_of(op: str, params: ParamsAttr, regions: int) -> Entry:
 
 
 def count(op: str, params: ParamsAttr, name: str) -> int:
-    """A parameter that is a count. Raises VerifyException unless it is an integer of 0 or more."""
+    """Returns a parameter that is a count. Raises VerifyException unless it is an integer, 0 or more."""
     value = params.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise VerifyException(f"`{op}`: `{name}` must be an integer, 0 or more")

@@ -1,4 +1,4 @@
-"""The text of our ops: operands, properties, regions, hints, operand types, result types.
+"""The text form of our ops: operands, properties, regions, attributes, operand types, result types.
 
     %1 = spmd.all_gather %0 dim 0 block 8 over (data) attributes {provenance = "mlp.py:12"} : f32[8, 4] -> f32[32, 4]
                          |--------- head -----------|                                       |---- signature ----|
@@ -23,7 +23,7 @@ NOTHING: Mapping[str, Attribute] = {}
 
 
 def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
-    """The types of values that the op's definition has already found to be arrays."""
+    """The types of the values, which the op's definition has already checked to be arrays."""
     return tuple([type for value in values if isinstance(type := value.type, ArrayType)])
 
 
@@ -32,7 +32,7 @@ def _texts(values: Iterable[SSAValue]) -> str:
 
 
 class Word(NamedTuple):
-    """A property in the head of an op, after a word: `dim 0`."""
+    """A property that an op's head prints after a keyword: `dim 0`."""
 
     name: str
     read: Callable[[Parser], Attribute]
@@ -44,7 +44,7 @@ class Word(NamedTuple):
 
 
 class ArrayOp(IRDLOperation):
-    """An op on arrays. Its head is the operands, with the properties of `FIRST` before them and those of `WORDS` after them."""
+    """An op on arrays. Its text begins with the properties in `FIRST`, then the operands, then the properties in `WORDS`."""
 
     FIRST: ClassVar[Sequence[Word]] = ()
     WORDS: ClassVar[Sequence[Word]] = ()
@@ -56,7 +56,10 @@ class ArrayOp(IRDLOperation):
         properties: Mapping[str, Attribute] = NOTHING,
         regions: Sequence[Region] = (),
     ) -> None:
-        """Like `create`, it checks nothing. What an op of ours never has, as successors, stays at its default."""
+        """Makes an op without checking it, as xDSL's `create` does.
+
+        Fields that our ops never use, such as successors, keep their defaults.
+        """
         self.operands = operands
         self.results = SSAValues([OpResult(type, self, at) for at, type in enumerate(result_types)])
         self.properties = dict(properties)
@@ -77,7 +80,7 @@ class ArrayOp(IRDLOperation):
         successors: Sequence[Block] = (),
         regions: Sequence[Region] = (),
     ) -> Self:
-        """An op like `__init__` makes it, in half the time of xDSL's `create`: a program has thousands."""
+        """Makes an op like `__init__`, with attributes and a location, in half the time of xDSL's `create`."""
         made = cls.__new__(cls)
         ArrayOp.__init__(made, operands, result_types, properties, regions)
         if attributes:
@@ -89,7 +92,7 @@ class ArrayOp(IRDLOperation):
         return made
 
     def __post_init__(self) -> None:
-        """Nothing: xDSL looks here for properties with defaults, and no op of ours has one."""
+        """Does nothing. xDSL looks for properties with defaults here, and our ops have none."""
 
     def print_head(self, printer: Printer) -> None:
         printer.print_string("".join(word.text(self.properties[word.name]) for word in self.FIRST))

@@ -57,7 +57,7 @@ class PairsAttr(TextAttr[tuple[tuple[int, int], ...]]):
 
 @irdl_attr_definition
 class RowsAttr(TextAttr[tuple[tuple[int, ...], ...]]):
-    """What each device of a group takes, numbered: `[(0, 1), (2, 3)]`."""
+    """One list of row numbers for each device of a group: `[(0, 1), (2, 3)]`."""
 
     name = "spmd.rows"
 
@@ -80,7 +80,7 @@ def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _lists(parser: AttrParser, what: str, made: Callable[[tuple[int, ...]], T]) -> tuple[T, ...]:
-    """Reads lists of numbers."""
+    """Parses a list of tuples of integers, and applies `made` to each tuple."""
     start = parser.pos
     text = take(parser, _LISTS, what)
     try:
@@ -98,7 +98,7 @@ def _read_number(parser: Parser) -> IntAttr:
 
 
 def _numbers(dim: str, block: str) -> tuple[Word, Word]:
-    """The words of a dim, and of the size of its blocks."""
+    """The words `dim D block B`, for the properties with these two names."""
     return Word(dim, _read_number, dim), Word(block, _read_number, "block")
 
 
@@ -136,7 +136,7 @@ class Collective(ArrayOp):
 
     @classmethod
     def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
-        """The result type for an operand of this type. Raises VerifyException if the operand does not fit."""
+        """Returns the result type for an operand type. Raises VerifyException if the operand does not fit."""
         if cls.SPLITS is not None:
             dim, block = (_number(properties, name) for name in cls.SPLITS)
             _check_dim(cls, array, dim, block, group * block, f"{group} devices with blocks of {block}")
@@ -148,7 +148,7 @@ class Collective(ArrayOp):
         return array
 
     def exchange(self, held: Sequence[Array]) -> list[Array]:
-        """The arrays of the devices of one group after the collective, given those before it."""
+        """Runs the collective on the arrays of one group of devices, and returns the array of each device."""
         count, own = len(held), list(held)
         if isinstance(monoid := self.properties.get("monoid"), StringAttr):
             own = [fold(monoid.data, held)] * count
@@ -164,7 +164,7 @@ class Collective(ArrayOp):
 
     @classmethod
     def make(cls, x: SSAValue, axes: Sequence[MeshAxis], **properties: str | int | PairsAttr | RowsAttr) -> Self:
-        """The op with the result type that its operand gives: `AllGatherOp.make(x, [data], dim=0, block=8)`."""
+        """Makes the op, and infers its result type from its operand: `AllGatherOp.make(x, [data], dim=0, block=8)`."""
         over = AxesAttr(tuple(axes))
         all_of_them: dict[str, Attribute] = {"over": over}
         for name, value in properties.items():
@@ -208,7 +208,7 @@ def _resized(array: ArrayType, dim: int, size: int) -> ArrayType:
 
 @irdl_op_definition
 class AllReduceOp(Collective):
-    """The fold of the operands of all devices of the group: `spmd.all_reduce add %x over (data)`."""
+    """Folds the operands of all devices of the group: `spmd.all_reduce add %x over (data)`."""
 
     name = "spmd.all_reduce"
     monoid = prop_def(StringAttr)
@@ -226,7 +226,7 @@ class Blocked(Collective):
 
 @irdl_op_definition
 class AllGatherOp(Blocked):
-    """The operands of all devices of the group, concatenated block by block: `spmd.all_gather %x dim 0 block 8 over (data)`."""
+    """Concatenates the operands of all devices of the group, block by block: `spmd.all_gather %x dim 0 block 8 over (data)`."""
 
     name = "spmd.all_gather"
     JOINS: ClassVar = ("dim", "block")
@@ -234,7 +234,7 @@ class AllGatherOp(Blocked):
 
 @irdl_op_definition
 class ReduceScatterOp(Blocked):
-    """This device's blocks of the fold: `spmd.reduce_scatter add %x dim 0 block 8 over (data)`."""
+    """Folds the operands, and leaves each device its own blocks: `spmd.reduce_scatter add %x dim 0 block 8 over (data)`."""
 
     name = "spmd.reduce_scatter"
     monoid = prop_def(StringAttr)
@@ -244,7 +244,7 @@ class ReduceScatterOp(Blocked):
 
 @irdl_op_definition
 class AllToAllOp(Collective):
-    """Blocks of one dim for blocks of another: `spmd.all_to_all %x split 0 block 4 concat 1 block 8 over (data)`.
+    """Splits one dim among the devices and joins another: `spmd.all_to_all %x split 0 block 4 concat 1 block 8 over (data)`.
 
     The split comes first: if both dims are the same, `concat`'s block counts elements of the split dim.
     """
@@ -261,7 +261,7 @@ class AllToAllOp(Collective):
 
 @irdl_op_definition
 class PermuteOp(Collective):
-    """The operand of another device: `spmd.permute %x over (data) pairs [(0, 1), (1, 0)]`, each pair from, to.
+    """Sends operands between devices: `spmd.permute %x over (data) pairs [(0, 1), (1, 0)]`. Each pair is (sender, receiver).
 
     A device without a sender gets zeros. Constraints: both ends are in the group; a device sends at most once and
     receives at most once.
@@ -291,7 +291,7 @@ class PermuteOp(Collective):
 
 @irdl_op_definition
 class SliceOp(Blocked):
-    """This device's blocks of a dim that is replicated in the group: the inverse of all_gather, without communication.
+    """Keeps this device's blocks of a replicated dim: the inverse of all_gather, without communication.
 
     `spmd.slice %x dim 0 block 64 over (data)`.
     """
@@ -302,7 +302,7 @@ class SliceOp(Blocked):
 
 @irdl_op_definition
 class PickOp(Collective):
-    """Some rows of a dim, others on each device: `spmd.pick %x dim 0 over (data) rows [(0, 1), (2, 3)]`, without communication.
+    """Keeps some rows of a dim, others on each device: `spmd.pick %x dim 0 over (data) rows [(0, 1), (2, 3)]`.
 
     Constraints: a list for each device of the group, all of one length, of rows of the dim.
     """
@@ -336,10 +336,10 @@ class CoordinateOp(Coordinate):
 
 @irdl_op_definition
 class BarrierOp(Barrier):
-    """Says in which order a device's compiler runs ops: all that make its operands before all that read its results.
+    """Orders ops on a device: all ops that make its operands run before any op that reads its results.
 
-    It ties a gather to the value that starts its use, or the two are merged with another gather and another use. It ties to a
-    loop what frees memory before it.
+    It delays a gather until the value that starts its use; otherwise XLA might merge it with another gather. It also ties
+    values to a loop, so that they are computed before it, where that frees memory.
     """
 
     name = "spmd.barrier"

@@ -31,7 +31,7 @@ _MESH = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*+"?|\barray\.mesh\s*=\s*"([^"\n]
 
 
 class _Lexer(MLIRLexer):
-    """xDSL's lexer with its own rule for strings: xDSL's takes exponential time for a string that does not end."""
+    """xDSL's lexer with another rule for strings, because xDSL's takes exponential time for a string that does not end."""
 
     def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
         if _STRING.match(self.input.content, start_pos) is None:
@@ -43,10 +43,10 @@ class _Lexer(MLIRLexer):
 
 
 class _Reader(Parser):
-    """xDSL's parser, with our lexer; and a value is read behind the op that makes it.
+    """xDSL's parser with our lexer. It rejects a value that is read before the op that makes it.
 
-    xDSL's parser lets an op read a value that a later op makes, or its own, as the graphs of some dialects do. In none of ours
-    does that mean anything.
+    xDSL's parser lets an op read a value that a later op makes, or its own, as the graphs of some dialects do. In our dialects
+    this has no meaning.
     """
 
     def __init__(self, context: Context, text: str, name: str) -> None:
@@ -61,7 +61,10 @@ class _Reader(Parser):
 
 
 def read_module(context: Context, text: str, name: str = "<unknown>", implicit: bool = True) -> ModuleOp:
-    """Parses a module; the only way from text to IR. Raises ParseError. `implicit` allows ops without a module."""
+    """Parses a module from text. Every text is read here.
+
+    Raises ParseError. `implicit` allows ops without a module around them.
+    """
     parser = _Reader(context, text, name)
     try:
         return parser.parse_module(implicit)
@@ -73,7 +76,7 @@ def read_module(context: Context, text: str, name: str = "<unknown>", implicit: 
 
 
 def error_of(error: ParseError | VerifyException, title: str = "") -> Error:
-    """Converts an xDSL error to ours: a parser's error points at the same span, a verifier's shows the op."""
+    """Converts an xDSL error to ours: a parser's error keeps its span, a verifier's error gets a note with the op."""
     if isinstance(error, VerifyException):
         return Error(f"{title}{error}", notes=[f"the op is `{op}`" for op in _marked(error)])
     span, at = error.span, error.span.get_location()
@@ -84,13 +87,13 @@ def error_of(error: ParseError | VerifyException, title: str = "") -> Error:
 
 
 def _marked(error: VerifyException) -> list[str]:
-    """The op that xDSL underlines in the text of the module, which is the error's note."""
+    """The op that xDSL underlines in its notes: a list of one text, or empty."""
     lines = [line for note in getattr(error, "__notes__", ()) for line in str(note).splitlines()]
     return [op.strip() for op, mark in pairwise(lines) if mark.lstrip().startswith("^^")][:1]
 
 
 def meshes(parser: AttrParser) -> tuple[Mesh, ...]:
-    """The meshes that the text declares whose axes its types may name, also for the parser of `xdsl-opt`."""
+    """The meshes that the text declares, whose axes its types may name. Works with the parser of `xdsl-opt`, too."""
     if isinstance(parser, _Reader):
         return parser.meshes
     return tuple(_mesh(parser, declared) for declared in _declarations(parser.lexer.input.content))
@@ -98,7 +101,7 @@ def meshes(parser: AttrParser) -> tuple[Mesh, ...]:
 
 @lru_cache(maxsize=4)
 def _declarations(text: str) -> tuple[re.Match[str], ...]:
-    """Where a text declares meshes: in generic syntax, behind the types that name their axes."""
+    """Finds the declarations of meshes in a text. Generic syntax has them behind the types that name their axes."""
     return tuple(found for found in _MESH.finditer(text) if found[1] is not None)
 
 
@@ -123,7 +126,7 @@ def take(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:
 
 
 def go_on(parser: AttrParser, position: int) -> None:
-    """Lets the parser go on at `position` of its input."""
+    """Moves the parser to `position` of its input."""
     parser._resume_from(position)  # pyright: ignore[reportPrivateUsage]  # xDSL has no public way to move a parser
 
 
@@ -133,11 +136,11 @@ def behind(parser: AttrParser, start: int) -> str:
 
 
 class TextAttr(Data[T]):
-    """An attribute with a text of its own, which our ops write as it is and MLIR's syntax writes in angle brackets."""
+    """An attribute with its own text syntax. Our ops print the bare text; MLIR's syntax prints it in angle brackets."""
 
     @cached_property
     def text(self) -> str:
-        """The bare text, which `read` reads."""
+        """The bare text, which `read` parses."""
         raise NotImplementedError
 
     @classmethod

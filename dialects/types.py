@@ -117,12 +117,12 @@ class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Their texts."""
+        """The texts of the axes: `("data", "model")`."""
         return tuple(map(str, self.data))
 
     @cached_property
     def size(self) -> int:
-        """The number of devices along all of them."""
+        """The number of devices along all of the axes."""
         return prod(axis.size for axis in self.data)
 
     @classmethod

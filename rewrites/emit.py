@@ -23,17 +23,17 @@ Shape = tuple[int, ...]
 IDS = "int32"
 """The dtype of coordinates, offsets and ids."""
 WIDE = ("int64", "uint32", "uint64")
-"""Dtypes with ids that do not fit into i32."""
+"""Integer dtypes whose ids may not fit into i32."""
 
 COMPARES = ("eq", "ne", "lt", "ge")
 """Elementwise ops with a condition as their result."""
 
 EXACT = ("bool", "int", "uint")
-"""The prefixes of the names of dtypes with only one zero."""
+"""Prefixes of the names of dtypes that have only one zero."""
 
 
 def type_at(value: SSAValue) -> ArrayType:
-    """The type of a local value."""
+    """The array type of a local value."""
     return cast(ArrayType, value.type)
 
 
@@ -43,13 +43,13 @@ def again(op: Operation, operands: Sequence[SSAValue], types: Sequence[Attribute
 
 
 class Sink(Protocol):
-    """The destination of ops: a constructor, or a block."""
+    """Where new ops go: a constructor, or a block."""
 
     def append(self, op: Operation, /) -> None: ...
 
 
 class Appending:
-    """Puts ops at the end of a block."""
+    """A sink that appends ops to a block."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -59,7 +59,7 @@ class Appending:
 
 
 class Emitter:
-    """Appends ops and returns their results."""
+    """Builds ops, appends them to a sink, and returns their results."""
 
     def __init__(self, into: Sink) -> None:
         self.into = into
@@ -85,7 +85,7 @@ class Emitter:
         return self.make("constant", (), dtype, (), value=plain)
 
     def unit(self, monoid: str, dtype: str) -> SSAValue:
-        """The unit of a monoid: elements of this value do not change its folds."""
+        """A constant: the unit of a monoid, which changes none of its folds."""
         unit = UNITS[monoid](dtype_of(dtype))
         if unit != unit and set(unit.tobytes()) == {255}:
             # The text of a constant has one NaN, and this one has all bits.
@@ -93,7 +93,7 @@ class Emitter:
         return self.make("constant", (), dtype, (), value=literal(unit[()]))
 
     def zero(self, dtype: str) -> SSAValue:
-        """Zero; -0.0 for floats, because adding it keeps the sign of a zero."""
+        """A constant zero; for floats -0.0, because adding it keeps the sign of a zero."""
         return self.unit("pick", dtype)
 
     def cast(self, value: SSAValue, dtype: str) -> SSAValue:
@@ -105,14 +105,14 @@ class Emitter:
         return self.make("bitcast_convert_type", (value,), dtype, type_at(value).shape, new_dtype=to)
 
     def take(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
-        """The elements of an array at these positions along one dim; the other dims are the same in both."""
+        """Takes elements at given positions along one dim; all other dims are shared, as in `take_along_axis`."""
         shape = type_at(at).shape
         others = tuple(each for each in range(len(shape)) if each != dim)
         numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers((), (dim,), (dim,), others, others), strict=True)))
         return self.gather(x, self.reshape(self.narrow(at), (*shape, 1)), shape, numbers)
 
     def take_rows(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
-        """The rows of an array at these positions along a dim."""
+        """Takes the rows at the positions `at`, a vector, along a dim."""
         type, (count,) = type_at(x), type_at(at).shape
         others = tuple(each for each in range(len(type.shape)) if each != dim)
         numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers(others, (dim,), (dim,), (), ()), strict=True)))
@@ -125,7 +125,7 @@ class Emitter:
         return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
 
     def narrow(self, ids: SSAValue) -> SSAValue:
-        """Ids as i32; ids outside every array stay outside."""
+        """Casts ids to i32. Ids outside of every array stay outside."""
         dtype = type_at(ids).dtype
         if dtype == IDS:
             return ids
@@ -177,7 +177,7 @@ class Emitter:
         return value if type.shape == shape else self.make("reshape", (value,), type.dtype, shape)
 
     def select(self, keep: SSAValue, value: SSAValue, other: int | SSAValue | None = None) -> SSAValue:
-        """The value where `keep` is true, otherwise a number, zero by default."""
+        """The value where `keep` is true, elsewhere another value or number, by default zero."""
         type = type_at(value)
         if not isinstance(other, SSAValue):
             other = self.zero(type.dtype) if other is None else self.number(other, type.dtype)
@@ -201,7 +201,7 @@ class Emitter:
         return self.apply("add", rows, first)
 
     def inside(self, value: SSAValue, dim: int, first: SSAValue, extent: int, other: SSAValue) -> SSAValue:
-        """The value where its positions along a dim are in the whole array, otherwise another one."""
+        """The value where its positions along a dim lie within the global extent, elsewhere `other`."""
         return self.select(self.between(self.rows(type_at(value).shape, dim, first), extent), value, other)
 
     def equals(self, ids: SSAValue, number: int) -> SSAValue:

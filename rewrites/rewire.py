@@ -1,4 +1,4 @@
-"""Gives ops other operands, all operands of an op at once.
+"""Replaces operands of ops, all operands of one op at once.
 
 xDSL copies the operands of an op when one of them changes. So a `func.return` of n values would take n copies of n.
 
@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 
 def rewire(op: Operation, values: Mapping[SSAValue, SSAValue]) -> None:
-    """Replaces those operands of an op for which there are other values."""
+    """Replaces the operands of an op that `values` maps to other values."""
     operands = tuple(op.operands)
     found = [values.get(value, value) for value in operands]
     if any(map(is_not, found, operands)):

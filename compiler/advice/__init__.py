@@ -1,4 +1,4 @@
-"""What could be better in a plan, and what to do about it, tried before it is offered.
+"""Advice: what could be better in a plan, and what to do about it. Everything is tried before it is offered.
 
     stops            where propagation stopped and what runs unpartitioned, with bytes and flops
       open_stops     which of these are open

@@ -1,4 +1,4 @@
-"""What `plan.rewrites` tries: laws at kinds of places, those that are alike together.
+"""The candidates of `plan.rewrites`: laws at kinds of places. Places that are alike are one candidate.
 
 reassociate   block*/dot_general#3        12 places, found by matching
 chunk         logits, dim 1, trips 8       one of the largest values at the peak of memory
@@ -21,14 +21,14 @@ from ..views.grouped import grouped
 from .in_parts import TRIPS, dims_in_parts, large
 
 MOST = 8
-"""The most kinds of places of library laws that are tried: those that save most flops and elements by themselves."""
+"""The most kinds of places that are tried for laws of the library: those that by themselves save most flops and elements."""
 LARGEST = 4
-"""How many kinds of the largest values at the peak of memory are tried to be computed in parts."""
+"""The number of kinds of the largest values at the peak of memory that are tried in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A law at some places that are alike, which has not been tried."""
+    """A law at some places that are alike. It has not been tried yet."""
 
     law: str
     at: tuple[str, ...]
@@ -42,19 +42,19 @@ class Candidate:
 
 
 def said(at: tuple[str, ...]) -> Patterns:
-    """The names of places, as a user gives them to `plan.rewrite`."""
+    """The names of places, as a user passes them to `plan.rewrite`."""
     return at[0] if len(at) == 1 else list(at)
 
 
 def matched(plan: State) -> list[Candidate]:
-    """The laws of the library where they save most by themselves: by matching alone, nothing is tried."""
+    """The library's laws at the places where they save most by themselves. They are matched, not tried."""
     groups = [group for law in library().values() for group in _groups(plan, law)]
     best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST]
     return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
 
 
 def searched(plan: State) -> list[Candidate]:
-    """Where the laws that need more of a plan than its program could apply."""
+    """Places where laws that depend on the plan could apply."""
     return [*_in_parts(plan), *_again(plan)]
 
 
@@ -63,7 +63,7 @@ def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given:
 
 
 def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
-    """The places of a law, those that differ only in the numbers of layers together, with the flops and elements saved."""
+    """Yields places that differ only in the numbers of layers, together, with the flops and elements that a law saves."""
     program = plan.source.program
 
     def kind(site: Site) -> tuple[object, ...]:
@@ -76,12 +76,12 @@ def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]]
 
 
 def unnumbered(name: str) -> str:
-    """The name without numbers, which tell layers apart: `block*/dot_general#*`."""
+    """Replaces all numbers in a name, which tell layers apart, by stars: `block*/dot_general#*`."""
     return re.sub(r"\d+", "*", name)
 
 
 def _in_parts(plan: State) -> Iterator[Candidate]:
-    """The largest values at the peak of memory, in parts of each of their dims."""
+    """Yields the largest values at the peak of memory, computed in parts of each of their dims."""
     program = plan.source.program
     alike = {(unnumbered(named(plan, value)), program.types[value]): value for value in reversed(large(plan))}
     for value in list(alike.values())[: -LARGEST - 1 : -1]:
@@ -90,7 +90,7 @@ def _in_parts(plan: State) -> Iterator[Candidate]:
 
 
 def _again(plan: State) -> Iterator[Candidate]:
-    """The outermost scopes of the program, those of layers that are alike together."""
+    """Yields the outermost scopes of the program. Those of layers that are alike are one candidate."""
     for some in grouped(dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)), unnumbered).values():
         yield _candidate(plan, "recompute", tuple(some), len(some))
 
@@ -102,7 +102,7 @@ def _scopes(plan: State) -> list[str]:
 
 
 def places(plan: State, law: str) -> dict[str, str]:
-    """The names of the places where a law applies, each with its source line: values, or the scopes that are computed again.
+    """The names of the places where a law applies, with source lines: values, or the scopes to recompute.
 
     For `chunk` these are the large values that are stored at the peak of memory. Empty for what is no law of the library.
     """
@@ -115,7 +115,7 @@ def places(plan: State, law: str) -> dict[str, str]:
 
 
 def _line(plan: State, at: Sequence[str]) -> str:
-    """The source line of the first place."""
+    """The source line of the first of these places; empty if it has none."""
     value = plan.source.addresses.by_name(at[0])
     source = None if value is None else line_of(plan, value, made_by(plan, value))
     return "" if source is None else source.place

@@ -1,4 +1,4 @@
-"""Conflicts: claims that cannot all hold at one op, and the ways out of them, each tried and with what it costs.
+"""Conflicts: claims that cannot all hold at one op. The ways out of a conflict are tried, and shown with their costs.
 
 a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
 """
@@ -34,7 +34,7 @@ class Conflict:
 
     @property
     def resolutions(self) -> tuple[Resolution, ...]:
-        """The ways out that can be applied, the fastest first; of those with the same cost, one.
+        """The ways out that can be applied, the fastest first. Of several with equal costs, only one is listed.
 
         Each is tried, so each has the plan's resulting cost.
         """
@@ -45,7 +45,7 @@ class Conflict:
 
 
 def resolve(plan: Some, conflict: Conflict, choice: int | str | Resolution = 0) -> Some:
-    """The plan after one of the ways out of a conflict: itself, its number among `.resolutions`, or its tactic."""
+    """Takes a way out of a conflict: `choice` is one of `.resolutions`, its number, or its tactic."""
     ways = its_own(plan, conflict).resolutions
     plain = isinstance(choice, int | str | Resolution) and not isinstance(choice, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     chosen = [way for number, way in enumerate(ways) if plain and choice in (number, way.tactic, way)]
@@ -56,7 +56,7 @@ def resolve(plan: Some, conflict: Conflict, choice: int | str | Resolution = 0) 
 
 
 def conflict_given(conflict: object) -> Conflict:
-    """Raises Error for what is not a conflict."""
+    """Checks that the argument is a conflict. Raises Error otherwise."""
     if not isinstance(conflict, Conflict):
         helps = ["take one of plan.conflicts: plan.resolve(plan.conflicts[0])", "to resolve all: plan.apply(pt.Resolve())"]
         raise refused("conflict", "a conflict", conflict, *helps)
@@ -64,7 +64,7 @@ def conflict_given(conflict: object) -> Conflict:
 
 
 def its_own(plan: State, conflict: Conflict) -> Conflict:
-    """The conflict, if it is an open one of this plan. Raises Error otherwise."""
+    """Checks that a conflict is an open one of this plan, and returns it. Raises Error otherwise."""
     if conflict.plan.source is not plan.source or not is_open(plan, conflict.key):
         helps = ["take one of plan.conflicts", "a tactic that came after it may have resolved it"]
         raise Error(f"this is not an open conflict of this plan: {conflict!r}", helps=helps)
@@ -72,18 +72,18 @@ def its_own(plan: State, conflict: Conflict) -> Conflict:
 
 
 def conflicts(plan: State) -> Listing[Conflict]:
-    """The conflicts that are open: no tactic has placed the op, or the argument, on the axis since."""
+    """The open conflicts: those at which no later tactic has placed the op, or the argument, on the axis."""
     return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts", notes=_ways))
 
 
 def _ways(found: Sequence[Conflict]) -> Sequence[str]:
-    """The line below a list of conflicts: what shows the ways out of the first one."""
+    """The line below a list of conflicts. It says how to see the ways out of the first one."""
     first = found[0]
     return [f"{explained(open_keys(first.plan)[first.key])} shows the ways out of the first one"]
 
 
 def met_at(plan: State, node: int, value: int, axis: MeshAxis) -> str:
-    """What to say of a conflict that is open at an op, or at an argument: its claims, and what shows its ways out."""
+    """Describes the open conflict at an op or argument: its claims, and how to see its ways out; empty if there is none."""
     key = node, value, axis
     number = open_keys(plan).get(key)
     if number is None:
@@ -93,7 +93,7 @@ def met_at(plan: State, node: int, value: int, axis: MeshAxis) -> str:
 
 
 def warning(plan: State) -> str | None:
-    """What to say before a plan with open conflicts runs; None if there is none."""
+    """The warning before a plan with open conflicts runs; None if none is open."""
     found = [*open_keys(plan)]
     if not found:
         return None
@@ -106,14 +106,14 @@ def warning(plan: State) -> str | None:
 
 
 def conflict(plan: State, key: Key) -> Conflict:
-    """A conflict, in the words of the user."""
+    """Describes a conflict of the plan's table in the user's terms."""
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
     return Conflict(plan, op, str(each.axis), source, claims_of(plan, each), key)
 
 
 def claims_of(plan: State, each: placement.Conflict) -> tuple[str, ...]:
-    """The claims that meet, each with its value, and where it comes from."""
+    """The claims of a conflict in text, each with its value and its tactic."""
     return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
 
 

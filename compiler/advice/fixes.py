@@ -1,4 +1,4 @@
-"""What to do where propagation stops: a tactic with which the stop is gone, offered only after it was tried.
+"""Cures for stops: tactics with which propagation does not stop there. Each is tried before it is offered.
 
 Another dim, padding, sub-axes or fewer devices share the work; a value that is needed whole in any case is kept whole. Nothing
 is said of an op by its name: what may be tried follows from the op's indices. What only a change of the program can cure is an
@@ -35,12 +35,12 @@ from .open_stops import WANTED_WHOLE, is_open, open_stops
 from .trials import Change, Step, tried
 
 MOST_TRIED = 6
-"""The most changes that are tried for a stop: each makes a plan."""
+"""The most changes that are tried for a stop. Each takes a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """A tactic with which a stop is gone, and what a device then receives and computes in a call: it was tried.
+    """A tactic that cures a stop, and what a device then receives and computes in a call. It has been tried.
 
     It is a tactic itself, `plan.apply(stop.cure)`. `tactic` is its line in the trace of the plan that this makes.
     """
@@ -48,12 +48,12 @@ class Cure:
     why: str
     tactic: str
     place: str
-    """Where the line stands, if not after all others: `instead of 1: tile('x', 0, 'data')`."""
+    """The place of the line in the trace, if it is not the last: `instead of 1: tile('x', 0, 'data')`."""
     bytes: int
     flops: Flops
     change: Change
     plan: State = field(repr=False, compare=False)
-    """The plan for which it was tried."""
+    """The plan for which the cure was tried."""
 
     def __call__(self, plan: Some) -> Some:
         tried, same = self.plan, plan.actions[: len(self.plan.actions)] == self.plan.actions
@@ -64,7 +64,7 @@ class Cure:
 
     @property
     def text(self) -> str:
-        """What to write: a method of the plan, or a line, and where it stands in the trace."""
+        """What to type: a method of the plan; or a line of the trace, and its place there."""
         return f"{cited(self.tactic)} {self.place}" if self.place else step(self.tactic)
 
     def __str__(self) -> str:
@@ -75,10 +75,10 @@ class Cure:
 
 
 def cure(plan: State, stop: Blocked) -> Cure | None:
-    """The first cure with which a stop, and those that are alike, are gone; None if none is found.
+    """The first change that cures a stop and all stops that are alike; None if none is found.
 
-    Those with which all devices of the axis share the work come first. Only where none of them works are fewer devices used;
-    then the value is gathered once; then the tactic is undone that tiles it. Alike stops, as of layers, are cured together.
+    Changes with which all devices of the axis share the work come first. If none of them works, fewer devices are used; then
+    the value is gathered once; then the tactic that tiles it is undone. Stops that are alike, as in layers, are cured together.
     """
     known, key = plan.once(_known), _alike(plan, stop)
     if key not in known:
@@ -90,14 +90,14 @@ def cure(plan: State, stop: Blocked) -> Cure | None:
 
 
 def instead(plan: State, stop: Blocked) -> Cure | None:
-    """The first cure that changes the last tactic, or comes before it."""
+    """The first cure that replaces the plan's last tactic, or comes before it; None if there is none."""
     last = len(plan.actions) - 1
     changes = (change for way in _WAYS for change in way(plan, [stop]) if change.number == last)
     return next(_tried(plan, [stop], changes), None)
 
 
 def advice(node: Node) -> str:
-    """The change of the program with which propagation would not stop at an op, if there is one."""
+    """A change of the program that would let propagation pass an op; empty if there is none."""
     if node.kind in TRIPS:
         return "if the trips do not depend on each other, write them as jax.vmap instead of a loop"
     if node.kind in definitions.added:
@@ -106,18 +106,18 @@ def advice(node: Node) -> str:
 
 
 def _known(plan: State) -> dict[object, Cure | None]:
-    """What has been tried."""
+    """A cache of the cures that have been searched for."""
     del plan
     return {}
 
 
 def _groups(plan: State) -> dict[object, list[Blocked]]:
-    """The open stops, those that are alike together."""
+    """Groups the open stops that are alike."""
     return grouped(open_stops(plan), partial(_alike, plan))
 
 
 def _alike(plan: State, stop: Blocked) -> object:
-    """What stops that one tactic may cure have in common: the op, its types, where the axis stops, why, and by which tactic."""
+    """The key of stops that one tactic may cure: the op, its types, where the axis stops, why, and by which tactic."""
     node, types = plan.source.program.nodes[stop.node], plan.source.program.types
     ends = tuple(types[value] for value in (*node.operands, *node.results))
     left = None if stop.weight is None else (stop.weight.dim, stop.weight.part)
@@ -125,7 +125,7 @@ def _alike(plan: State, stop: Blocked) -> object:
 
 
 def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
-    """The changes after which none of the stops is open."""
+    """Yields the changes after which none of these stops is open, as cures."""
     for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
@@ -134,7 +134,7 @@ def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> 
 
 
 def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """What may be tried for alike stops, by the indices of the op."""
+    """Yields the changes to try first for stops that are alike, chosen by the indices of the op."""
     stop, nodes = alike[0], plan.source.program.nodes
     node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], str(stop.axis)
     if _splits(plan, stop):
@@ -149,7 +149,7 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
 
 
 def _in_turn(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """The weights that a tactic leaves whole in blocks in turn, so that each device has some of each of their parts."""
+    """Yields a tactic that tiles weights in blocks in turn, so that each device has some of each of their parts."""
     stop, weights = alike[0], [each.weight for each in alike if each.weight is not None]
     block, rest = divmod(weights[0].part, stop.size)
     if not rest:
@@ -159,7 +159,7 @@ def _in_turn(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
 
 
 def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:
-    """The tactic whose claim stops, with another argument instead, if it has that argument."""
+    """Yields the tactic whose claim stops, with another value of one argument, if it has that argument."""
     redo: object = plan.actions[stop.tactic].redo
     if isinstance(redo, partial):
         given: Mapping[str, object] = redo.keywords
@@ -170,14 +170,14 @@ def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new
 
 
 def _gathered_once(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """Keep the values whole from here on."""
+    """Yields a tactic that keeps the values whole from here on."""
     values, step = _whole(plan, alike)
     if _is_wanted(plan, alike) and all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
 
 
 def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """Use a part of the axis."""
+    """Yields the tactic that stops, on a part of the axis."""
     stop = alike[0]
     size = _fewer(plan, stop, plan.source.program.nodes[stop.node])
     if plan.actions[stop.tactic].values and size is not None:
@@ -185,7 +185,7 @@ def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
 
 
 def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
-    """Keep the values whole: before the tactic that tiles them, or in its place, if it tiles nothing else."""
+    """Yields a tactic that keeps the values whole, before the one that tiles them, or in its place if it tiles nothing else."""
     stop = alike[0]
     values, step = _whole(plan, alike)
     claimed = set(plan.actions[stop.tactic].values)
@@ -195,22 +195,22 @@ def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
 
 
 _WAYS = _changes, _on_fewer, _gathered_once, _undoing
-"""What may be tried: the next one only where nothing of those before it works."""
+"""The kinds of changes, in the order of trial. A kind is tried only if none before it cures the stop."""
 
 
 def _is_wanted(plan: State, alike: Sequence[Blocked]) -> bool:
-    """Whether the op needs all of the values, as a sort of one dim does; no change of the program would help."""
+    """Whether the op needs all of the values, as a sort of one dim does, so that no change of the program would help."""
     return alike[0].reason == WANTED_WHOLE or not advice(plan.source.program.nodes[alike[0].node])
 
 
 def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
-    """The values at which the axis stops, and the step that keeps them whole."""
+    """The values at which the axis stops, and a step that replicates them."""
     values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
     return values, partial(replicate, values=_said(plan, values), axis=str(alike[0].axis))
 
 
 def _said(plan: State, values: Sequence[int]) -> Patterns:
-    """The name of a value; of several, a pattern that matches no others, or all names."""
+    """A pattern for these values that matches no others; if there is none, all of their names."""
     addresses = plan.source.addresses
     names = list(dict.fromkeys(addresses.names[value] for value in values))
     if len(names) == 1:
@@ -225,7 +225,7 @@ def _said(plan: State, values: Sequence[int]) -> Patterns:
 
 
 def advice_for_whole(node: Node) -> str:
-    """For user code, a definition; nothing for other ops, and for primitives that must run unpartitioned."""
+    """The advice to define user code by `pt.define`; empty for other ops, and for primitives that must run unpartitioned."""
     if node.kind != "whole" or (node.signature.own and not node.signature.once) or not node.results:
         return ""
     primitive = str(node.params["primitive"])
@@ -241,7 +241,7 @@ def _digits(node: Node, position: int) -> tuple[tuple[SubIndex, ...], ...]:
 
 
 def _fits(table: Table, stop: Blocked, node: Node, factor: Factor, padded: bool = False) -> bool:
-    """Whether an index of the dim takes a factor."""
+    """Whether some index of the dim at which the axis stops accepts this factor."""
     return _takes(table, node, _digits(node, stop.operand)[stop.dim], factor, padded)
 
 
@@ -254,19 +254,19 @@ def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Facto
 
 
 def _one_block(stop: Blocked) -> Factor | None:
-    """The same place in one block a device, for an axis that has blocks in turn; None if it has no such blocks."""
+    """The stop's factor with one block on each device; None unless it has blocks in turn, or if the axis does not divide."""
     return None if not stop.factor.is_in_turn(stop.extent) else stop.factor.even(stop.extent, padded=False)
 
 
 def _splits(plan: State, stop: Blocked) -> bool:
-    """Whether sub-axes of the axis take one index each."""
+    """Whether the axis can be split into sub-axes that each fit one index of the op."""
     if stop.axis is not stop.axis.axis or not plan.table.ways_across(stop):
         return False
     return kept_whole(plan, stop.axis) is None
 
 
 def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
-    """The most devices, fewer than those of the axis, in whose blocks the op can run."""
+    """The greatest number of devices, less than the axis has, in whose blocks the op can run; None if there is none."""
     if stop.axis is not stop.axis.axis or stop.factor.has_halo or stop.factor.span < stop.extent:
         return None
     others = replace(plan.table, axes={axis: table for axis, table in plan.table.axes.items() if axis != stop.axis})
@@ -276,7 +276,7 @@ def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
 
 
 def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[tuple[int, int]]:
-    """The dims of the op's results, or of the value that it reads, that the axis may have instead: each end and its dim."""
+    """Yields other dims that the axis could tile, of the op's results or of the value that it reads: position and dim."""
     read = [stop.operand] if stop.operand >= 0 and plan.source.program.producer[node.end(stop.operand)] >= 0 else []
     stopped = {digit.at for digit in _digits(node, stop.operand)[stop.dim]}
     for position in (*range(-1, -1 - len(node.results), -1), *read):

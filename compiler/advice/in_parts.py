@@ -1,4 +1,4 @@
-"""Whether a large value is what fills the memory of a device, and the rewriting that computes it in parts.
+"""Finds whether a large value fills the memory of a device, and the rewriting that computes it in parts.
 
 logits: f32[4096, 50257], and their exponentials, are half of the peak   -->   rewrite("chunk", at="logits", dim=0, trips=8)
 """
@@ -12,15 +12,15 @@ from ..plan.laws import made_by, named
 from ..plan.state import State
 
 TRIPS = 8
-"""The number of parts in which a large value is tried to be computed."""
+"""The number of parts in which a large value is tried."""
 SHARE = 3
-"""Values are worth a loop if they hold more than one part in so many of the peak."""
+"""A loop over parts is worth it if it frees more than one part in this many of the peak."""
 MOST_OPS = 20_000
-"""The most ops of a program that is searched."""
+"""Programs with more ops than this are not searched."""
 
 
 def large(plan: State) -> list[int]:
-    """The values at the peak of memory that ops compute, the largest first."""
+    """The values that are stored at the peak of memory and computed by ops, the largest first."""
     return [value for value in at_peak(plan) if plan.source.program.producer[value] >= 0 and not made_by(plan, value).is_border]
 
 
@@ -29,10 +29,10 @@ def dims_in_parts(shape: Sequence[int]) -> Iterator[int]:
 
 
 def in_parts(plan: State) -> tuple[str, int] | None:
-    """The line of a trace that computes the largest value at the peak in parts, and the bytes that it holds with what is
-    computed beside it; None if that is no large part of the peak, or if it cannot be computed so.
+    """The rewriting that computes the largest value at the peak in parts, and the bytes that this frees; None if there is none.
 
-    It is a dim on which no axis is placed: a loop over parts of another one would gather it.
+    The rewriting is a line of a trace. It is offered only if the value, with what is computed beside it, is a large part of
+    the peak. The dim is one without an axis, because a loop over parts of a placed dim would gather it.
     """
     values = large(plan) if len(plan.source.program.nodes) <= MOST_OPS else []
     if not values:
@@ -54,7 +54,7 @@ def _part(plan: State, value: int, dim: int) -> Part | None:
 
 
 def _freed(plan: State, part: Part) -> int:
-    """The bytes of what is stored at the peak and, computed in parts, no longer whole: nothing behind the loop reads it."""
+    """The bytes stored at the peak of values that are no longer whole if computed in parts: those that only the loop reads."""
     program, numbers = plan.source.program, {node.number for node in part.nodes}
 
     def is_freed(value: int) -> bool:
@@ -65,7 +65,7 @@ def _freed(plan: State, part: Part) -> int:
 
 
 def _said(plan: State, part: Part, value: int) -> str:
-    """The name of the value, or of one like it in the same loop that the user has named."""
+    """A name for the value: preferably one that the user gave to a value like it in the same loop."""
     program = plan.source.program
     made = [each for node in part.nodes for each in node.results]
     names = [named(plan, each) for each in (value, *(each for each in made if program.types[each] == program.types[value]))]

@@ -1,4 +1,4 @@
-"""Which conflicts are open: no tactic has placed the op, or the argument, on the axis since.
+"""Decides which conflicts are open: those at which no later tactic has placed the op, or the argument, on the axis.
 
 a + a.T, `a` tiled on 0: a conflict   --  tile('add#0', 0, 'data')   -->   none
 """
@@ -10,7 +10,7 @@ from ..plan.state import State
 
 
 def open_keys(plan: State) -> Mapping[Key, int]:
-    """By which the table of a plan has its open conflicts, each with its number in `plan.conflicts`."""
+    """The keys of the open conflicts in the plan's table, each with the conflict's number in `plan.conflicts`."""
     return plan.once(_numbered)
 
 

@@ -1,4 +1,4 @@
-"""Which stops are open: no tactic has placed the op on the axis since, nor said that the value at which it stops is kept whole.
+"""Decides which stops are open: no later tactic has placed the op on the axis, or said that the value there is kept whole.
 
 sort(x), x on `data`: a stop   --  replicate('x', 'data') first, or tile('sort#0', 1, 'data')   -->   none
 """
@@ -11,22 +11,22 @@ from ...rewrites.decide.table import Blocked
 from ..plan.state import State
 
 WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive more than a gather"
-"""The reason of a stop that the uses of the op's results cause."""
+"""The reason of a stop that is due to the uses of the op's results."""
 
 
 def open_stops(plan: State) -> list[Blocked]:
-    """The stops at ops that no tactic has placed on the axis since, or that do not merge blocks."""
+    """The stops at ops that no later tactic has placed on the axis, and at sorts that do not merge their blocks."""
     return plan.once(_open)
 
 
 def is_open(plan: State, stop: Blocked) -> bool:
-    """Whether the axis of a stop, or a part of it, stops at the same end of the same op of this plan."""
+    """Whether the axis of a stop, or a part of it, stops at the same operand or result of the same op in this plan."""
     ends, axes = plan.once(_ends), plan.mesh.split(stop.axis.axis)
     return any((stop.node, stop.operand, axis) in ends for axis in axes)
 
 
 def _ends(plan: State) -> frozenset[tuple[int, int, MeshAxis]]:
-    """The ends of ops at which an axis stops."""
+    """The operands and results of ops at which an axis stops."""
     return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 
 
@@ -37,13 +37,13 @@ def _open(plan: State) -> list[Blocked]:
 
 
 def _arrives(plan: State, stop: Blocked) -> bool:
-    """Whether the claim that stops is still there: a later tactic may have put the value elsewhere, or keep it whole."""
+    """Whether the claim that stops is still there. A later tactic may have moved the value, or kept it whole."""
     claim = plan.table.claim(plan.source.program.nodes[stop.node].end(stop.operand), stop.axis)
     return claim is None or claim.at == stop.dim
 
 
 def _gathered(plan: State) -> Iterator[Blocked]:
-    """The ops that do not merge blocks, because their results are wanted whole."""
+    """Yields the stops at ops that do not merge blocks, because their results are wanted whole."""
     for node in (plan.source.program.nodes[number] for number in plan.decisions.gathered):
         placed = plan.decisions.placements.nodes[node.number].placement
         for (position, at), (axis, table) in product(enumerate(node.signature.operand_at), plan.table.axes.items()):

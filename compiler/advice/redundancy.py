@@ -1,6 +1,6 @@
-"""What a plan does on several devices at once, although one would do: what is replicated, computed by all, or not partitioned.
+"""Finds what several devices do although one would do: values that are replicated, ops computed by all, unpartitioned ops.
 
-Nothing of it is wrong, and much of it is small. But none of it shows as a collective.
+None of this is wrong, and much of it is small, but it does not show as a collective.
 
     params/norm (f32[64])                  stored in full by each device along `data` and `model`
     dot_general#7 (logits) at lm.py:40     computed in full by both devices along `model`
@@ -34,14 +34,14 @@ UNKNOWN = "computed by all, flops unknown"
 
 
 class Silent(NamedTuple):
-    """One array or op of which devices along `axes` all have, or do, the same.
+    """An array or op that the devices along `axes` all store, or compute, in the same way.
 
     `bytes` is what a device stores beyond its equal share; of an unpartitioned op, what it receives for it. `flops` is what it
     computes in excess in a call, the rims of windows that overlap included.
     """
 
     what: str
-    """`replicated`, `computed by all`, `computed by all, flops unknown` or `unpartitioned`."""
+    """The kind: `replicated`, `computed by all`, `computed by all, flops unknown` or `unpartitioned`."""
     value: str
     op: str
     axes: tuple[str, ...]
@@ -72,7 +72,7 @@ class InExcess(Listing[Silent]):
 
     @property
     def share(self) -> str:
-        """The flops in excess as a part of all: `1.3%`; empty if there are none."""
+        """The redundant flops as a share of all flops: `1.3%`; empty if there are none."""
         return f"{self.flops / self.total:.1%}" if self.flops and self.total else ""
 
 
@@ -153,12 +153,12 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
 
 
 def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
-    """The axes of more than one device that are not among these."""
+    """The mesh axes with more than one device that are not among `placed`."""
     return tuple(axis for axis in plan.mesh.places if axis.size > 1 and axis not in placed)
 
 
 def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
-    """What is more than a device's share, if all devices of these axes have so much."""
+    """The part of `size` beyond a device's share, if all devices of these axes have it."""
     return size - -(-size // prod(axis.size for axis in axes))
 
 

@@ -1,4 +1,4 @@
-"""What helps where a claim is refused: each way is tried, as the ways out of a conflict are.
+"""Finds what helps if a claim is refused. Each way is tried, as the ways out of a conflict are.
 
 a on dim 0 of `y`, so c too; tile('c', 1, 'y') is refused    -->   c on another axis; this tactic first; or c first, without
                                                                   propagation
@@ -24,7 +24,7 @@ Step = Callable[[State], State]
 
 
 def advised(plan: Some, act: Callable[[Some], Some]) -> Some:
-    """The plan after an action. If the action is refused, the error says what would help; that is tried if it is shown."""
+    """Applies an action to a plan. If it is refused, the error gets helps, which are tried only when the error is shown."""
     try:
         return act(plan)
     except Refused as error:
@@ -44,7 +44,7 @@ def _helps(error: Refused, ways: Callable[[], Iterator[str]]) -> Iterator[str]:
 
 
 def _around(plan: State, error: Refused, act: Step) -> Iterator[str]:
-    """The ways around an earlier claim, each with what a device then receives in a call: a whole plan is made for each."""
+    """Yields ways around an earlier claim, with the bytes that a device then receives. Each takes a whole plan to try."""
     if len(plan.source.program.nodes) > TRIED:
         yield f"another axis, or this tactic first, may help; in a program of more than {TRIED:,} ops neither is tried"
         return
@@ -60,7 +60,7 @@ def _around(plan: State, error: Refused, act: Step) -> Iterator[str]:
 
 
 def _other_axes(plan: State, seed: Seed) -> Iterator[tuple[str, State]]:
-    """The value on another axis."""
+    """Yields the plans with the value on another axis."""
     axes = [axis for axis in plan.mesh if axis != seed.axis and plan.mesh[axis] > 1] if seed.dim is not None else []
     for axis in axes:
         if (made := _tried(plan, [partial(place, seeds=[replace(seed, axis=axis)], text="")])) is not None:
@@ -68,7 +68,7 @@ def _other_axes(plan: State, seed: Seed) -> Iterator[tuple[str, State]]:
 
 
 def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str, State]]:
-    """The action before the one that has placed the value; or only the claim on the value before it, without propagation."""
+    """Yields the plans in which this action comes before the one that placed the value, or in which only its claim does."""
     seed, number = error.seed, error.have.tactic if error.have is not None else -1
     if number < plan.own:
         return
@@ -85,7 +85,7 @@ def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str,
 
 
 def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
-    """Padding, if that can be: a tactic pads a dim for all the axes that it places there, but not one that is tiled already."""
+    """Yields a help to pad the dim, if it can be padded. One tactic can pad for all axes that it places on the dim."""
     del act
     seed, dim = error.seed, error.seed.dim
     if dim is None:
@@ -108,7 +108,7 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
 
 
 def _tried(plan: State, steps: Sequence[Step]) -> State | None:
-    """The plan after these steps; None if one is refused."""
+    """The plan after these steps; None if one of them is refused."""
     try:
         for step in steps:
             plan = step(plan)

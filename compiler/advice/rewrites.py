@@ -1,4 +1,4 @@
-"""`plan.rewrites`: where which law applies to the program of a plan, and what each would save, the best first.
+"""`plan.rewrites`: where laws apply to a plan's program, and what each would save, the best first.
 
 law           at                  places   bytes saved   flops saved   memory saved
 reassociate   dot_general#3            1         1,024        65,536          4,096
@@ -28,18 +28,18 @@ from ..views.view import Cell, Part, View
 from .candidates import Candidate, matched, said, searched, unnumbered
 
 SHOWN = "recompute", "stack"
-"""What is listed even if it saves nothing on CPU, because compilers for other devices gain by it."""
+"""Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""
 SPARE = "line", "places"
-"""The columns that are left out on a narrow screen."""
+"""The columns that may be left out on a narrow screen."""
 COLUMNS = ("law", "at", "places", "bytes saved", "flops saved", "memory saved", "line")
 
 Saved = tuple[int, int, int]
-"""Bytes that a device receives, flops, and bytes of memory at the peak."""
+"""Savings of one device: bytes received, flops, and bytes of memory at the peak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """A law at some places that are alike, and what one device saves by it; a negative number is a cost.
+    """A law at places that are alike, and what one device saves by it. A negative number is a cost.
 
     It is a tactic itself: `plan.apply(plan.rewrites()[0])`.
     """
@@ -55,12 +55,12 @@ class Rewriting:
 
     @property
     def seconds(self) -> float:
-        """About how much sooner a TPU v5e receives and computes."""
+        """An estimate of the time, in seconds, that a TPU v5e saves in a call."""
         return self.bytes / BYTES_PER_SECOND + self.flops / FLOPS_PER_SECOND
 
     @property
     def tactic(self) -> str:
-        """The same as a line of a trace."""
+        """The tactic as a line of a trace."""
         return (
             f"rewrite({', '.join([repr(self.law), f'at={said(self.at)!r}', *(f'{k}={v!r}' for k, v in self.given.items())])})"
         )
@@ -76,7 +76,7 @@ class Rewriting:
 
 @dataclass(frozen=True, repr=False)
 class Trials(View):
-    """What has been found so far, the best first, and what has not been tried; `of` counts both and what saves nothing."""
+    """What has been found so far, the best first, and what is left to try. `of` is the number of all candidates."""
 
     found: Listing[Rewriting]
     left: Sequence[Candidate]
@@ -92,13 +92,13 @@ class Trials(View):
 
 
 def rewrites(plan: State) -> Listing[Rewriting]:
-    """Each law at each kind of place, tried. Those that save time come first, then those that save memory."""
+    """Tries each law at each kind of place. What saves time comes first, then what saves memory."""
     *_, last = tried(plan)
     return last.found
 
 
 def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
-    """The rewritings as they are tried: first the places that match, and what each saves as it becomes known."""
+    """Yields the listing as it grows: first the places that match, then what each saves, as it becomes known."""
     left = matched(plan)
     yield Trials(_best(()), left, len(left), whole)
     left = [*searched(plan), *left]
@@ -114,7 +114,7 @@ def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
 
 
 def _saved(plan: State, each: Candidate) -> Saved | None:
-    """What a device saves; None if the law cannot be applied there. It is tried once for each plan."""
+    """What a device saves by a candidate; None if the law cannot be applied there. Each is tried once for a plan."""
     known = plan.once(_known)
     try:
         law = law_of(plan, each.law, each.patterns, each.given)
@@ -137,7 +137,7 @@ def _tried(plan: State, law: Law, each: Candidate) -> Saved | None:
 
 
 def _known(plan: State) -> dict[object, Saved | None]:
-    """What has been tried."""
+    """A cache of the candidates that have been tried."""
     del plan
     return {}
 
@@ -147,7 +147,7 @@ def _cost(plan: State) -> Saved:
 
 
 def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
-    """The listing; of large values that are computed in parts together, one."""
+    """The listing of rewritings, the best first. Large values that are computed in one loop are listed once."""
     unlike = {
         (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
         for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)

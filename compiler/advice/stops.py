@@ -1,4 +1,4 @@
-"""Where propagation stops, and what that costs: each device of the axis runs the op in full, on operands that it gathers.
+"""Stops: where propagation stops, and what that costs. Each device of the axis runs the op in full, on gathered operands.
 
 So do the ops after it, until one is placed on the axis again. Such an op counts for the first op at which the axis stops.
 """
@@ -28,12 +28,12 @@ from .open_stops import open_stops
 MOST = 4
 """The most ops that a text names."""
 TRIED = 5_000
-"""The most ops of a program for which a text tries the ways out."""
+"""In a program with more ops than this, texts do not try ways out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A dim at which propagation stopped, and what each device of the axis then runs in full.
+    """A dim at which propagation stopped, and the ops that each device of the axis runs in full because of it.
 
     `runs` names the op, and the ops after it that compute and that are not placed on the axis either. `flops` is what one
     device computes in them in a call; all devices of the axis compute the same. `bytes` is what it receives for that over
@@ -52,16 +52,16 @@ class Stop:
     flops: Flops
     bytes: int
     advice: str
-    """A change of the program with which the axis would not stop here; empty if there is none."""
+    """A change of the program that would let the axis pass; empty if there is none."""
     plan: State = field(repr=False, compare=False)
     first: Blocked = field(repr=False, compare=False)
-    """The first of the stops at this dim of this value."""
+    """The first of the stops that are listed as this one."""
     number: int = field(default=0, compare=False)
-    """Its number in `plan.blocked`."""
+    """The stop's number in `plan.blocked`."""
 
     @property
     def cure(self) -> Cure | None:
-        """A tactic with which the axis does not stop here, and what a device then receives and computes; None if none is found.
+        """A tactic that cures the stop, with what a device then receives and computes; None if none is found.
 
         It is found by trying, once for stops that are alike.
         """
@@ -69,7 +69,7 @@ class Stop:
 
     @property
     def helps(self) -> Sequence[str]:
-        """What to do, and what that costs. Of a large program nothing is tried, because that takes long."""
+        """What to do, with its costs. In a large program nothing is tried, because it would take long."""
         is_large = len(self.plan.source.program.nodes) > TRIED
         found = None if is_large else self.cure
         if found is None:
@@ -81,7 +81,7 @@ class Stop:
 
     @property
     def title(self) -> str:
-        """Where propagation stopped, and why."""
+        """Where propagation stopped, and why, in one sentence."""
         return (
             f"`{self.axis}` ({self.size} devices) stops at {self.op}{at_line(self.source)}: "
             f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
@@ -89,7 +89,7 @@ class Stop:
 
     @property
     def cost(self) -> str:
-        """What each device runs in full because of that, and what it receives for it."""
+        """What each device runs in full because of the stop, and what it receives for that, in one sentence."""
         return f"each device runs {self._ops()} in full: {self._work()}; it receives {of_bytes(self.bytes)} for that"
 
     def __str__(self) -> str:
@@ -109,20 +109,20 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class WholeOp:
-    """A primitive that runs unpartitioned, with its location; `value` is its result, or the operand of an effect."""
+    """A primitive that runs unpartitioned, with its source line. `value` is its result or, of an effect, its operand."""
 
     primitive: str
     value: str
     source: Source | None
     own: bool = False
-    """Whether it runs on the mesh axes that it names, with its own collectives, instead of on gathered operands."""
+    """Whether it runs on mesh axes of its own, with its own collectives, instead of on gathered operands."""
     why: str = ""
     makes: bool = True
-    """Whether it has a result, rather than only an effect."""
+    """Whether it has a result. If not, it is only an effect."""
     once: bool = False
     """Whether one device runs it for all devices."""
     bytes: int = 0
-    """The bytes that a device receives in a call for its operands. What it computes is unknown."""
+    """The bytes that a device receives in a call for its operands. Its flops are unknown."""
     cure: str = ""
 
     def __repr__(self) -> str:
@@ -141,12 +141,12 @@ class WholeOp:
 
 
 def not_tried() -> str:
-    """What a text says if it has tried nothing."""
+    """The text that stands in for cures which have not been tried."""
     return f"{question(Question.TRY)} tries what could be done"
 
 
 def stops(plan: State) -> Listing[Stop]:
-    """Every stop, the most expensive first: those that cost nothing come last."""
+    """The open stops, the most expensive first."""
 
     def place(each: Blocked) -> tuple[object, ...]:
         node = plan.source.program.nodes[each.node]
@@ -201,9 +201,10 @@ def _apart(plan: State, weight: int) -> str:
 
 
 def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]]]:
-    """For each stop the operands that its op needs whole because of it, each counted once.
+    """For each stop, the operands that its op needs whole because of it. Each operand is counted for one stop only.
 
-    A stop at an operand needs that; one at a result needs what the op reads, unless the axis stops at it too.
+    A stop at an operand needs that operand. A stop at a result needs the op's operands, except those at which the axis stops
+    too.
     """
     found: dict[tuple[int, int, MeshAxis], list[tuple[int, int]]] = {}
     counted = set[tuple[int, int, MeshAxis]]()
@@ -215,7 +216,7 @@ def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]
 
 
 def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
-    """Each op at which the axis stops, and those after it that are not placed on the axis either, each for its first stop."""
+    """Maps each op at which the axis stops to itself and the later ops that are not on the axis, each counted for one stop."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
     seen, found = set(stopped), {number: [program.nodes[number]] for number in stopped}
@@ -230,7 +231,7 @@ def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
 
 
 def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | None = None) -> int:
-    """The bytes that a device receives in a call so that these operands lie as their ops want them, over one axis or all."""
+    """The bytes that a device receives in a call to bring these operands into the layouts that their ops want."""
     moves = dict[int, Move]()
     for use in uses:
         move = _move(plan, use)
@@ -244,7 +245,7 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | 
 
 
 def _move(plan: State, use: tuple[int, int]) -> Move | None:
-    """The move by which an operand comes to its op, perhaps before ops that only move its elements."""
+    """The redistribution by which an operand comes to its op, perhaps before ops that only move its elements."""
     program, at_use = plan.source.program, plan.decisions.at_use
     while use not in at_use:
         number = program.producer[program.nodes[use[0]].operands[use[1]]]

@@ -1,4 +1,4 @@
-"""Whether a tactic did what it was asked for: batches that are computed in parts, weights whose products pair up.
+"""Checks that a tactic did what it was asked for: that batches are computed in parts, and that weights form pairs.
 
 DataParallel("data", inputs="x"), x.reshape(3, 10, ...) and a scan over the 3   -->   an error: nothing would run in parts
 Megatron("model", column={"up": 0})                                             -->   an error: dim 0 of `up` is summed over
@@ -22,7 +22,7 @@ from .fixes import instead
 
 
 def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
-    """The error for the inputs of the last tactic, if no op that reads them runs in parts, because propagation stops there."""
+    """The error if no op that reads the last tactic's inputs runs in parts, because propagation stops at all of them."""
     program, values = plan.source.program, plan.actions[-1].values
     reads = {number for value in values for number, _ in program.uses[value]}
     parts = [part for axis in axes for part in plan.mesh.named(axis) if part in plan.table.axes]
@@ -45,7 +45,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
 
 
 class Product(NamedTuple):
-    """An op that reads a weight, as which operand, and its claim on an axis."""
+    """An op that reads a weight, the position of the weight among its operands, and the op's claim on an axis."""
 
     node: Node
     operand: int
@@ -53,12 +53,12 @@ class Product(NamedTuple):
 
     @property
     def sums(self) -> bool:
-        """Whether the placed index is summed over."""
+        """Whether the op sums over the index that is placed."""
         return sums(self.node, self.claim.at)
 
 
 def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], axis: str) -> Error | None:
-    """The error for the first weight that does not take its part: columns give tiled values, and rows sum over tiled values.
+    """The error for the first weight that is no column or row: columns give tiled values, and rows sum over tiled values.
 
     A pair then costs one all_reduce forward, after the row, and one backward, before the column.
     """
@@ -74,7 +74,7 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
 
 
 def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
-    """The forward products that read a value, also through casts, moves and the borders of loops, where they are placed."""
+    """Yields the placed forward products that read a value, also through casts, moves and borders of loops."""
     program, claims, direction = plan.source.program, plan.table.axes[axis].nodes, plan.source.traced.sources.direction
     for each in program.downstream([value], is_seen_through):
         for node, operand in program.reads(each):
@@ -105,7 +105,7 @@ def _problem(plan: State, name: str, product: Product, axis: MeshAxis, is_row: b
 
 
 def _summed(plan: State, axis: MeshAxis) -> Error | None:
-    """The error for a product of two computed values inside of a pair which sums over the dim that a column puts on the axis.
+    """The error for a product of two computed values, inside of a pair, that sums over the dim that a column places.
 
     scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
     """

@@ -1,4 +1,4 @@
-"""Ways out of a conflict, and of a stop: changes of a plan's tactics, of which only those are offered that were tried.
+"""Changes of a plan's tactics that may end a conflict or a stop. Only those that were tried are offered.
 
 replicate('x', 'data') before 1: tile('y', 0, 'data')   -->   the plan with both; refused, or still in conflict: no way out
 """
@@ -15,7 +15,7 @@ Step = Callable[[State], State]
 
 
 class Change(NamedTuple):
-    """A step after all tactics; or one at a tactic of the trace, by its number: instead of it, or before it."""
+    """A step to apply after all tactics or, with a `number`, before that tactic or instead of it."""
 
     step: Step
     number: int | None = None
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 def tried(plan: Some, changes: Iterable[Change], is_open: Callable[[State], bool]) -> Iterator[tuple[Change, Some]]:
-    """The changes that are not refused, and after which what they are for is not open, each with the plan that it makes."""
+    """Yields the changes that are not refused and that end what they are meant to end, each with the plan that it makes."""
     for change in changes:
         try:
             made = change(plan)

@@ -1,4 +1,4 @@
-"""The ways out of conflicts, tried for many conflicts at one time.
+"""The ways out of conflicts, tried for many conflicts at a time.
 
 A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts,
 in parts of the program that share no values: there each costs what it would cost alone. Those of one part are tried one by one.
@@ -35,52 +35,52 @@ from .open_conflicts import is_open, open_keys
 from .trials import Change
 
 FARTHEST = 16
-"""How many values before a conflict, and how many ops after it, are looked at for smaller values that could be gathered."""
+"""How many values before a conflict, and ops after it, are searched for smaller values that could be gathered."""
 
 MOST_VALUES = 8
 """The most values of an op, the smallest ones, that are tried alone and in pairs."""
 
 MOST_WAYS = 5
-"""The most ways out that a conflict shows."""
+"""The most ways out that a conflict lists."""
 
 NOTHING = Cost({}, {})
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A resolution of a conflict: a tactic, and what one device then receives, computes and stores.
+    """A way out of a conflict: a tactic, and what one device then receives, computes and stores.
 
     It is a tactic itself: `plan.apply(conflict.resolutions[0])`.
     """
 
     value: str | tuple[str, ...]
-    """The value, or the two values that are replicated."""
+    """The value that is tiled or replicated, or the two values that are replicated."""
     axis: str
     dim: int | None
     """The dim that is tiled; None if values are replicated."""
     first: bool
-    """Whether they are replicated before all other tactics, so that these find them whole."""
+    """Whether the values are replicated before all other tactics, so that these find them whole."""
     bytes: int
     flops: int
     seconds: float
-    """About how long a TPU v5e receives and computes in a call: what ways out are compared by."""
+    """An estimate of the time that a TPU v5e takes for a call. Ways out are compared by it."""
     stored: Callable[[], int] = field(repr=False, compare=False)
 
     @property
     def memory(self) -> int:
-        """The most bytes that a device stores at one time. It takes a walk through the whole program, when it is asked for."""
+        """The most bytes that a device stores at one time. Computing it takes a walk through the whole program."""
         return self.stored()
 
     @property
     def tactic(self) -> str:
-        """The same tactic as a line of a trace."""
+        """The way out as a line of a trace."""
         if self.dim is None:
             return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
         return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
 
     @property
     def step(self) -> Callable[[State], State]:
-        """The tactic, where it stands in the trace."""
+        """The tactic as a function of a plan."""
         values = self.value if isinstance(self.value, str) else [*self.value]
         if self.dim is not None:
             return partial(tile, values=values, dim=self.dim, axis=self.axis)
@@ -105,7 +105,7 @@ class Ways(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A way out that is to be tried."""
+    """A way out to try."""
 
     key: Key
     value: str | tuple[str, ...]
@@ -130,7 +130,7 @@ class _Tried(NamedTuple):
 
 @dataclass(slots=True)
 class _Known:
-    """What has been tried; and how many conflicts are to be tried together next."""
+    """A cache of what has been tried, and the number of conflicts to try together next."""
 
     ways: dict[Key, Ways] = field(default_factory=dict[Key, Ways])
     count: int = 1
@@ -139,8 +139,8 @@ class _Known:
 def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
     """The ways out of an open conflict.
 
-    Who asks for one conflict may ask for no other, and who asks for a second one may ask for all. So each trial is for twice as
-    many as the one before.
+    A caller may ask for one conflict only, but one who asks for a second may ask for all. So each trial covers twice as many
+    conflicts as the one before.
     """
     known = plan.once(_nothing)
     if key not in known.ways:
@@ -158,7 +158,7 @@ def _nothing(plan: State) -> _Known:
 
 
 def apart(ways: Mapping[Key, Ways]) -> list[Key]:
-    """The conflicts of which no way out changes what one of a conflict before it does."""
+    """The conflicts whose ways out touch no end that a way out of an earlier conflict touches."""
     found, touched = list[Key](), set[int]()
     for key, each in ways.items():
         if touched.isdisjoint(each.touched):
@@ -168,12 +168,12 @@ def apart(ways: Mapping[Key, Ways]) -> list[Key]:
 
 
 def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
-    """How many conflicts to try together after so many: twice as many, unless most of those touched others."""
+    """The number of conflicts to try together next: twice as many, unless most of these conflicts touched others."""
     return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
 def tried(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
-    """The ways out of these conflicts, the fastest first; of those with the same cost, one."""
+    """Tries the ways out of these conflicts, and returns them, the fastest first. Of several with equal costs, one is kept."""
     found: dict[Key, list[_Tried]] = {key: [] for key in keys}
     for ways in zip_longest(*(_ways(plan, key) for key in keys)):
         for each in _outcomes(plan, [way for way in ways if way is not None]):
@@ -219,7 +219,7 @@ def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 
 
 def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
-    """The plan with all of these, without those that get in the way of a tactic; None if it is refused."""
+    """The plan with all of these ways out, except those that get in the way of a tactic; None if it is refused."""
     first, after = ([way for way in ways if way.first == is_first] for is_first in (True, False))
     made = plan
     try:
@@ -280,7 +280,7 @@ def _value_of(node: Node) -> int:
 
 
 def _stored(plan: State, way: _Way) -> int:
-    """The most bytes that a device stores with this way out alone."""
+    """The most bytes that a device stores at one time with this way out alone."""
     made = _together(plan, [way])
     assert made is not None, "it was taken together with others"
     return peak_bytes(made[0])
@@ -290,7 +290,7 @@ def _stored(plan: State, way: _Way) -> int:
 
 
 def _ways(plan: State, key: Key) -> Iterator[_Way]:
-    """What is tried for a conflict, unless it is refused at once, or leaves the conflict open."""
+    """Yields the ways out to try for a conflict. Those that are refused at once, or leave it open, are left out."""
     names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
     part = parts(program)[each.value if each.node < 0 else _value_of(program.nodes[each.node])]
 
@@ -310,7 +310,7 @@ def _ways(plan: State, key: Key) -> Iterator[_Way]:
 
 
 def _helps(plan: State, way: _Way) -> bool:
-    """Whether a way out that comes after all tactics can be applied, and ends the conflict: that is soon known."""
+    """Whether a way out can be applied after all tactics, and ends the conflict. This is quick to check."""
     if way.first:
         return True
     try:
@@ -320,12 +320,12 @@ def _helps(plan: State, way: _Way) -> bool:
 
 
 def node_of(plan: State, each: placement.Conflict) -> Node | None:
-    """The op at which the claims meet; None if it is an argument."""
+    """The op at which the claims meet; None if they meet at an argument."""
     return plan.source.program.nodes[each.node] if each.node >= 0 else None
 
 
 def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
-    """The dims that the axis may have: those that an argument is asked for, or those of what the op makes."""
+    """The dims that the axis could tile: those claimed of an argument, or those of the op's results."""
     node = node_of(plan, each)
     if node is None:
         return list(dict.fromkeys((each.value, claim.at) for claim, _ in each.claims))
@@ -333,7 +333,7 @@ def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
 
 
 def _replicable(plan: State, each: placement.Conflict) -> list[int]:
-    """The values that could be replicated along the axis: those that claim, and smaller ones from which their claims come."""
+    """Values that could be replicated along the axis: those of the claims, and smaller ones from which the claims come."""
     node = node_of(plan, each)
     if node is None:
         return [each.value]
@@ -347,20 +347,20 @@ def _replicable(plan: State, each: placement.Conflict) -> list[int]:
 
 
 def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
-    """The smallest of these values, if it is smaller than `value`: to gather keys is cheaper than to gather scores."""
+    """The smallest of these values, if it is smaller than `value`: gathering keys is cheaper than gathering scores."""
     sizes = {each: prod(plan.source.program.shape(each)) for each in others}
     found = [each for each, size in sizes.items() if size < prod(plan.source.program.shape(value))]
     return [min(found, key=lambda each: sizes[each])] if found else []
 
 
 def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
-    """The values with a claim on the axis from which one is computed."""
+    """Yields the values with a claim on the axis from which `value` is computed, the nearest first."""
     made_of = plan.source.program.made_of
     return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
 
 
 def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
-    """The other values with a claim on the axis that are read by the ops which read a value, or what becomes of it."""
+    """Yields values with a claim on the axis that are read by the ops after `value`, together with it or what it becomes."""
     program, ahead, seen = plan.source.program, [value], set[int]()
     for each in ahead:
         for node in program.readers(each):

@@ -1,4 +1,4 @@
-"""The questions about a whole plan that are answered in a text.
+"""Answers about a whole plan, in text.
 
     summary      the text of a plan: its whole state on a screen
     notebook     the same as HTML, with the axes in their colours

@@ -42,12 +42,12 @@ class Diff(View):
     memory: tuple[int, int]
     arguments: tuple[int, int]
     idle: tuple[str, ...] = ()
-    """The tactics of the later plan that change nothing, by number and text."""
+    """The tactics of the later plan that change nothing, with number and text."""
     whole: bool = field(default=False, compare=False)
-    """Whether it shows all of its layouts."""
+    """Whether the text lists all layouts."""
 
     def all(self) -> Diff:
-        """The same difference, which shows all of its layouts."""
+        """Returns the same difference, whose text lists all layouts."""
         return replace(self, whole=True).on(self.axes)
 
     def parts(self) -> Sequence[Part]:
@@ -70,7 +70,7 @@ def _change(pair: tuple[int, int]) -> str:
 
 
 def diff(before: State, after: State) -> Diff:
-    """Raises Error for plans of different traces."""
+    """What changed between two plans. Raises Error for plans of different traces."""
     if before.source.root is not after.source.root:
         raise Error("these plans come from different traces", helps=["derive both from one `pt.plan(...)`"])
     old, new = counts(before), counts(after)
@@ -100,18 +100,18 @@ def _inside(counts: Counts) -> dict[str, int]:
 def _changed(
     before: Mapping[str, Value], after: Mapping[str, Value], missing: Value | None = None
 ) -> dict[str, tuple[Value, Value]]:
-    """The entries that differ; a name that only one has is `missing` in the other."""
+    """The entries that differ, as pairs. A name that only one side has is `missing` on the other."""
     pairs = {name: (before.get(name, missing), after.get(name, missing)) for name in (*before, *after)}
     return {name: cast("tuple[Value, Value]", pair) for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def argument_bytes(plan: State) -> int:
-    """Bytes of arguments that one device holds."""
+    """The bytes of arguments that one device holds."""
     return sum(map(plan.decisions.placements.bytes_outside, plan.source.program.arguments))
 
 
 def padding_bytes(plan: State) -> int:
-    """Bytes by which padded dims of arguments are more, on one device, than an even share of these arguments."""
+    """The bytes by which the padded arguments of one device exceed its even share of them."""
     program, placements, excess = plan.source.program, plan.decisions.placements, 0
     for value in program.arguments:
         home = placements.home(value)

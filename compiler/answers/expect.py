@@ -18,14 +18,14 @@ from ..inputs.checks import count_of
 from ..plan.state import State
 
 MOST = 20
-"""The most collectives that one error shows."""
+"""The most collectives that an error lists."""
 MOST_PARTS = 3
-"""The most parts of another quantity that an error shows."""
+"""The most parts of another quantity that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number of a plan: its units, the number, that as a text, and what it consists of, the largest first."""
+    """A number that a test can expect of a plan: its units, how to compute and print it, and its largest parts."""
 
     units: Mapping[str, float]
     of: Callable[[State], float]
@@ -54,7 +54,7 @@ def expect(plan: State, wanted: Mapping[str, int | str]) -> None:
 
 
 def _quantity(name: str, kinds: Counts) -> Quantity:
-    """A quantity by its name, or the count of a kind of collectives. Raises Error for another name."""
+    """Finds a quantity by its name, or the count of a kind of collectives. Raises Error for another name."""
     if name in QUANTITIES:
         return QUANTITIES[name]
     if name not in kinds:
@@ -79,7 +79,7 @@ def _heaviest(plan: State) -> Sequence[Collective]:
 
 
 def _flops(plan: State) -> float:
-    """The known flops; infinite if none are known, so that no budget is kept by an op of unknown cost alone."""
+    """The known flops. They are infinite if none are known, so that an op of unknown cost alone keeps no budget."""
     found = flops_per_device(plan)
     return found.known if found.known or not found.unknown else inf
 
@@ -90,18 +90,18 @@ def _share(plan: State) -> float:
 
 
 def _unknown(plan: State) -> Sequence[str]:
-    """Why no flops are known, if none are."""
+    """The reason why no flops are known; empty if some are."""
     found = flops_per_device(plan)
     return [] if found.known else [f"the flops of {' and '.join(f'`{op}`' for op in found.unknown)} are unknown"]
 
 
 def _or_unknown(form: str) -> Callable[[float], str]:
-    """How a quantity is shown that is infinite where it is unknown."""
+    """A format for a quantity that is infinite if it is unknown."""
     return lambda number: "unknown" if number == inf else form.format(number)
 
 
 def _had(have: Counts, kind: str) -> str:
-    """The count of a kind: `3, 1 of them in a branch of cond#0`."""
+    """The count of a kind, in text: `3, 1 of them in a branch of cond#0`."""
     added = have.in_branches.get(kind, 0)
     inside = f", {added} of them in a branch of {' and '.join(have.choices(kind))}" if added else ""
     return f"{have[kind] + added}{inside}"

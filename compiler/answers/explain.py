@@ -36,33 +36,33 @@ from ..views.listing import starred
 from ..views.view import Part, View
 
 MOST = 3
-"""The most ops named at which a propagated claim loses."""
+"""For a propagated claim, the most ops listed at which it loses."""
 MOST_LINES = 40
-"""The most lines that an explanation shows."""
+"""The most lines that the text of an explanation has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One step of an explanation: what it says, how far it is below the first one, its line, its tactics by number."""
+    """One line of an explanation: its text, its indentation, its source line, and its tactics by number."""
 
     text: str
     depth: int = 0
     source: Source | None = None
     tactics: tuple[int, ...] = ()
-    """Counted from 1, as in `plan.trace`; empty if no tactic is the reason."""
+    """The tactics that are the reason, counted from 1 as in `plan.trace`; empty if there are none."""
 
     def __str__(self) -> str:
         return f"{'  ' * self.depth}{self.text}"
 
 
 class Explanation(View):
-    """The answer of `plan.explain`: `steps` has all reasons, in order. Layers that are alike are shown once."""
+    """The answer of `plan.explain`. `steps` holds all reasons in order; the text shows layers that are alike once."""
 
     def __init__(self, steps: Iterable[Reason], whole: bool = False) -> None:
         self.steps, self.whole = tuple(steps), whole
 
     def all(self) -> Explanation:
-        """The same explanation, which shows all of its steps."""
+        """Returns the same explanation, whose text shows all steps."""
         return Explanation(self.steps, whole=True).on(self.axes)
 
     def parts(self) -> Sequence[Part]:
@@ -84,7 +84,7 @@ class Explanation(View):
 
 
 def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Explanation:
-    """Raises Error for a collective, a conflict or a stop of another plan."""
+    """Explains values, a collective, a conflict or a stop. Raises Error for one of another plan."""
     match what:
         case Stop():
             return Explanation(_stop(plan, what))
@@ -97,7 +97,7 @@ def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Expla
 
 
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:
-    """A paragraph for each value that the patterns match."""
+    """Yields a paragraph for each value that the patterns match."""
     found = plan.source.addresses.find(values)
     moves = grouped(plan.decisions.moves, lambda move: move.value)
     carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
@@ -108,7 +108,7 @@ def _values(plan: State, values: Patterns) -> Iterator[Reason]:
 
 
 def _collective(plan: State, each: Collective) -> Iterator[Reason]:
-    """The value that it moves, and whose tactic that is; the op that needs it, or those that make its sum, by which tactics."""
+    """Explains a collective: the value and who placed it, then the op that needs it, or the ops that make its sum."""
     moves = plan.decisions.moves
     if not 0 <= each.move < len(moves) or each not in of_move(plan, each.move):
         raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
@@ -139,7 +139,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
 
 
 def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[Reason]:
-    """The ops beside the first one that read what is moved, and run in full because of a conflict."""
+    """Yields the further ops that read the moved value and run in full because of a conflict."""
     nodes = plan.source.program.nodes
     for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
         where = line_of_op(plan, node)
@@ -148,7 +148,7 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
 
 
 def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
-    """The ops that make the terms of a sum; those of layers, which are alike, once."""
+    """Yields the ops that make the terms of a sum. Those of layers that are alike are shown once."""
     reasons = (tuple(_op(plan, node, axes, "sums")) for node in terms)
     alike = grouped(reasons, lambda some: tuple(starred(each.text) for each in some))
     for (first, *rest), *others in alike.values():
@@ -157,7 +157,7 @@ def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iter
 
 
 def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reason]:
-    """The layout that a value leaves, and the tactic of each axis."""
+    """Yields the layout that a value leaves, and for each axis the tactic that placed it."""
     name, made = plan.source.addresses.names[parameter(plan, move.value)], line_of(plan, move.value, None)
     for axis in axes:
         claim = plan.table.claim(move.value, axis)
@@ -187,7 +187,7 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
 
 
 def _dims(plan: State, node: Node, claim: Claim) -> str:
-    """Where an index is in the operands and the results: "dim 1 of `x` and dim 0 of `w`"."""
+    """The places of an index in operands and results: "dim 1 of `x` and dim 0 of `w`"."""
     names = plan.source.addresses.names
     sides = [(node.operands, node.signature.operand_at), (node.results, node.signature.result_at)]
     found = [
@@ -200,7 +200,7 @@ def _dims(plan: State, node: Node, claim: Claim) -> str:
 
 
 def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
-    """The claims that contradict each other, and the ways out."""
+    """Explains a conflict: the claims that contradict each other, and the ways out."""
     its_own(plan, each)
     yield Reason(f"conflict on `{each.axis}` in {each.op}{at_line(each.source)}", 0, each.source)
     for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
@@ -209,7 +209,7 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
 
 
 def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
-    """Whose claim stops, at which index of the op, what runs in full because of that, and what to do."""
+    """Explains a stop: whose claim stops, at which index of the op, what runs in full because of it, and the cures."""
     if stop.first not in open_stops(plan):
         raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
     node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
@@ -224,7 +224,7 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
 
 
 def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int, list[Move]]]) -> Iterator[Reason]:
-    """A value's layout, the tactic that placed each axis, and the later ops where that tactic loses."""
+    """Yields a value's layout, the tactic that placed each axis, and the later ops at which that claim loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
     yield Reason(f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}", 0, made)
@@ -250,7 +250,7 @@ def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int
 
 
 def _reconciled(plan: State, number: int, axis: MeshAxis) -> Iterator[Reason]:
-    """The claims of the program that met at an op, of which it takes the one that receives the fewest bytes."""
+    """Explains how claims of the program that met at an op were decided: by the one that receives the fewest bytes."""
     if (met := plan.table.reconciled.get((number, -1, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_of(plan, met))
@@ -258,14 +258,14 @@ def _reconciled(plan: State, number: int, axis: MeshAxis) -> Iterator[Reason]:
 
 
 def _left_whole(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
-    """The claims of the program on an argument that no dim of it can serve."""
+    """Yields the program's claims on an argument, of which no single dim can satisfy all."""
     if (met := plan.table.reconciled.get((-1, value, axis))) is not None:
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 
 def _contradicted(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
-    """The conflict by which a value, or the op that makes it, is on no dim of an axis."""
+    """Yields the conflict that keeps a value, or the op that makes it, off an axis."""
     number = plan.source.program.producer[value]
     key = (number, -1) if number >= 0 else (-1, value)
     if said := met_at(plan, *key, axis):
@@ -273,7 +273,7 @@ def _contradicted(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
 
 
 def _stopped(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
-    """The stop for which a tactic leaves an argument whole, and what to do."""
+    """Yields the stop because of which a tactic leaves an argument whole, and its cures."""
     if (stop := plan.once(_weights).get((value, str(axis)))) is not None:
         tactic = stop.first.tactic
         yield Reason(f"left whole by {plan.cited(tactic)}: {stop.title}", 1, stop.source, (tactic + 1,))
@@ -281,14 +281,14 @@ def _stopped(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
 
 
 def _weights(plan: State) -> dict[tuple[int, str], Stop]:
-    """The stops for which arguments are left whole."""
+    """The stops that leave arguments whole, by argument and axis."""
     left = any(each.weight is not None for each in open_stops(plan))
     found = ((stop.first.weight, stop) for stop in (stops(plan) if left else ()))
     return {(weight.value, stop.axis): stop for weight, stop in found if weight is not None}
 
 
 def _rim(plan: State, value: int) -> Iterator[Reason]:
-    """What it costs to compute a value in windows that overlap, rim and all, together with what it is computed from."""
+    """Yields what it costs to compute a value, and what it is computed from, in windows that overlap."""
     placed = plan.decisions.placements.nodes
 
     def in_windows(node: Node) -> bool:
@@ -305,7 +305,7 @@ def _rim(plan: State, value: int) -> Iterator[Reason]:
 
 
 def _moved(plan: State, move: Move) -> Iterator[Reason]:
-    """One move, and the earlier tactic that gave its use another layout."""
+    """Explains one redistribution, with the earlier tactic that gave its use another layout."""
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
     use = end_of(move) if node is None else f"`{node.kind}`"
@@ -319,7 +319,7 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
 
 
 def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
-    """What a gather before a loop would cost in every trip of it: bytes and memory of both."""
+    """Compares a gather before a loop with one in each of its trips: bytes and memory of both."""
     program, node = plan.source.program, use_of(plan, move) if move.uses else None
     value = parameter(plan, move.value)
     if node is None or not node.is_border or program.maker(value) is not None:
@@ -337,7 +337,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
 
 
 def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
-    """How the tactic of the value loses at the use, if an earlier tactic made the claim of the use; otherwise empty."""
+    """Says which earlier tactic made the use's claim, so that the value's own tactic loses there; empty if none did."""
     node = use_of(plan, move)
     if node is None or not move.uses or is_own(move):
         return ""
@@ -349,7 +349,10 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
 
 
 def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
-    """Value -> the first moves at which its claim, propagated by the same tactic, loses: one sweep backwards."""
+    """Maps each value to the first redistributions at which its claim, propagated by the same tactic, loses.
+
+    Computed in one backward sweep.
+    """
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}
     for node in reversed(program.nodes):

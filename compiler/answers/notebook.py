@@ -1,4 +1,4 @@
-"""Plans, and what they answer, as HTML for a notebook; each mesh axis has its colour.
+"""Shows plans and their answers as HTML in a notebook. Each mesh axis has a colour.
 
 plan   -->   train_step on data=4, model=2, its tactics and figures as `print(plan)` has them;
              and, folded, what is redundant, the conflicts, and the stops
@@ -12,7 +12,7 @@ from .summary import summary
 
 
 def of_plan(plan: State) -> str:
-    """What `print(plan)` says, as HTML."""
+    """The text of `print(plan)`, as HTML."""
     return "".join(_elements(plan))
 
 

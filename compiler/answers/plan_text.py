@@ -1,4 +1,4 @@
-"""The text of a plan file: the mesh, the tactics as statements, what each of them does in the plan, and the final layouts.
+"""The text of a plan file: the mesh, the tactics as statements, a record of what each does, and the final layouts.
 
 mesh data=4, model=2
 
@@ -26,11 +26,11 @@ from ..plan.state import State
 from ..views.listing import merged
 
 MOST = 4
-"""The most values that a record names, layers that are alike counted as one."""
+"""The most values that a record names. Layers that are alike count as one."""
 
 
 def written(plan: State) -> str:
-    """The text of a plan's file; equal plans have the same text."""
+    """The text of a plan's file. Equal plans have equal texts."""
     lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
     for number, record in enumerate(records(plan, spans, plan.source.addresses.names), plan.own):
@@ -49,7 +49,7 @@ def _as_saved(plan: State, text: str) -> str:
 
 
 def name_of(plan: State) -> str:
-    """The name of the plan's function, as the notation can write it."""
+    """The name of the plan's function, as an identifier of the notation."""
     name = re.sub(r"\W+", "_", plan.source.traced.name).strip("_")
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
 
@@ -72,5 +72,5 @@ def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], name
 
 
 def layout_rows(plan: State) -> list[str]:
-    """The layouts of arguments and results, layers that are alike in one row: `params/blocks/*/w1 x 4: f32[64, model*16]`."""
+    """The layouts of arguments and results, with one row for layers alike: `params/blocks/*/w1 x 4: f32[64, model*16]`."""
     return [f"{name}: {layout}" for name, layout in merged(layouts(plan).items())]

@@ -27,13 +27,13 @@ from ..plan.state import State
 
 MOST_TACTICS = 8
 MOST_SHOWN = 3
-"""The most entries of one kind that a summary shows."""
+"""The most entries of one kind that a summary lists."""
 WIDTH = 160
-"""The most characters of a tactic or of an entry; what is cut ends in `...`."""
+"""The most characters of a tactic or an entry. A longer one is cut and ends in `...`."""
 
 
 def brief(plan: State) -> str:
-    """The `repr` of a plan: its function, mesh and tactics; its counts, if they are already computed."""
+    """The `repr` of a plan: its function, mesh and tactics; and its counts, if they are computed already."""
     lines = [*_tactics(plan), *(line for line in (unapplied(plan), warning(plan)) if line is not None)]
     if "decisions" in vars(plan):
         lines.append(counts(plan).text())
@@ -42,22 +42,22 @@ def brief(plan: State) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What there is to say of a plan: its tactics and figures, then what is redundant or open, each under a title."""
+    """The contents of `print(plan)`: tactics, figures, then what is redundant or open, as sections with titles."""
 
     tactics: list[str]
-    """The title, and a line for each tactic."""
+    """The title, then a line for each tactic."""
     figures: list[str]
     sections: list[tuple[str, list[str]]]
     notes: list[str]
 
     def text(self) -> str:
-        """As lines, those of a section below its title."""
+        """The summary as text. The lines of a section are indented below its title."""
         below = [line for title, lines in self.sections for line in (f"{title}:", *(f"  {each}" for each in lines))]
         return "\n".join([*self.tactics, *self.figures, *below, *self.notes])
 
 
 def summary(plan: State) -> Summary:
-    """The tactics of a plan, its counts, bytes, flops, memory, and what is open."""
+    """Summarises a plan: its tactics, counts, bytes, flops, memory, and what is open."""
     with without_collector():
         return _summary(plan)
 
@@ -83,14 +83,14 @@ def _summary(plan: State) -> Summary:
 
 
 def _in_parts(plan: State) -> Iterator[str]:
-    """The help for a large value that fills the memory even after tactics."""
+    """Yields a help if, after the tactics, a large value still fills the memory and can be computed in parts."""
     if plan.actions and (found := in_parts(plan)) is not None:
         text, size = found
         yield f"  help: {of_bytes(size)} of it can be computed in parts: {step(text)}"
 
 
 def cut(text: str) -> str:
-    """A text that fits a line; what is left out is marked."""
+    """Shortens a text to one line of `WIDTH` characters, ending in `...` if it is cut."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
@@ -104,7 +104,7 @@ def _tactics(plan: State) -> Iterator[str]:
 
 
 def _links(plan: State, axes: Sequence[str]) -> str:
-    """The axes over which bytes come, marked if their links are slow."""
+    """The axes that bytes are sent over, in text, marked if their links are slow."""
     return ", ".join(axes) + (", by slow links" if plan.mesh.is_slow(axes) else "")
 
 

@@ -1,4 +1,4 @@
-"""What `import partita` shows: facades over the folders below.
+"""The public interface: what `import partita` exports, built on the folders below.
 
     plan             `pt.plan` and `Plan`: the data of a plan, with every answer as a method
     tactics          a folder: the library's tactics; each registers itself

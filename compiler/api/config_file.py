@@ -23,9 +23,9 @@ from .plan import Tactic
 from .replay import Located, is_tactic, tactic_of
 
 PARTS = ("plan", "tactics")
-"""What a table that holds tactics may have, one of them."""
+"""The keys of a table that holds tactics. A table has one of them."""
 MOST = 3
-"""The most tables that an error names."""
+"""The most tables that an error lists."""
 
 
 @checked
@@ -59,7 +59,7 @@ def tactics_from(file: str | Path, table: str = "") -> tuple[Tactic, ...]:
 
 
 def _part(config: Config, keys: tuple[str, ...], values: Mapping[str, object]) -> str:
-    """Which part the table has. Raises Error for none or both, and for anything else in it."""
+    """Returns the key under which a table holds tactics. Raises Error for none, for both, and for any other key."""
     for key in values:
         if key not in PARTS:
             title = f"`{key}` is neither `plan` nor `tactics`"
@@ -80,7 +80,7 @@ def _part(config: Config, keys: tuple[str, ...], values: Mapping[str, object]) -
 
 
 def _holding(values: Mapping[str, object], keys: tuple[str, ...]) -> Iterator[str]:
-    """The names of the tables inside of one that hold tactics."""
+    """Yields the names of the tables inside of a table that hold tactics."""
     for key, inside in values.items():
         if isinstance(inside, dict) and not inside.keys().isdisjoint(PARTS):
             yield ".".join((*keys, key))
@@ -89,7 +89,7 @@ def _holding(values: Mapping[str, object], keys: tuple[str, ...]) -> Iterator[st
 
 
 def _tactic(config: Config, keys: Keys) -> Tactic:
-    """The tactic of one table."""
+    """Makes the tactic that one table describes."""
 
     def moved(error: Error) -> Error:
         return relocated(error, _place(config, keys, error))
@@ -102,7 +102,7 @@ def _tactic(config: Config, keys: Keys) -> Tactic:
 
 
 def _call(config: Config, keys: Keys) -> Call:
-    """The call that a table stands for; of `at`, the tactic is a table too."""
+    """Reads a table as a call. The argument `tactic` of `at` is a table too."""
     table = value_at(config.values, keys)
     if not isinstance(table, dict):
         title = f"a tactic is a table with its name and its arguments, got {shown(table)}"
@@ -119,7 +119,7 @@ def _call(config: Config, keys: Keys) -> Call:
 
 
 def _place(config: Config, keys: Keys, error: Error) -> Location | None:
-    """The argument that the title of an error is about, by its name, a name in it, or what it is; else the tactic's name."""
+    """Finds the argument that an error's title is about, by its name, its value or its type; otherwise the tactic's name."""
     title, arguments = error.title, [*_arguments(keys, value_at(config.values, keys))]
     said = re.findall("`([^`]+)`", title)
     word = re.compile("|".join(rf"(?<![\w/]){re.escape(name)}(?![\w/])" for name in said) or "(?!)")
@@ -132,7 +132,7 @@ def _place(config: Config, keys: Keys, error: Error) -> Location | None:
 
 
 def _arguments(keys: Keys, table: object) -> Iterator[tuple[Keys, object]]:
-    """The arguments of a table, and of the tables in it, each with its keys."""
+    """Yields the arguments of a table and of the tables in it, each with its keys."""
     for key, value in cast("Mapping[str, object]", table).items() if isinstance(table, dict) else ():
         inside = cast("dict[str, object]", value) if isinstance(value, dict) else None
         yield (*keys, key), value if inside is None else ""
@@ -140,6 +140,6 @@ def _arguments(keys: Keys, table: object) -> Iterator[tuple[Keys, object]]:
 
 
 def _fail(config: Config, keys: Keys, title: str, *helps: str) -> NoReturn:
-    """Raises an error at a value of the file."""
+    """Raises an Error at a value of the file."""
     found = config.location(keys)
     raise Error(title, location=found and found.narrowed(title), helps=helps)

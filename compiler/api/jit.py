@@ -89,7 +89,7 @@ class Jitted(Generic[P, R]):
     def __get__(self: Jitted[Concatenate[Owner, Left], R], instance: Owner, owner: type | None = None) -> Jitted[Left, R]: ...
     # Any: the parameters of a method are those of the function but one.
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[Any, R]:
-        """As a method: `self` is the first argument, like any other."""
+        """Binds a method: the instance becomes the first argument, as for any function."""
         if instance is None:
             return self
         method = copy.copy(self)
@@ -98,12 +98,12 @@ class Jitted(Generic[P, R]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """What is left to give: a method has its first argument."""
+        """The signature without the arguments that are bound: a method lacks its first one."""
         return self.signature.replace(parameters=list(self.signature.parameters.values())[len(self.bound) :])
 
     @property
     def jitted(self) -> JitWrapped:
-        """The `jax.jit` function; a new one if an op was redefined, because the programs that it traced may be stale."""
+        """The `jax.jit` function. It is made anew when an op is redefined, because programs that it has traced may be stale."""
         if definitions.replaced not in self.made:
             self.made.clear()
             how = {"static_argnames": self.static, "donate_argnames": self.donated, **self.passed_on}
@@ -112,7 +112,7 @@ class Jitted(Generic[P, R]):
         return self.made[definitions.replaced]
 
     def _partitioned(self) -> Callable[..., R]:
-        """The function that JAX traces: it plans for its arguments and runs the plan."""
+        """The function that JAX traces: it makes the plan for its arguments, and runs it."""
 
         @functools.wraps(self.fn)
         def call(*args: object, **kwargs: object) -> R:
@@ -131,7 +131,7 @@ class Jitted(Generic[P, R]):
         return call
 
     def _planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan[R]:
-        """The plan for these arguments, the object of a method among them. Made once for each kind of arguments."""
+        """The plan for these arguments, with a method's instance among them. It is made once for each kind of arguments."""
         key = self._kind(args, kwargs)
         found = self.plans.get(key)
         if found is None:
@@ -141,9 +141,9 @@ class Jitted(Generic[P, R]):
         return found
 
     def _kind(self, args: Sequence[object], kwargs: Mapping[str, object], placed: bool = True) -> Hashable:
-        """What a plan depends on: the tree of the arguments, their types and shardings, static values, and JAX's settings.
+        """The key of a plan: the arguments' tree, types and shardings, the static values, and JAX's settings.
 
-        Without the shardings where it is not `placed`, as in a call: a plan that is made there does not know them.
+        Without `placed`, as in a call, the shardings are left out: a plan made there does not know them.
         """
         bound, static = self.function.bind(args, kwargs)
         leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
@@ -184,7 +184,7 @@ class Jitted(Generic[P, R]):
         return result
 
     def _moved(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Error | None:
-        """The error for arguments that a call moves; None if they all lie as the plan of the call wants."""
+        """The error for arguments that a call moves; None if all arguments lie as the plan wants them."""
         bound, _ = self.function.bind(args, kwargs)
         leaves = tree.tree_leaves(tuple(bound.arguments.values()))
         key = self._kind(args, kwargs, placed=False)
@@ -194,7 +194,7 @@ class Jitted(Generic[P, R]):
         return moved(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
 
     def _say_what_is_gathered(self) -> None:
-        """Warns at the line that calls the function, once, that results are gathered beside the plan, or raises it."""
+        """Reports once, at the caller's line, that a call gathers results although the plan does not."""
         if self.calls.told or self.reshard == "allow":
             return
         problem = gathered(self.function, self.calls.gathered)
@@ -206,7 +206,10 @@ class Jitted(Generic[P, R]):
         warn(PlacementWarning(str(problem)))
 
     def _compiled(self, plan: Plan[R]) -> Compiled[R]:
-        """As `plan.compile` makes it, but the function warns only once of a conflict or an annotation that is open."""
+        """Compiles a plan, as `plan.compile` does.
+
+        Each open conflict or annotation is warned of only once for this function.
+        """
         for each in what_is_open(plan):
             if str(each) not in self.calls.open:
                 self.calls.open.add(str(each))
@@ -214,7 +217,7 @@ class Jitted(Generic[P, R]):
         return Compiled[R](plan, self.devices)
 
     def _warn_of_no_tactics(self) -> None:
-        """Warns at the line that calls the function, once, that every device computes all of it."""
+        """Warns once, at the caller's line, that there are no tactics, so that every device computes everything."""
         if self.calls.warned:
             return
         self.calls.warned = True
@@ -222,14 +225,14 @@ class Jitted(Generic[P, R]):
         warn(PlacementWarning(f'{text}Give some, such as tactics=[pt.DataParallel("data")]'))
 
     def trace(self, *args: object, **kwargs: object) -> JaxTraced:
-        """JAX's `Traced`, as `jax.jit(f).trace` gives it: `jax.export` takes functions that have it."""
+        """Returns JAX's `Traced`, as `jax.jit(f).trace` does. `jax.export` accepts functions that have this method."""
         traced = cast(Any, self.jitted).trace(*self.bound, *args, **kwargs)
         if self.calls.is_idle:
             self._warn_of_no_tactics()
         return traced
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
-        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
         lowered = cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
         if self.calls.is_idle:
             self._warn_of_no_tactics()
@@ -267,26 +270,26 @@ class Jitted(Generic[P, R]):
 
 @dataclass
 class Calls:
-    """What a function knows of its calls; shared by the methods that are made of it.
+    """What a function remembers about its calls. Bound methods of one function share it.
 
-    JAX counts the kinds of arguments that it has seen. Only where it has seen a new one is there something to look at.
+    JAX counts the kinds of arguments that it has seen. Only when that count has grown is there anything to check.
     """
 
     wanted: dict[Hashable, list[NamedSharding]] = field(default_factory=dict[Hashable, list[NamedSharding]])
     fine: set[Hashable] = field(default_factory=set[Hashable])
-    """The kinds of arguments, with their shardings, of which nothing is moved."""
+    """The kinds of arguments, with their shardings, for which nothing is moved."""
     seen: int = 0
     is_idle: bool = False
-    """Whether there was a plan by which every device computes all."""
+    """Whether some call had a plan by which every device computes everything."""
     warned: bool = False
     open: set[str] = field(default_factory=set[str])
-    """What was warned of as open: conflicts, and annotations that are not kept."""
+    """The open conflicts and annotations of which the function has warned."""
     gathered: list[Gathered] = field(default_factory=list[Gathered])
-    """What calls gathered of results, because the program's mesh cannot say how they lie."""
+    """Results that calls have gathered, because the program's mesh cannot express their layouts."""
     told: bool = False
 
     def is_first(self, jitted: JitWrapped) -> bool:
-        """Whether the last call was the first one with such arguments."""
+        """Whether the last call was the first one with its kind of arguments."""
         before, self.seen = self.seen, signatures(jitted)
         return self.seen != before
 
@@ -306,7 +309,7 @@ class Options(TypedDict, total=False):
 
 
 PASSED_ON = ("keep_unused", "inline", "compiler_options")
-"""The options that `jax.jit` gets as they are."""
+"""The options that are passed to `jax.jit` unchanged."""
 
 _DECIDED = {
     "in_shardings": 'tactics lay arguments out: pt.Tile({"x": 0}, "data"); `f.in_shardings(*args)` is what they decide',
@@ -315,11 +318,11 @@ _DECIDED = {
     "backend": 'give the devices of the mesh: devices=jax.devices("gpu")',
     "abstracted_axes": "a plan is made for the shapes of each call",
 }
-"""The parameters of `jax.jit` for which a plan has something else."""
+"""Parameters of `jax.jit` that `pt.jit` does not have, each with what to use instead."""
 
 
 def _checked(options: Options) -> Options:
-    """Raises Error for an option that `jit` does not take, with what to give instead."""
+    """Raises Error for an option that `jit` does not have, with what to give instead."""
     known = Options.__annotations__
     for name in options:
         if name in _DECIDED:
@@ -330,11 +333,11 @@ def _checked(options: Options) -> Options:
 
 
 _RESHARD = ("warn", "error", "allow")
-"""What to do about arguments that a call moves."""
+"""The values of `reshard`: what to do about arguments that a call moves."""
 
 
 def _named(fn: Callable[..., object], options: Options, side: str) -> str | Sequence[str]:
-    """The names of static or donated arguments, which may be given by number too."""
+    """The names of the static or donated arguments, which may also be given by number."""
     by_name, by_number = ("static_argnames", "static_argnums") if side == "static" else ("donate_argnames", "donate_argnums")
     numbers = cast("int | Sequence[int]", options.get(by_number, ()))
     names = cast("str | Sequence[str]", options.get(by_name, ()))
@@ -344,7 +347,7 @@ def _named(fn: Callable[..., object], options: Options, side: str) -> str | Sequ
 
 
 def _is_placed(leaf: object) -> bool:
-    """Whether an argument brings a sharding that its caller has chosen."""
+    """Whether an argument has a sharding that its caller has chosen."""
     is_array = isinstance(leaf, Array) and not isinstance(leaf, Tracer)
     return isinstance(leaf, jax.ShapeDtypeStruct) or (is_array and bool(getattr(leaf, "committed", False)))
 

@@ -44,7 +44,7 @@ class Notation:
     functions: Mapping[str, Callable[..., Any]]
     blocks: Mapping[str, Block]
     text: str
-    """The whole text."""
+    """The text of the program."""
 
     def __repr__(self) -> str:
         return f"<{self.file}: {', '.join([*self.functions, *(f'plan {name}' for name in self.blocks)])}>"
@@ -144,7 +144,10 @@ def parse(source: str, file: str = "") -> Notation:
 
 
 def _inline(source: str, frame: FrameType | None) -> Text:
-    """A text without a file: it is located in the Python file whose literal it is, or else gets a name."""
+    """Makes the text of a program that is not in a file.
+
+    It is located in the Python file that contains it as a literal, if any.
+    """
     written = Written.of(source, frame)
     if source.strip() and written.file.endswith(".py"):
         return Text(written.file, written.laid_out(), "".join(linecache.getlines(written.file)))

@@ -1,4 +1,4 @@
-"""Plans in the text: all `@` annotations are claimed first, together; then a `plan` block applies one tactic per line.
+"""Plans in the text of a program: first all `@` annotations are claimed together, then a `plan` block applies a tactic a line.
 
 fn f(x: f32[B=512 @data, D=256], ...)      -->   Tile({"x": 0}, "data")
 plan zero3 { tile w1.0 @data }             -->   tile("w1", 0, "data")
@@ -26,7 +26,7 @@ from .tactics import Tile
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A statement of a block: its text and place, the tactics that it stands for, and what they did when it was saved."""
+    """A statement of a `plan` block: its text, place and tactics, and the record of what they did when the file was saved."""
 
     said: str
     location: Location
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A `plan` block: the function that it partitions, its lines, and the layouts that the plan had when it was saved.
+    """A `plan` block: the function that it partitions, its lines, and the layouts that were saved with it.
 
     Without a function of the file, it is a plan of a JAX function; `function` is then what the block says, or None.
     """
@@ -46,7 +46,7 @@ class Block:
     lines: tuple[Line, ...]
     layouts: tuple[str, ...] = ()
     mesh: Mesh | None = None
-    """The mesh of the file, on which its layouts are read."""
+    """The mesh of the file, whose axes the layouts name."""
 
     @property
     def steps(self) -> tuple[Located, ...]:
@@ -54,7 +54,7 @@ class Block:
 
 
 def annotated(program: Program, function: Function, plan: Plan) -> Plan:
-    """The plan with its extents named and its annotations claimed."""
+    """Names the extents of a function in its plan, and claims its annotations."""
     named: set[str] = set()
     for array in function.arguments:
         for dim, name in enumerate(array.extents):
@@ -72,7 +72,7 @@ def annotated(program: Program, function: Function, plan: Plan) -> Plan:
 
 
 def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Sequence[str], Span]]:
-    """Address, dim, axes and location of every annotation."""
+    """Yields the address, dim, axes and location of each annotation."""
     results = ["result"] if len(function.results) == 1 else [f"result/{number}" for number in range(len(function.results))]
     arrays = chain(
         ((each.name, each, each.span) for each in function.arguments),
@@ -83,7 +83,7 @@ def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Se
 
 
 def _ordered(program: Program) -> list[str]:
-    """The axes, ordered so that major axes come before their minor ones."""
+    """The mesh axes, ordered so that an axis comes before those that are minor to it."""
     left, found = list(program.mesh or ()), list[str]()
     while left:
         free = [axis for axis in left if not any((other, axis) in program.order for other in left)]
@@ -99,7 +99,10 @@ def steps_in(text: Text) -> tuple[Located, ...]:
 
 
 def block(program: Program, name: str, node: Node) -> Block:
-    """The block of a plan. Raises `Wrong` for unknown names; those of a JAX function's values are left to its plan."""
+    """Reads the block of a plan.
+
+    Raises `Wrong` for unknown names, except for those of a JAX function's values: its plan checks them.
+    """
     text, given = program.text, words(node)
     word = words(phrases(node)[0])[0]
     if program.mesh is None:
@@ -115,7 +118,7 @@ def block(program: Program, name: str, node: Node) -> Block:
 
 
 def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
-    """The lines of a block, and the layouts behind them."""
+    """Reads the lines of a block, and the layouts that follow them."""
     text, lines, layouts = program.text, list[Line](), list[str]()
     for each in body:
         match each.data:
@@ -132,7 +135,7 @@ def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[
 
 
 def _rows(text: Text, word: Word) -> Iterator[str]:
-    """The rows of the layouts, one to a line: `params/w1 x 4: f32[64, model*16]`. Raises `Wrong` for what is none."""
+    """Yields the rows of the layouts, one a line: `params/w1 x 4: f32[64, model*16]`. Raises `Wrong` for a malformed row."""
     for number, line in enumerate(word.text.split("\n")):
         said = line.strip()
         row = said.removeprefix("layout").strip()
@@ -148,7 +151,7 @@ def _rows(text: Text, word: Word) -> Iterator[str]:
 
 
 def _place(word: Word, number: int, line: str) -> Span:
-    """The span of a line of a word, without the blanks before it."""
+    """The span of one line of a word of several lines, without the blanks at its beginning."""
     said, start = line.lstrip(), word.span.line + number
     column = len(line) - len(said) + (1 if number else word.span.column)
     return Span(start, column, start, column + len(said))

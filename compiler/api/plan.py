@@ -58,7 +58,7 @@ from ..views.view import View
 Tactic = Callable[["Plan"], "Plan"]
 Shown = TypeVar("Shown", bound=View)
 R = TypeVar("R", default=Any)
-"""What the function returns."""
+"""The type of the function's result."""
 
 
 @dataclass(frozen=True)
@@ -433,7 +433,7 @@ class ConflictWarning(UserWarning):
 
 
 def what_is_open(plan: Plan) -> Iterator[Warning]:
-    """The warnings of conflicts of the plan that are open, and of the program's annotations that do not divide."""
+    """Yields a warning if the plan has open conflicts, and one if some annotations of the program do not divide."""
     if (text := conflicts.warning(plan)) is not None:
         yield ConflictWarning(text)
     if (text := annotations.unkept(plan)) is not None:
@@ -441,12 +441,12 @@ def what_is_open(plan: Plan) -> Iterator[Warning]:
 
 
 def start(traced: Traced, mesh: Mesh) -> Plan:
-    """The plan on which nothing is placed, except for the program's own `shard_map`s and ops that one device runs."""
+    """Starts a plan on which nothing is placed, except the program's own `shard_map`s and the ops that one device runs."""
     return claims.place_own(Plan.start(traced, mesh))
 
 
 def _of(plan: State, view: Shown) -> Shown:
-    """An answer of a plan, which shows the axes of its mesh in their colours."""
+    """Gives an answer the mesh axes of its plan, so that it shows them in their colours."""
     return view.on(plan.coloured)
 
 
@@ -464,7 +464,7 @@ def _seeds_given(name: str, given: object) -> tuple[Seed, ...]:
 
 
 def _asked(name: str, given: object) -> object:
-    """What `explain` is asked about."""
+    """Checks the argument of `explain`: a collective, a conflict, a stop, or patterns of names."""
     if isinstance(given, Collective | Conflict | Stop):
         return given
     if (number := integer(given)) is not None:

@@ -24,7 +24,7 @@ from .replay import tactics_of
 
 
 class ReplayWarning(UserWarning):
-    """A tactic of a plan file does something else than when the file was saved, because the program has changed."""
+    """A tactic of a plan file now does something else than when the file was saved, because the program has changed."""
 
 
 @overload
@@ -81,7 +81,7 @@ def replay(
 
 
 def _is_file(given: object) -> bool:
-    """Whether it names a plan file, and is not the text of a trace."""
+    """Whether an argument names a plan file, and is not the text of a trace."""
     return isinstance(given, Path) or (isinstance(given, str) and given.endswith(".partita") and "\n" not in given)
 
 
@@ -97,7 +97,7 @@ def _plans_of(file: str | Path) -> Notation:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A plan made by the lines of a block; `spans` are the actions, from one number to another, of each line."""
+    """A plan made by the lines of a block. `spans` has the range of actions that each line made, as two numbers."""
 
     block: Block
     plan: Plan
@@ -105,7 +105,10 @@ class Replayed:
 
     @classmethod
     def of(cls, block: Block, plan: Plan) -> "Replayed":
-        """Raises Error for a tactic that is refused, with what is different about the program."""
+        """Applies the block's lines to a plan.
+
+        Raises Error for a refused tactic, with how the program differs from the file's.
+        """
         spans = list[tuple[int, int]]()
         for line in block.lines:
             before = len(plan.actions)
@@ -118,7 +121,7 @@ class Replayed:
         return cls(block, plan, tuple(spans))
 
     def changed(self) -> list[tuple[Line, str]]:
-        """The lines that do something else than their records say, each with what it does."""
+        """The lines that do something else than their records say, each with what it does now."""
         if not any(line.record is not None for line in self.block.lines):
             return []
         addresses = self.plan.source.addresses
@@ -134,7 +137,7 @@ class Replayed:
         return [(line, now) for line, now in found if line.record != former[id(line)]]
 
     def problem(self, file: str) -> Error | None:
-        """What is not as it was when the file was saved; None if all of it is.
+        """Describes what has changed since the file was saved; None if nothing has.
 
         On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
         """
@@ -174,7 +177,7 @@ def _noted(title: str, changes: Sequence[str]) -> list[str]:
 
 
 def _program_note(block: Block, plan: Plan) -> list[str]:
-    """How arguments and results differ from those of the file: names, how many layers there are, types."""
+    """How arguments and results differ from those of the file: in names, numbers of layers, or types."""
     return _noted("its arguments and results are not the same", _types(block, plan).differences()) if block.layouts else []
 
 
@@ -183,6 +186,6 @@ def _types(block: Block, plan: Plan) -> Types:
 
 
 def _cures(block: Block, plan: Plan, title: str) -> list[str]:
-    """What to write instead of a name that is not found, if the program of the file had it."""
+    """For an error about an unknown name: what to write instead, if the file's program had that name."""
     named = re.search(r"^no \w+ is named `(.+)`$", title) if block.layouts else None
     return _types(block, plan).cures(named[1]) if named else []

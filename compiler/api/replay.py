@@ -1,4 +1,4 @@
-"""Replaying a trace: tactics as text, one call per line, read back without evaluating anything.
+"""Reads the text of a trace: one tactic a line, as a call, read without evaluating anything.
 
 DataParallel(axis='data', inputs='batch/*')
 tile('params/w1', 1, 'model')
@@ -18,14 +18,14 @@ from .plan import Plan
 from .tactics import Composable, Tactic, at
 
 ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate", "rewrite")
-"""The methods of a plan that a trace can call."""
+"""The methods of a plan that a trace may call."""
 
 Step = Callable[[Plan], Plan]
 
 
 @dataclass(frozen=True, repr=False)
 class Located(Composable):
-    """A tactic of a text: it prints as it is written there, and `moved` gives its errors their place there."""
+    """A tactic read from a text. It prints as written there, and `moved` locates its errors there."""
 
     text: str
     step: Step
@@ -47,7 +47,7 @@ class Located(Composable):
 
 
 def tactics_of(text: str) -> list[Step]:
-    """The tactics of the lines, in order. Raises Error, with the line, for a line that is not a tactic."""
+    """Reads the tactics of a trace, in order. Raises Error, with the line, for a line that is not a tactic."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         helps = ["pass the text of `plan.trace`", "to apply a list of tactics: pt.plan(fn, mesh, *args).apply(*tactics)"]
         raise refused("text", "a trace, a string", text, *helps)
@@ -62,12 +62,12 @@ def tactics_of(text: str) -> list[Step]:
 
 
 def _at_line(location: Location, error: Error) -> Error:
-    """The error at the line of the trace, which the user can correct."""
+    """Locates an error at its line of the trace, which the user can correct."""
     return relocated(error, location.narrowed(error.title))
 
 
 def tactic_of(call: Call, location: Location | None = None) -> Step:
-    """The tactic that a call stands for. Raises Error, at this location, for an unknown one or for wrong arguments."""
+    """Makes the tactic that a call describes. Raises Error, at this location, for an unknown tactic or wrong arguments."""
     name = call.name
     act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
     make = cast("Callable[..., Step]", at if name == at.__name__ else Tactic.known.get(name, Tactic))
@@ -92,17 +92,17 @@ def tactic_of(call: Call, location: Location | None = None) -> Step:
 
 
 def is_tactic(given: object) -> bool:
-    """Whether it is the name of a tactic."""
+    """Whether an argument is the name of a tactic."""
     return isinstance(given, str) and given in Tactic.known
 
 
 def calls_known() -> str:
-    """What a line of a trace may be, for errors."""
+    """What a line of a trace may be, as errors say it."""
     return f"write a call of {_known()} with literal arguments"
 
 
 def _known() -> str:
-    """The tactics that come with Partita, and the steps of a plan."""
+    """The library's tactics and the steps of a plan, as errors list them."""
     folder = Tactic.__module__.rpartition(".")[0]
     library = sorted(name for name, each in Tactic.known.items() if each.__module__.startswith(folder))
     return ", ".join((*library, *ACTIONS))

@@ -1,4 +1,4 @@
-"""The commands.
+"""The commands `partita` and `partita-opt`.
 
     main            `partita`: show, lower, explain, run, shell, rules, demo
       target        what a command looks at: a function in a file, a plan, a program in index notation

@@ -1,4 +1,4 @@
-"""`partita shell`: the front end of a session for where it runs: a terminal, a pipe, a picture."""
+"""`partita shell`: runs a session in a terminal, from a pipe, or to record a picture."""
 
 import sys
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ from ..shell.script import picture, run
 from ..shell.session import WIDEST, Session
 
 WIDTH = 100
-"""The columns that an answer takes where there is no terminal."""
+"""The width of answers, in columns, where there is no terminal."""
 LONGEST = 1 << 20
 """The most characters of a line of a script."""
 
 
 def _file() -> str:
-    """The name of the input, for errors: that of a redirected file is not known."""
+    """The name of the input, for errors. The name of a redirected file is not known."""
     name = getattr(sys.stdin, "name", "")
     return name if isinstance(name, str) and name and not name.startswith("<") else "input"
 
 
 def _lines() -> Iterator[str]:
-    """The lines of the input. Raises Error for one that does not end: a line is a command, and not all of a device."""
+    """Yields the lines of the input. Raises Error for a line that does not end, as of a device."""
     while line := sys.stdin.readline(LONGEST):
         if len(line) == LONGEST:
             raise Error(f"`{_file()}` is no script: it has a line of {LONGEST:,} characters or more")
@@ -38,12 +38,12 @@ def _session(plan: Plan) -> Session:
 
 
 def scripted(plan: Plan) -> None:
-    """Answers the lines of the standard input. Raises Error for the first that fails."""
+    """Answers each line of the standard input. Raises Error for the first line that fails."""
     run(_session(plan), _lines(), _file(), click.echo)
 
 
 def recorded(plan: Plan, file: str, title: str) -> None:
-    """Writes a picture of the session whose lines are the standard input. Raises Error for the line at which it ends."""
+    """Runs the lines of the standard input, and writes a picture of the session. Raises Error for a line that fails."""
     made, failed = picture(_session(plan), _lines(), _file(), f"partita shell {title}")
     write_text(file, made)
     if failed is not None:
@@ -53,7 +53,7 @@ def recorded(plan: Plan, file: str, title: str) -> None:
 
 
 def talked(plan: Plan) -> None:
-    """A session in the terminal. Raises Error if prompt_toolkit is not installed."""
+    """Runs a session in the terminal. Raises Error if prompt_toolkit is not installed."""
     try:
         from ..shell.terminal import Terminal
     except ModuleNotFoundError as error:

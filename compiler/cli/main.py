@@ -45,7 +45,7 @@ class Asked(TypedDict):
 
 
 class Commands(click.Group):
-    """A group whose commands print an Error as it is rendered, without a traceback."""
+    """A group of commands that print an Error as text, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def takes_a_plan(command: F) -> F:
-    """The arguments of every command that looks at a plan."""
+    """Decorates a command with the arguments by which all commands name a plan."""
     for add in (
         click.option(
             "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; can be repeated."
@@ -87,7 +87,7 @@ def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) 
 
 
 def printed(report: RenderableType) -> None:
-    """Print tables without trailing blanks."""
+    """Prints a table without blanks at the ends of lines."""
     from rich.console import Console
 
     console = Console()

@@ -23,7 +23,7 @@ from .universe import PASSES, UNIVERSE
 
 
 class PartitaOpt(xDSLOptMain):
-    """xDSL's driver. If this package is installed, xDSL has already found Partita's dialects."""
+    """xDSL's driver with Partita's dialects. If the package is installed, xDSL has found these already."""
 
     def register_all_dialects(self) -> None:
         for name, dialect in {**Universe.get_multiverse().all_dialects, **UNIVERSE.all_dialects}.items():
@@ -37,7 +37,7 @@ class PartitaOpt(xDSLOptMain):
         self.available_frontends["mlir"] = self.read
 
     def read(self, chunk: IO[bytes]) -> ModuleOp:
-        """The module in a chunk of the input."""
+        """Reads the module in a chunk of the input."""
         try:
             text = chunk.read().decode()
         except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The definitions and rules as text, from the files that contain them."""
+"""Lists definitions and rules, as they are written in their files."""
 
 import fnmatch
 import re
@@ -17,7 +17,7 @@ _END = re.compile(r"[(:]")
 
 
 def laws(patterns: Sequence[str] = (), defined: bool = False) -> dict[str, list[str]]:
-    """File -> its entries that have a name matching one of `patterns`; all entries if there are no patterns.
+    """Maps each file to its entries with a name that matches one of `patterns`; without patterns, to all entries.
 
     With `defined`, the ops added by `pt.define` are searched too; without patterns, only they are listed. Raises `Error` for
     a pattern that matches nothing, with the nearest names.
@@ -38,7 +38,7 @@ def laws(patterns: Sequence[str] = (), defined: bool = False) -> dict[str, list[
 
 
 def _entries(text: str) -> Iterator[str]:
-    """The text of each entry: it begins at the left margin with its names, and once they are closed its lines are indented."""
+    """Yields the text of each entry: its names begin at the left margin, and the lines that follow them are indented."""
     entry: list[str] = []
     for line in text.splitlines():
         if line.startswith("#") or not line.strip():
@@ -52,5 +52,5 @@ def _entries(text: str) -> Iterator[str]:
 
 
 def _names(entry: str) -> list[str]:
-    """`add, add_any(lhs, rhs) ...` --> add, add_any; `gather_slice: slice(...) => x` --> gather_slice."""
+    """The names of an entry: `add, add_any(lhs, rhs) ...` --> add, add_any; `gather_slice: slice(...)` --> gather_slice."""
     return [name.strip() for name in _END.split(entry, maxsplit=1)[0].split(",")]

@@ -23,7 +23,7 @@ from ..views.view import Cell, Grid
 
 
 def report(plan: Plan, whole: bool = False) -> RenderableType:
-    """Tactics, layouts, collectives, conflicts, stops and what is replicated, for `rich.print`; all of each if `whole`."""
+    """A plan as tables for `rich.print`: tactics, layouts, collectives, conflicts, stops, and what is replicated."""
     views: list[tuple[str, Listing[object] | Table]] = [
         ("", plan.layout("**")),
         ("", plan.collectives()),
@@ -41,25 +41,25 @@ def report(plan: Plan, whole: bool = False) -> RenderableType:
 
 
 def titled(plan: Plan, *parts: RenderableType | None) -> RenderableType:
-    """The parts that there are, below the program's name and its mesh."""
+    """Puts the program's name and mesh above these parts, without those that are None."""
     title = Text(f"{plan.source.traced.name} on {plan.mesh}")
     return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts if part is not None))
 
 
 def totals(plan: Plan) -> str:
-    """One line: the collectives and bytes of a call, and the memory."""
+    """One line with the collectives and bytes of a call, and the memory."""
     sent = f"{plan.bytes_per_device():,} bytes received by a device in a call"
     return f"{plan.counts().text()}; {sent}; {plan.memory().bytes:,} stored at the peak"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> RenderableType | None:
-    """A table; None if it has no rows."""
+    """A table with these rows; None if there are no rows."""
     found = list(rows)
     return Grid(columns, found) if found else None
 
 
 def compared(plan: Plan, errors: Mapping[str, float]) -> RenderableType:
-    """A plan tried on arrays: each result with its layout, and how far it is from the unpartitioned one."""
+    """A table of results with their layouts, and their differences from the unpartitioned run."""
     layouts = plan.layout("result")
     rows = [(name, layouts[name], f"{error:.1e}") for name, error in errors.items()]
     return titled(plan, table(("result", "layout", "largest error"), rows), Text(totals(plan)))

@@ -32,7 +32,7 @@ MOST = 8
 
 
 def find(target: str) -> Callable[..., object]:
-    """The function that `FILE:FUNCTION` names; the file is run as by `python FILE`, with its folder first on the path."""
+    """Finds the function that `FILE:FUNCTION` names. The file is run as by `python FILE`, with its folder first on the path."""
     file, colon, name = target.rpartition(":")
     if not colon:
         raise Error(f"expected a file and a function, got `{target}`", helps=["write it as FILE.py:FUNCTION, or FILE.partita"])
@@ -44,7 +44,7 @@ def find(target: str) -> Callable[..., object]:
 
 
 def _functions_of(module: ModuleType, name: str) -> list[str]:
-    """The helps for an unknown name: the nearest functions, and those that the file defines itself."""
+    """The helps for an unknown function: the nearest names, and the functions that the file itself defines."""
     every = [each for each, value in vars(module).items() if callable(value)]
     own = [each for each in every if getattr(vars(module)[each], "__module__", None) == module.__name__]
     listed = ", ".join(f"`{each}`" for each in own[:MOST]) + (", ..." if len(own) > MOST else "")
@@ -52,7 +52,7 @@ def _functions_of(module: ModuleType, name: str) -> list[str]:
 
 
 def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
-    """The plan to show: the partitioned function, or, without shapes, the plan that the function returns.
+    """Makes the plan of a command: it partitions the function or, without shapes, takes the plan that the function returns.
 
     `tactics` is the text of a plan's trace, a tactic on each line.
     """
@@ -76,7 +76,7 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
 
 
 def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
-    """The plan of a program in index notation: a `plan` block's, or the annotations of a function, by default the last."""
+    """Makes the plan of a program in index notation: a `plan` block's, or that of the annotations of a function."""
     file, _, name = target.partition(":")
     if shapes:
         raise Error(f"`{file}` declares the shapes of its arguments", helps=[f"leave out `{shapes[0]}`"])
@@ -89,7 +89,7 @@ def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
 
 
 def struct(text: str) -> jax.ShapeDtypeStruct:
-    """`f32[256, 8]` --> the argument of that shape and dtype. Raises Error for any other text, or a dtype that JAX narrows."""
+    """Parses `f32[256, 8]` to an argument's type. Raises Error if it is malformed, or if JAX would narrow the dtype."""
     try:
         dtype, layout = parse_array(text, Mesh())
         shape = layout.global_shape
@@ -107,7 +107,7 @@ def struct(text: str) -> jax.ShapeDtypeStruct:
 
 
 def module_of(file: str) -> ModuleType:
-    """Run a Python file, with its folder first on the path. Raises Error if there is no such file, or it is not Python."""
+    """Runs a Python file, with its folder first on the path. Raises Error if there is no such file, or if it is not Python."""
     path = regular(file, "write it as FILE.py:FUNCTION").resolve()
     # The name must differ from those of modules that the file imports; dataclasses look up their module by it.
     spec = importlib.util.spec_from_file_location(f"partita target {path.stem}", path)
@@ -123,7 +123,7 @@ def module_of(file: str) -> ModuleType:
 
 @contextmanager
 def users(*how: str) -> Generator[None]:
-    """What the user's own program raises, as an error at its line. What Partita itself raises is a defect, and stays as it is.
+    """Turns what the user's own program raises into an Error at its line. What Partita itself raises is a defect, and is kept.
 
     x @ w of f32[3, 5] and f32[8, 4]   -->   your program raised TypeError: dot_general requires contracting dimensions ...
     """

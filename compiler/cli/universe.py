@@ -1,4 +1,4 @@
-"""The entry point for `xdsl-opt` and `xdsl-gui`, which look for universes in the installed packages' entry points.
+"""The entry point by which `xdsl-opt` and `xdsl-gui` find Partita's dialects and passes.
 
 Everything is loaded on first use, because xDSL's tools read the universe of every package when they start.
 """
@@ -19,7 +19,7 @@ from ...dialects.ground.errors import Error
 
 
 class _Lowering(ModulePass):
-    """A pass that replaces the module by its rewritten form. Its code is imported when it runs."""
+    """Base of passes that replace the module by its rewritten form. Their code is imported when they run."""
 
     def rewritten(self, module: ModuleOp) -> ModuleOp:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What a call of a plan costs: what is sent, computed and stored.
+"""What one call of a plan costs: bytes sent, flops computed, bytes stored.
 
     collectives    what is sent, how often, and which tactics are the reason
       causes       the tactics whose placements it resolves, leaves or reaches

@@ -1,4 +1,4 @@
-"""The tactics that cause a collective: those of every placement that it resolves, leaves or reaches.
+"""The tactics that cause a collective: those that made the placements which it leaves, reaches or resolves.
 
 A sum may have several terms, each made by an op that another tactic has placed. A layout is left because a tactic placed the
 value so, and reached because a tactic placed the use, or the value, otherwise. All of them are causes.
@@ -30,9 +30,9 @@ class Cause(NamedTuple):
 
 
 def causes(plan: State, move: Move, step: Step) -> tuple[Cause, ...]:
-    """The tactics that cause a step, in the order of the trace; none for what the program alone needs.
+    """The tactics that cause a step, in the order of the trace; empty if the program alone needs it.
 
-    A step over an axis on which no tactic has placed anything is on the way of its move: what causes the move causes it.
+    If no tactic has placed anything on the axes of the step, the causes of its whole redistribution are taken.
     """
     found = _tactics(plan, move, step.axes) or _tactics(plan, move, plan.table.axes)
     return tuple(Cause(number + 1, plan.actions[number].said) for number in sorted(found))
@@ -44,13 +44,13 @@ def listed(found: Iterable[Cause]) -> str:
 
 
 def _tactics(plan: State, move: Move, axes: Iterable[MeshAxis]) -> set[int]:
-    """The tactics of a move along some axes, and of those with which it shares collectives."""
+    """The tactics that cause a redistribution along some axes, and those that cause others with which it shares collectives."""
     moves = move.together or (move,)
     return {claim.tactic for axis in axes for each in moves for claim in _claims(plan, each, axis)}
 
 
 def _claims(plan: State, move: Move, axis: MeshAxis) -> Iterator[Claim]:
-    """The claims along an axis because of which a value changes its layout: what it leaves, and what it reaches."""
+    """Yields the claims along an axis that make a value change its layout: those that it leaves, and those that it reaches."""
     nodes, placements, table = plan.source.program.nodes, plan.decisions.placements, plan.table.axes.get(axis)
     uses = [(nodes[number], position) for number, position in move.uses if number < len(nodes)]
     ran, claims = list[Node](), list[Claim | None]()
@@ -72,6 +72,6 @@ def _claims(plan: State, move: Move, axis: MeshAxis) -> Iterator[Claim]:
 
 
 def _is_along(plan: State, node: Node, position: int, axis: MeshAxis) -> bool:
-    """Whether the op reads an operand in parts along the axis."""
+    """Whether the op reads an operand in blocks along the axis."""
     claim = plan.decisions.placements.claim(node.number, axis)
     return claim is not None and claim.at in node.signature.operand_at[position]

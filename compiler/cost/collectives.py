@@ -31,19 +31,19 @@ class Collective(Exchange):
     value: str = field(kw_only=True)
     use: str = field(kw_only=True)
     made: Source | None = field(kw_only=True)
-    """The line of the op that makes the value; None for an argument."""
+    """The source line of the op that makes the value; None for an argument."""
     used: Source | None = field(kw_only=True)
-    """The line of the op that needs it; None for a result, and for an op that no line of the program has written."""
+    """The source line of the op that needs the value; None for a result, and for an op that has no line in the program."""
     resolves: bool = field(kw_only=True)
-    """Whether it resolves a fold that devices have done in part, and does not only move what they have."""
+    """Whether it resolves a pending fold, and does not only move data."""
     causes: tuple[Cause, ...] = field(kw_only=True)
-    """The tactics that cause it, in the order of `plan.trace`; none for what the program alone needs."""
+    """The tactics that cause it, in the order of `plan.trace`; empty if the program alone needs it."""
     why: str = field(kw_only=True, default="")
-    """How it relates to lookups, scans, selections, sorts, gathered folds, or an op that runs along a stored dim, if at all."""
+    """Its relation to a lookup, scan, selection, sort, gathered fold or relocated op; otherwise empty."""
     move: int = field(kw_only=True, default=-1, repr=False, compare=False)
-    """The number of the redistribution that it is a part of."""
+    """The number of the redistribution that it belongs to."""
     mesh: tuple[str, ...] = field(kw_only=True, default=(), repr=False, compare=False)
-    """The axes of the plan's mesh, which have colours in a notebook."""
+    """The mesh axes of the plan, for their colours in a notebook."""
 
     def _repr_html_(self) -> str:
         return paragraph(str(self), self.mesh)
@@ -60,17 +60,17 @@ class Collective(Exchange):
 
     @property
     def is_of_maker(self) -> bool:
-        """Whether the line by which it is known is that of the op that makes the value: of a sum, or without a use's line."""
+        """Whether texts cite the line of the op that makes the value: for a pending sum, and if the use has no line."""
         return self.made is not None and (self.resolves or self.used is None)
 
     @property
     def source(self) -> Source | None:
-        """The line by which it is known: of a sum `made`, of what is only moved `used`."""
+        """The source line that texts cite: `made` for a pending sum, `used` for a value that is only moved."""
         return self.made if self.is_of_maker else self.used
 
     @property
     def at(self) -> str:
-        """That line's file and number, for a table that names the use before it: `mlp.py:12`, `made at mlp.py:12`."""
+        """The file and number of that source line, for a table: `mlp.py:12`, or `made at mlp.py:12`."""
         place = place_of(self.source)
         return f"made at {place}" if place and self.is_of_maker else place
 
@@ -81,22 +81,22 @@ class Collective(Exchange):
 
     @property
     def when(self) -> str:
-        """The pass, and the branch or the loop of unknown trip count that it runs in: `backward, in while#0`."""
+        """The pass, and the branch or loop of unknown trip count, in which it runs: `backward, in while#0`."""
         return ", ".join(filter(None, (self.direction, self.where and f"in {self.where}")))
 
     @property
     def tactics(self) -> tuple[int, ...]:
-        """The numbers of the tactics that cause it, as `plan.trace` counts them, from 1."""
+        """The numbers of the tactics that cause it, as in `plan.trace`, counted from 1."""
         return tuple(each.number for each in self.causes)
 
     @property
     def numbers(self) -> str:
-        """The same for a table: `1, 3`."""
+        """The numbers of the tactics that cause it, in one text: `1, 3`."""
         return ", ".join(map(str, self.tactics))
 
 
 def counts(plan: State) -> Counts:
-    """Executions of each kind of collective in one call."""
+    """How often each kind of collective runs in one call."""
     program = plan.source.program
     maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
     return counted(_exchanges(plan), own_collectives(maps, plan.source.traced.foreign))
@@ -107,7 +107,7 @@ def bytes_per_device(plan: State) -> int:
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
-    """The bytes that one device receives in one call, by the axes over which they come."""
+    """The bytes that one device receives in one call, by the axes that they are sent over."""
     found = list(_exchanges(plan))
     return {axes: received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)}
 
@@ -117,7 +117,7 @@ def _exchanges(plan: State) -> Iterator[Exchange]:
 
 
 def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[Exchange]:
-    """The collectives of steps of moves. (A dead value is never moved to its home.)"""
+    """Yields the collectives of these steps of redistributions."""
     where = plan.source.program.where
     return (
         Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
@@ -125,9 +125,9 @@ def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[Excha
 
 
 def by_cause(plan: State) -> dict[int, Counts]:
-    """The executions of each kind of collective by the numbers of the tactics that cause them; 0 is the program.
+    """How often each kind of collective runs, by the number of the tactic that causes it; 0 stands for the program.
 
-    What several tactics cause is counted for each of them.
+    A collective that several tactics cause is counted for each of them.
     """
     steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
     caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
@@ -142,7 +142,7 @@ def collectives(plan: State) -> Listing[Collective]:
 
 
 def of_move(plan: State, number: int) -> list[Collective]:
-    """The collectives of one redistribution."""
+    """The collectives of one redistribution, by its number."""
     move = plan.decisions.moves[number]
     return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.parts]
 
@@ -156,7 +156,7 @@ def _row(each: Collective) -> Sequence[Cell]:
 
 
 def _tactics(found: Sequence[Collective]) -> list[str]:
-    """The tactics that a table cites by number."""
+    """The tactics whose numbers a table cites."""
     return list(map(str, sorted({cause for each in found for cause in each.causes})))
 
 
@@ -184,7 +184,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
 
 
 def end_of(move: Move) -> str:
-    """What a move is for that no op needs: a result, or an argument as the program has it inside."""
+    """What a redistribution is for that no op needs: a result, or an argument."""
     return RESULT if move.uses else ARGUMENT
 
 

@@ -1,8 +1,9 @@
-"""What a device receives and computes in a call, in parts that can be taken away and added; and about how long that takes.
+"""The cost of a call, in bytes and flops, as parts that can be added and subtracted; and an estimate of its time.
 
 4,500,000 bytes over data, and as many over pod, which is slow   -->   0.1 ms + 0.72 ms
 
-Where two plans of one program differ in few places, the cost of one is that of the other, less these places, and with them.
+If two plans of one program differ in few places, the cost of one follows from the other's: the cost of these places in the
+other plan is subtracted, and their cost in this plan is added.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,33 +17,33 @@ from .flops import of_each_op
 
 FLOPS_PER_SECOND = 197e12
 BYTES_PER_SECOND = 45e9
-"""Of one TPU v5e: what it computes, and what it receives over one link. They say how many flops are worth a byte."""
+"""The speed of one TPU v5e: flops a second, and bytes a second over one link. Their ratio weighs flops against bytes."""
 
 SLOW_BYTES_PER_SECOND = 25e9 / 4
-"""What each of the four chips of a host receives over the network between pods, which they share."""
+"""The bytes a second that each of the four chips of a host receives over the network between pods, which they share."""
 
 Axes = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Bytes by the axes over which they come, and flops; both by the branch or loop in which they are."""
+    """Bytes received, by axes and by branch or loop; and flops, by branch or loop."""
 
     received: Mapping[tuple[Axes, str], Bytes]
     computed: Mapping[str, int]
 
     @property
     def bytes(self) -> int:
-        """What a device receives in a call, as `bytes_per_device` has it."""
+        """The bytes that a device receives in a call, as in `bytes_per_device`."""
         return round(most((size, where) for (_, where), size in self.received.items()))
 
     @property
     def flops(self) -> int:
-        """What is known of what a device computes in a call, as `flops_per_device` has it."""
+        """The known flops of a device in a call, as in `flops_per_device`."""
         return int(most((flops, where) for where, flops in self.computed.items()))
 
     def instead(self, less: "Cost", more: "Cost") -> "Cost":
-        """This cost without a part of it, and with another part."""
+        """Returns this cost with the part `less` subtracted and the part `more` added."""
         received, computed = dict(self.received), dict(self.computed)
         for sign, part in ((-1, less), (1, more)):
             for over, size in part.received.items():
@@ -53,7 +54,7 @@ class Cost:
 
 
 def cost(plan: State) -> Cost:
-    """What a call of the plan costs."""
+    """The cost of a call of the plan."""
     return plan.once(_whole)
 
 
@@ -62,7 +63,7 @@ def _whole(plan: State) -> Cost:
 
 
 def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[int]) -> Cost:
-    """What some redistributions and some ops of a plan cost."""
+    """The cost of some redistributions and some ops of a plan."""
     program, flops = plan.source.program, plan.once(of_each_op)
     received, computed = dict[tuple[Axes, str], Bytes](), dict[str, int]()
     for move in moves:
@@ -79,7 +80,7 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[int]) -> Cost:
 
 
 def seconds(plan: State, of: Cost | None = None) -> float:
-    """About how long a TPU v5e receives and computes in a call; bytes over slow axes of the mesh take longer."""
+    """An estimate, in seconds, of the time that a TPU v5e takes for a call. Bytes over slow axes take longer."""
     of = cost(plan) if of is None else of
     over: dict[Axes, list[tuple[Bytes, str]]] = {}
     for (axes, where), size in of.received.items():

@@ -1,4 +1,4 @@
-"""How often collectives are executed: always, in a branch, or in a loop of unknown trip count.
+"""How often collectives run: always, in a branch, or in a loop of unknown trip count.
 
 `where` is the condition of an execution: a path of `while#0` (counted once, though it may run more often) and `cond#1:0`
 (branch 0 of that `cond`, which may be taken). It is empty for a collective that always runs.
@@ -26,7 +26,7 @@ KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_
 
 
 class Counts(dict[str, int]):
-    """Executions of each kind of collective in one call, as a mapping of the five kinds; branches are reported separately."""
+    """How often each of the five kinds of collectives runs in one call. Branches are reported separately."""
 
     def __init__(self, own: Counts | None = None) -> None:
         super().__init__(dict.fromkeys(KINDS, 0))
@@ -36,11 +36,11 @@ class Counts(dict[str, int]):
 
     @property
     def own(self) -> Counts:
-        """The collectives of the program's own `shard_map`s. No plan moves them, and the counts do not include them."""
+        """The collectives of the program's own `shard_map`s, which no plan changes. They are not included in the counts."""
         return Counts() if self._own is None else self._own
 
     def add(self, kind: str, times: int, where: str) -> None:
-        """Counts executions under a condition."""
+        """Adds `times` executions of a kind. `where` is the branch or loop in which they run."""
         if ":" in where:
             _add(self.branches, where, kind, times)
             return
@@ -50,19 +50,19 @@ class Counts(dict[str, int]):
 
     @property
     def in_branches(self) -> dict[str, int]:
-        """The most of each kind that branches can add to the counts: of each `cond`, the branch with the most."""
+        """The most that branches can add to each kind: of each `cond`, the branch with the most counts."""
         found = {kind: int(most((row.get(kind, 0), where) for where, row in self.branches.items())) for kind in self}
         return {kind: times for kind, times in found.items() if times}
 
     def choices(self, kind: str) -> list[str]:
-        """The `cond`s that have a branch which runs a kind: `while#0/cond#1`."""
+        """The `cond`s with a branch that runs this kind of collective: `while#0/cond#1`."""
         return list(dict.fromkeys(where.rpartition(":")[0] for where, row in self.branches.items() if kind in row))
 
     def _repr_html_(self) -> str:
         return _shown(self).html()
 
     def text(self) -> str:
-        """A summary in one line: `5 all_reduce, and in branches at most: 1 all_reduce`, and the counts that loops repeat."""
+        """A summary in one line, with what branches and loops add: `5 all_reduce, and in branches at most: 1 all_reduce`."""
         always, inside = _listed(self), _listed(self.in_branches)
         if always:
             said = f"{always}, and in branches at most: {inside}" if inside else always
@@ -104,7 +104,7 @@ def _add(table: dict[str, dict[str, int]], where: str, kind: str, times: int) ->
 
 
 def tally(rows: Iterable[tuple[str, int, str]], own: Iterable[tuple[str, int, str]] = ()) -> Counts:
-    """The counts of (kind, times, where), and those of the program's own `shard_map`s."""
+    """Sums up (kind, times, where), separately from those of the program's own `shard_map`s."""
     inside = list(own)
     counts = Counts(tally(inside) if inside else None)
     for kind, times, where in rows:
@@ -113,7 +113,7 @@ def tally(rows: Iterable[tuple[str, int, str]], own: Iterable[tuple[str, int, st
 
 
 def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
-    """The sum of all (number, where) that one call can execute: of each `cond`, the branch with the most."""
+    """The greatest sum of (number, where) that one call can execute: of each `cond`, the branch with the most is taken."""
     total: Bytes = 0
     choices: dict[str, dict[str, list[tuple[Bytes, str]]]] = {}
     for size, where in rows:
@@ -130,41 +130,41 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
 
 
 def _inside(where: str) -> tuple[str, str]:
-    """The outermost `cond` of a path, and the path inside it."""
+    """Splits a path at its outermost `cond`: that, and the path inside of it."""
     first, _, rest = where.partition("/")
     return (first, rest) if ":" in first or not rest else _inside(rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective: its axes, the exact bytes that a device receives each time it runs, and how often that is in one call."""
+    """A collective: its kind and axes, the exact bytes that a device receives in one run, and its runs in one call."""
 
     kind: str
     axes: tuple[str, ...]
     received: Bytes
     times: int
     where: str = ""
-    """The branch, `cond#0:1`, or the loop of unknown trip count, `while#0`, that contains it. Such a loop counts once."""
+    """The branch, `cond#0:1`, or the loop of unknown trip count, `while#0`, around it. Such a loop counts as one trip."""
 
     @property
     def bytes(self) -> int:
-        """The bytes that a device receives each time it runs, rounded: in a loop, in one trip."""
+        """The bytes that a device receives in one run, rounded. In a loop, that is one trip."""
         return round(self.received)
 
     @property
     def total_bytes(self) -> int:
-        """The bytes that a device receives in one call, `times` runs of it, rounded once."""
+        """The bytes that a device receives in one call, in all `times` runs, rounded once."""
         return round(self.received * self.times)
 
     @property
     def sent(self) -> str:
-        """The bytes as a text that says of how many trips: `4,096 bytes`, `4,096 bytes x 12 trips`, `4,096 bytes a trip`."""
+        """The bytes in text, with the number of trips: `4,096 bytes`, `4,096 bytes x 12 trips`, `4,096 bytes a trip`."""
         trips = f" x {self.times:,} trips" if self.times != 1 else ""
         return f"{self.bytes:,} bytes{trips}{' a trip' if not trips and 'while#' in self.where else ''}"
 
     @property
     def often(self) -> str:
-        """How often it runs, unless it is once: ` x 8 in cond#0:1`."""
+        """How often and where it runs, in text; empty if once: ` x 8 in cond#0:1`."""
         return (f" x {self.times}" if self.times != 1 else "") + (f" in {self.where}" if self.where else "")
 
     def __str__(self) -> str:
@@ -172,10 +172,13 @@ class Exchange:
 
 
 def counted(exchanges: Iterable[Exchange], own: Iterable[tuple[str, int, str]]) -> Counts:
-    """Executions of each kind; those of the program's own `shard_map`s are reported separately."""
+    """Counts collectives by kind, separately from those of the program's own `shard_map`s."""
     return tally(((each.kind, each.times, each.where) for each in exchanges), own)
 
 
 def received(exchanges: Iterable[Exchange]) -> int:
-    """The bytes that a device receives in all of them, rounded once; of branches, those of the most expensive one."""
+    """The bytes that a device receives in these collectives, rounded once.
+
+    Of the branches of a `cond`, the most expensive counts.
+    """
     return round(most((each.received * each.times, each.where) for each in exchanges))

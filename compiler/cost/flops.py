@@ -1,4 +1,4 @@
-"""What one device computes in a call: the arithmetic of its ops on their local shapes."""
+"""Flops: the arithmetic that one device does in a call, on the local shapes of its ops."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from .counts import most
 
 @dataclass(frozen=True, slots=True)
 class Flops:
-    """Arithmetic operations; `unknown` names the ops whose number is not known, and which `known` leaves out."""
+    """A number of arithmetic operations. `known` leaves out the ops named by `unknown`, whose number is not known."""
 
     known: int
     unknown: tuple[str, ...] = ()
 
     def text(self, parts: str = "", number: Callable[[int], str] = "{:,} flops".format) -> str:
-        """As a text, with `parts` after the number that is known."""
+        """The number in text, followed by `parts`, and by the names of the ops that are left out."""
         known = f"{number(self.known)}{parts}"
         if not self.unknown:
             return known
@@ -42,7 +42,7 @@ def _in_a_call(plan: State) -> Flops:
 
 
 def on_device(plan: State, node: Node) -> int | None:
-    """What one device computes each time that it runs an op; None if that is unknown."""
+    """The flops of one device in one run of an op; None if they are unknown."""
     return plan.once(of_each_op)[node.number]
 
 
@@ -67,7 +67,7 @@ def of_alike_ops(plan: State) -> Sequence[tuple[Sequence[Node], int | None]]:
 
 
 def in_blocks(plan: State, node: Node) -> int | None:
-    """The same, if each device computed only its block of each dim, and not the windows in which results are read."""
+    """The flops of one device in one run of an op if it computed only its block of each dim, without the rims of windows."""
     placement = plan.decisions.placements.nodes[node.number].placement
     blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
     return _in(plan, node, place(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
@@ -103,7 +103,7 @@ def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
 
 
 def op_name(node: Node) -> str:
-    """The name of an op's primitive, or the name that a user gave it."""
+    """The name of an op's primitive, or the name that its user gave it."""
     if node.kind == "whole":
         return str(node.params["primitive"])
     return node.signature.definition.title

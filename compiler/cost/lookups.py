@@ -32,7 +32,7 @@ ONE_SIZE = "the boundary needs blocks of one size"
 
 
 def why(plan: State, move: Move, step: Step) -> str:
-    """How a collective relates to lookups, scans, selections, sorts or gathered folds; empty for most."""
+    """How a collective relates to a lookup, scan, selection, sort or gathered fold, in text; empty for most."""
     if is_own(move):
         return SORTED if isinstance(step, Merge) else BEST
     if any(each.scans for each in move.pending):
@@ -49,7 +49,7 @@ def why(plan: State, move: Move, step: Step) -> str:
 
 
 def _at_boundary(plan: State, move: Move) -> str:
-    """The reason if the move is between a layout and the one that an argument or a result can have outside of the program."""
+    """The reason, if a redistribution is to or from the layout of an argument or a result outside of the program."""
     program = plan.source.program
     is_argument = not move.uses and program.producer[move.value] < 0
     if not is_argument and not any(number == len(program.nodes) for number, _ in move.uses):
@@ -62,23 +62,23 @@ def _at_boundary(plan: State, move: Move) -> str:
 
 
 def gathers_parts(move: Move, step: Step) -> bool:
-    """Whether the step gathers what devices have folded, for a fold that has no collective."""
+    """Whether the step gathers the parts of a fold that has no collective."""
     return step.kind == "all_gather" and any(each.is_gathered and each.axis in step.axes for each in move.pending)
 
 
 def is_own(move: Move) -> bool:
-    """Whether an op moves what it has selected of each block, or sorted."""
+    """Whether an op itself moves what it has selected or sorted in each block."""
     return any(position == SELECTED for _, position in move.uses)
 
 
 def terms_of(plan: State, move: Move) -> list[Node]:
-    """The ops whose folds are pending in what is moved, possibly through linear ops, in program order."""
+    """The ops whose folds are pending in the value that is moved, perhaps through linear ops, in program order."""
     found = makers(plan.decisions.placements, plan.decisions.carried, move.value) if move.pending else []
     return sorted(found, key=lambda node: node.number)
 
 
 def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
-    """How each op looks up in a value, or writes to it, if the value is in blocks; and the op."""
+    """Yields, for a value in blocks, how each op looks up in it or writes to it, with the op."""
     for node, position in plan.source.program.reads(value):
         for at, factor in plan.decisions.placements.nodes[node.number].placement:
             index, axis = node.signature.indices[at], factor.place
@@ -91,13 +91,13 @@ def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
 
 
 def _placed(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int]:
-    """The indices of an op that these axes are placed on."""
+    """The indices of an op that are placed on these axes."""
     placement = plan.decisions.placements.nodes[node.number].placement
     return (index for index, factor in placement if factor.axis in axes)
 
 
 def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
-    """The reason if an axis leaves a dim that the use looks up."""
+    """The reason, if an axis leaves a dim in which the use looks up; otherwise empty."""
     nodes = plan.source.program.nodes
     if number >= len(nodes) or not isinstance(step, AllGather | AllToAll):
         return ""

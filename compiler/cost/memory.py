@@ -32,7 +32,7 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An array that a device stores at the peak: its bytes, the value's name, its kind, and the line of the op that makes it.
+    """An array that a device stores at the peak: its bytes, its value's name, its kind, and the line of the op that makes it.
 
     `kind` is `argument`, `result` or `temporary`. `form` says what a temporary is, if it is not the value as its op makes it:
     `all_gather`, `transposed` for a product, `sliced`, `stacked` by a loop.
@@ -120,16 +120,16 @@ class Memory(View):
         return {**vars(self), "at": self.at, "arrays": self.arrays, "plan": None}
 
     def all(self) -> Memory:
-        """The same memory, which shows all of its arrays."""
+        """Returns the same memory, whose text lists all arrays."""
         return replace(self, whole=True).on(self.axes)
 
     @property
     def bytes(self) -> int:
-        """The most bytes at one time."""
+        """The most bytes stored at one time."""
         return self.arguments + self.results + self.temporaries - self.donated
 
     def sums(self, text: Callable[[int], str] = "{:,}".format) -> str:
-        """What `bytes` is the sum of: `64 of arguments, 32 of results, 128 of temporaries`."""
+        """The terms of the sum `bytes`, in text: `64 of arguments, 32 of results, 128 of temporaries`."""
         sums = f"{text(self.arguments)} of arguments, {text(self.results)} of results, {text(self.temporaries)} of temporaries"
         return sums + (f", less {text(self.donated)} donated" if self.donated else "")
 
@@ -149,7 +149,7 @@ def memory(plan: State, donate: Patterns = ()) -> Memory:
 
 
 def over_time(plan: State) -> tuple[Memory, Profile]:
-    """The memory of one device at the peak, and its temporaries while each step runs, in the order in which XLA runs them."""
+    """The memory of one device at the peak, and the temporaries that it stores during each step, in XLA's order of steps."""
     with without_collector():
         most, found = profile(_body(plan))
     return _memory(plan, _left_by(most), _donated(plan)), found
@@ -173,7 +173,7 @@ def at_peak(plan: State) -> list[int]:
 
 
 def held_at_peak(plan: State) -> list[tuple[int, int]]:
-    """The bytes of what is computed and stored at the peak, and the value that each of them are, the largest first."""
+    """The (bytes, value) of each temporary that is stored at the peak, the largest first."""
     return [(size, value) for size, value, _ in plan.once(_peak).arrays]
 
 
@@ -191,14 +191,14 @@ def _left_by(found: Peak) -> _Peak:
 
 
 def _body(plan: State) -> Body:
-    """The program as steps on the arrays of one device, with what is never stored."""
+    """The program as steps on one device's arrays, after fusion has removed arrays that are never stored."""
     body = steps(plan.decisions)
     fuse(body, plan.source.program)
     return body
 
 
 def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:
-    """The results that take the buffer of an argument of their type and layout that is donated, here or by the function."""
+    """Yields the results that take the buffer of a donated argument of the same type and layout."""
     placements, program, function = plan.decisions.placements, plan.source.program, plan.source.traced.function
     names = {*donated(function, donate), *function.donated}
     if not names:

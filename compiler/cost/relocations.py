@@ -1,4 +1,4 @@
-"""Says which ops run along the dim of a value that a later tactic stores in parts, because that receives less.
+"""Says which ops run along the stored dim of a value, although a later tactic tiled it, because that receives less.
 
 params/embed: f32[data*4096, 1024]
   `gather` at lm.py:12 runs along it on `data`, which receives less than to gather it
@@ -14,12 +14,12 @@ from .lookups import terms_of, why
 
 
 def because(plan: State, move: Move, step: Step) -> str:
-    """All that is to say about a collective: how it relates to a lookup and the like, and to ops that run elsewhere."""
+    """All that texts say about a collective: its relation to lookups and the like, and to ops that run elsewhere."""
     return "; ".join(filter(None, (why(plan, move, step), follows(plan, move, step))))
 
 
 def follows(plan: State, move: Move, step: Step) -> str:
-    """Why a collective moves what it does, if an op that reads the value or makes the sum runs elsewhere than tactics say."""
+    """Why a collective moves this value, if an op that reads it or makes the sum runs elsewhere than the tactics say."""
     elsewhere, end = plan.decisions.placements.elsewhere, len(plan.source.program.nodes)
     made = terms_of(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
     uses = [number for number, position in move.uses if number < end and position < SELECTED]
@@ -34,7 +34,7 @@ def follows(plan: State, move: Move, step: Step) -> str:
 
 
 def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
-    """The ops that run along a value's dims, because that receives less than to gather it."""
+    """Yields the ops that run along a dim of this value because that receives less than a gather, each with a text."""
     for node, position in plan.source.program.reads(value):
         for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():
             if instead.claim is not None and instead.claim.at in node.signature.operand_at[position]:
@@ -42,7 +42,7 @@ def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
 
 
 def parameter(plan: State, value: int) -> int:
-    """The argument that a value is, seen through casts, moves, barriers and the borders of loops; else the value itself."""
+    """The argument that a value is, seen through casts, moves, barriers and borders of loops; otherwise the value itself."""
     program = plan.source.program
     source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))
     return source if program.producer[source] < 0 else value

@@ -29,7 +29,7 @@ def try_block_sizes(placements: Placements, foreign: Sequence[object]) -> None:
 
 
 def _sizes(placements: Placements, node: Node) -> dict[int, int]:
-    """The number of values of each placed index on one device."""
+    """Each placed index -> how many of its values one device has."""
     sizes: dict[int, int] = {}
     placement = placements.nodes[node.number].placement
     for index in {index for index, _ in placement}:

@@ -35,8 +35,9 @@ from .verify import accept
 class Derivation:
     """How calls of one primitive are partitioned.
 
-    `text` returns the definition of a call, or raises the reason; `block` runs a call on blocks of its operands. `tried` is
-    set for a text that must be tried first. `inside` is the parameter with the program that a call stands for.
+    `text` returns the definition of a call, or raises Error with the reason why there is none; `block` runs a call on blocks of
+    its operands. `tried` is set for a text that must be tried first. `inside` is the parameter with the program that a call
+    stands for.
     """
 
     text: Callable[[JaxprEqn], str]
@@ -65,7 +66,7 @@ _OPS: dict[str, Definition] = {}
 
 
 def derive(eqn: JaxprEqn) -> Found:
-    """The op, program or reason for a call of one of these primitives."""
+    """Returns the op, the program or the reason for a call of one of these primitives."""
     derivation = DERIVED[name_of(eqn.primitive)]
     try:
         return Found(_op(derivation, derivation.text(eqn), eqn))
@@ -74,7 +75,7 @@ def derive(eqn: JaxprEqn) -> Found:
 
 
 def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
-    """The op that a text defines. Raises Error if the call does not fit it."""
+    """The name of the op that a text defines. Raises Error if the call does not fit it."""
     known, written = _OPS.get(text), Written(text)
     definition = known or read(written)
     ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))

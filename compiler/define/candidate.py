@@ -30,7 +30,7 @@ class Candidate:
         return self.definition.title
 
     def refuse(self, variable: str, notes: Sequence[str], ways: Iterable[str] = (), size: int = 0, larger: int = 0) -> NoReturn:
-        """Raises the counter-example, with alternatives. If blocks of `size` are too small, blocks of `larger` agree."""
+        """Raises Error with a counter-example and alternatives. If blocks of `size` are too small, blocks of `larger` agree."""
         bare = variable.rstrip(".")
         helps = [f"write `{variable}:` for {'dims' if bare != variable else 'a dim'} that cannot be partitioned", *ways]
         problem = "cannot be placed"
@@ -42,7 +42,7 @@ class Candidate:
 
 
 class Unfit(Exception):
-    """The function does not take these shapes. With a `variable`, it does not take such blocks, but may take larger ones."""
+    """Raised if the function does not take these shapes or, with a `variable`, blocks of its index that are so small."""
 
     def __init__(self, problem: str, variable: str = "") -> None:
         super().__init__(problem)
@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 def kept_together(text: str, definition: Definition, index: str, size: int) -> str:
-    """The help if smaller blocks do not agree: the line in which the index keeps its values together, if it can say so.
+    """The help if smaller blocks do not agree: where possible, the definition's line in which the index keeps blocks together.
 
     softmax(x)  out[i, j:] = @(x[i, j:])    -->    out[(i b), j:] = @(x[(i b), j:])  size b = 2
     """
@@ -60,7 +60,7 @@ def kept_together(text: str, definition: Definition, index: str, size: int) -> s
     if clauses or index.endswith("..") or not names or re.search(rf"\[\s*{index}\s*=|\+\s*{index}(?!\w)", body):
         return f"say that blocks of {size} stay together: `({index.rstrip('.')} b)`, followed by `size b = {size}`"
     block = names[0]
-    # A fold over the index goes over its blocks too: `sum(i)` becomes `sum(i, b)`.
+    # A fold over the index must run over its blocks too: `sum(i)` becomes `sum(i, b)`.
     folded = re.sub(rf"(\w+\([^()\[\]]*(?<!\w){index})(?=\s*[,)])", rf"\1, {block}", body)
     factored = re.sub(rf"(?<=[\[,])(\s*){index}(?=\s*[\],])", rf"\1({index} {block})", folded)
     return f"say that blocks of {size} stay together: `{' '.join(factored.split())}  size {block} = {size}`"

@@ -88,7 +88,7 @@ class Defined(Generic[R]):
         return getattr(self.function, name)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
-        """The function's results; in a trace, one equation."""
+        """Calls the function and returns its results; in a trace, as one equation."""
         arrays, params = self._split(args, kwargs)
         return cast(R, self.op.call(arrays, params))
 
@@ -98,7 +98,7 @@ class Defined(Generic[R]):
         self.op.try_on(arrays, params)
 
     def _try_example(self, example: Sequence[object]) -> None:
-        """Try the definition on the arrays of `example`. Raises Error if it is wrong, or if they are not its operands."""
+        """Tries the definition on the arrays of `example`. Raises Error if it is wrong, or if they are not its operands."""
         arrays, params = taken("example", lambda _, given: self._split(given, {}), example)
         self.op.try_on(arrays, params)
 
@@ -164,7 +164,7 @@ class Defined(Generic[R]):
             self.written.fail(name, title, "pass a tuple or a frozen dataclass")
 
     def _run(self, *arrays: Array, **params: object) -> R:
-        """The function itself on operands in the definition's order."""
+        """Calls the function itself with operands in the definition's order."""
         bound = self.definition.with_arity(len(arrays), len(self.definition.results))
         parts = {each.name: [arrays[at] for at in bound.positions(each.name)] for each in self.formals}
         given = {each.name: tuple(parts[each.name]) if each.variadic else parts[each.name][0] for each in self.formals}
@@ -208,7 +208,7 @@ def _check_bound(definition: Definition, signature: inspect.Signature, written: 
 
 
 def _claimed(name: str, written: Written, owner: Owner) -> str:
-    """The name of an owner's op: the name in its text, with as much of the owner's name before it as makes it unique.
+    """Claims a name for an owner's op: the name in its text, with as much of the owner's name in front as makes it unique.
 
     An owner that reuses a name replaces its earlier op. Raises Error for the name of an op of JAX or Partita.
     """
@@ -307,7 +307,7 @@ def _define_function(written: Written, module: str, function: Callable[..., R], 
 
 
 def _try(op: Op, check: Callable[[Sequence[object]], None], example: Example) -> None:
-    """Try a definition on its example, if it has one; remove it if it is refused."""
+    """Tries a definition on its example, if there is one; removes the op if the definition is refused."""
     try:
         if example is not None:
             check(example)

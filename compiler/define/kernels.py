@@ -32,8 +32,10 @@ from ..ops.prng_keys import is_key
 from ..ops.python_lowerings import equations
 
 Move: TypeAlias = "tuple[int | None, frozenset[int], int | None]"
-"""In one dim of an array: the grid axis that numbers its blocks, all axes that the number depends on, and the elements of a
-block; None if the dim is not divided into blocks."""
+"""For a dim: the grid axis that numbers its blocks, all axes on which that number depends, and the elements of a block.
+
+The axis is None if no single axis numbers the blocks, the elements if the dim is not divided into blocks.
+"""
 
 _LETTERS = "ijklmnopqrstuvw"
 _ASKS = ("program_id", "num_programs")
@@ -50,7 +52,7 @@ def text(eqn: JaxprEqn) -> str:
 
 
 def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
-    """The results of a call on blocks of its operands: the same kernel, with as many steps as the blocks need."""
+    """Runs a call on blocks of its operands: the same kernel, with as many steps as the blocks need."""
     mapping = cast(GridMapping, params["grid_mapping"])
     shapes = [*map(np.shape, inputs[mapping.num_index_operands :]), *(shape for _, shape in outs)]
     grid = list(mapping.grid)
@@ -72,13 +74,13 @@ def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[
 
 
 def without_steps(eqn: JaxprEqn) -> bool:
-    """Whether this is a Pallas call without steps: nothing writes its results."""
+    """Whether this is a Pallas call without steps, so that nothing writes its results."""
     return eqn.primitive.name == "pallas_call" and any(n == 0 for n in eqn.params["grid_mapping"].grid if isinstance(n, int))
 
 
 @dataclass
 class Call:
-    """One Pallas call. A grid axis is a number; `None` stands for the constant 0."""
+    """One Pallas call. A grid axis is a number."""
 
     eqn: JaxprEqn
     mapping: GridMapping
@@ -103,7 +105,7 @@ class Call:
         return {self.own[eqn.params["axis"]] for eqn in equations(self.kernel) if eqn.primitive.name in _ASKS}
 
     def check(self) -> None:
-        """Raises Error for a call of which no axis can be partitioned."""
+        """Raises Error for a call in which no axis can be partitioned."""
         mapping, params = self.mapping, self.eqn.params
         if not mapping.grid:
             raise Error("its kernel runs once, without a grid")
@@ -126,7 +128,7 @@ class Call:
             raise Error("it has semaphores")
 
     def barred(self) -> dict[int, str]:
-        """The axes that cannot be placed, and why."""
+        """The axes that cannot be placed -> the reason."""
         found: dict[int, str] = {}
         for each in self.mapping.block_mappings:
             found |= {axis: f"the blocks of `{each.origin}` {why}" for axis, why in self.strays(each)}
@@ -142,7 +144,7 @@ class Call:
         return dict(sorted(found.items()))
 
     def strays(self, each: BlockMapping) -> Iterator[tuple[int, str]]:
-        """The axes along which the blocks of an array are not consecutive."""
+        """The axes along which the blocks of an array are not consecutive, each with the reason."""
         grid, seen = self.mapping.grid, set[int]()
         for (axis, used, size), extent in zip(_moves(each, grid), each.array_aval.shape, strict=True):
             yield from ((other, "are where it computes") for other in used if other != axis)
@@ -155,7 +157,7 @@ class Call:
             seen |= used
 
     def written(self, placed: set[int]) -> str:
-        """The definition in which these axes are indices."""
+        """The definition in which the `placed` axes are indices."""
         mapping, sizes, fresh = self.mapping, dict[str, int](), count()
 
         def term(axis: int | None, _: frozenset[int], size: int | None) -> str:
@@ -188,7 +190,7 @@ def _size(block: object) -> int | None:
 
 
 def _moves(each: BlockMapping, grid: Sequence[int]) -> list[Move]:
-    """How the blocks move along each dim."""
+    """How the blocks of an array move along each of its dims."""
     jaxpr = each.index_map_jaxpr.jaxpr
     none = frozenset[int]()
     steps = {var: axis for axis, var in enumerate(jaxpr.invars[: len(grid)])}
@@ -199,7 +201,7 @@ def _moves(each: BlockMapping, grid: Sequence[int]) -> list[Move]:
     found = [none if isinstance(atom, Literal) else depends.get(atom, none) for atom in jaxpr.outvars]
     sizes = [*map(_size, each.block_shape)]
     if len(found) != len(sizes):
-        # A slice is two numbers.
+        # A slice has two numbers for a dim.
         return [(None, none.union(*found), size) for size in sizes]
     exact = [steps[atom] if not isinstance(atom, Literal) and atom in steps else None for atom in jaxpr.outvars]
     return [(axis if used else None, used, size) for axis, used, size in zip(exact, found, sizes, strict=True)]

@@ -44,7 +44,7 @@ def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequenc
 
 
 def in_blocks(program: Program, index: int, count: int, function: Function, operands: Sequence[Array]) -> list[list[Array]]:
-    """For each result, the arrays that `count` devices hold after combining it; equal arrays are listed once."""
+    """Runs the op with one index over `count` devices; for each result, the arrays that devices hold, equal ones once."""
     # The index is tiled over all devices; operands and results are replicated.
     table = Table(program)
     claims = table.touch(Axis("blocks", count))
@@ -63,7 +63,7 @@ def in_blocks(program: Program, index: int, count: int, function: Function, oper
 
 @dataclass(frozen=True)
 class _Devices(Machine):
-    """All devices in lockstep, on JAX arrays: an op runs as on a device."""
+    """All devices in lockstep, on JAX arrays. The tried op runs as its function, any other op as on a device."""
 
     kind: str
     function: Function

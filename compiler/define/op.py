@@ -55,7 +55,7 @@ class Op:
     traced: dict[object, Types] = field(default_factory=dict[object, Types])
     mapped: dict[tuple[bool, ...], Leaves] = field(default_factory=dict[tuple[bool, ...], Leaves])
     checked: bool = True
-    """Whether the definition is tried before a program can contain the op."""
+    """Whether the definition is tried before a program may contain the op."""
     own: Written | None = None
     """For an op that `vmap` made: the text that the user wrote."""
 
@@ -69,11 +69,11 @@ class Op:
         return self.definition.title
 
     def leaves(self, *arrays: Array, **params: object) -> list[Array]:
-        """The leaves of the results."""
+        """Runs the function and returns the leaves of its results."""
         return tree.tree_leaves(self.run(*arrays, **params))
 
     def call(self, arrays: Sequence[Array], params: Mapping[str, object]) -> object:
-        """The results in the function's tree structure, as one equation."""
+        """Calls the op as one equation; returns the results in the function's tree structure."""
         _, structure = self.trace([jax.typeof(each) for each in arrays], params)
         return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
 
@@ -139,7 +139,7 @@ class Op:
         return self.trace(avals, params)[0]
 
     def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: object) -> tuple[list[Array], list[Array]]:
-        """The function's JVP, along the operands that have a tangent."""
+        """Computes the function's JVP, along the operands that have a tangent."""
         along = [at for at, tangent in enumerate(tangents) if type(tangent) is not ad.Zero]
         function = self.along(along, primals, params)
         results, pushed = jax.jvp(function, [primals[at] for at in along], [tangents[at] for at in along])
@@ -148,7 +148,7 @@ class Op:
         return results, [ad.Zero(jax.typeof(x).to_tangent_aval()) if t.dtype == dtypes.float0 else t for x, t in pairs]
 
     def transpose(self, cotangents: Sequence[Array], *args: Array, **params: object) -> list[Array | None]:
-        """The transpose of the function, which is linear in the unknown operands."""
+        """Transposes the function, which is linear in the unknown operands."""
         along = [at for at, arg in enumerate(args) if ad.is_undefined_primal(arg)]
         function = self.along(along, args, params)
         known = [ad.instantiate_zeros(each) if type(each) is ad.Zero else each for each in cotangents]
@@ -166,7 +166,7 @@ class Op:
         return function
 
     def batch(self, args: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[list[Array], list[int]]:
-        """`vmap` adds a leading index to the mapped arrays, so the mapped op has a definition too."""
+        """Batches the op: `vmap` adds a leading index to the mapped arrays, so the mapped op has a definition too."""
         batched = tuple(any(dims[at] is not None for at in group) for group in self.formals(len(args)))
         size = next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not None)
         rows = zip(args, dims, self.axes(batched, len(args)), strict=True)
@@ -181,11 +181,11 @@ class Op:
         return [bound.positions(formal.name) for formal in self.definition.operands]
 
     def axes(self, batched: tuple[bool, ...], count: int) -> list[int | None]:
-        """For each of `count` operands, the dim that is mapped, given which formals are."""
+        """For each of `count` operands the dim that is mapped, or None. `batched` says of each formal whether it is mapped."""
         return [0 if each else None for group, each in zip(self.formals(count), batched, strict=True) for _ in group]
 
     def vmapped(self, batched: tuple[bool, ...]) -> Leaves:
-        """The op with one more index; only mapped, if the definition refers to dims by number, which would shift."""
+        """The op with one more index, or a plain `vmap` if the definition has clauses that refer to dims by number."""
 
         def run(*arrays: Array, **params: object) -> object:
             return jax.vmap(partial(self.run, **params), in_axes=self.axes(batched, len(arrays)))(*arrays)
@@ -198,7 +198,7 @@ class Op:
         return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written).primitive.bind
 
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
-        """The function on NumPy arrays, for the interpreter."""
+        """Runs the function on NumPy arrays, for the interpreter."""
         if "foreign(" in params.text:
             raise Error(f"`{self.title}` has a parameter without text, {params.text}, so the interpreter cannot run it")
         own = decode(self.name, params, tuple(each.shape for each in inputs), tuple(outs))
@@ -263,7 +263,7 @@ def read(written: Written) -> Definition:
 
 
 def _instead(source: str, error: Error) -> tuple[str, ...]:
-    """The help for a line that begins with its results, or for a dim without a name."""
+    """The help for a line that begins with its results, or for a dim without a name; none for other errors."""
     if re.match(r"\s*\w+\s*\[", source):
         return ("a line begins with the op's name and its operands: `name(x)   out[i..] = @(x[i..])`",)
     at = error.location
@@ -284,7 +284,7 @@ def _check_wholes(definition: Definition, written: Written) -> None:
 
 
 def added(written: Written, run: Run, primitive: Primitive, checked: bool, name: str, own: Written | None = None) -> Op:
-    """The op of a primitive under this name, which every room now knows."""
+    """Registers a primitive as an op of this name, so that planning, lowering and the interpreter know it."""
     op = Op(definitions.add(replace(read(written), name=name)), written, run, primitive, checked=checked, own=own)
     if "@" in written.text:
         FUNCTIONS[op.name] = op.interpret
@@ -293,7 +293,7 @@ def added(written: Written, run: Run, primitive: Primitive, checked: bool, name:
 
 
 def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
-    """A new op with its own primitive; for one that `vmap` makes, `own` is the text that the user wrote."""
+    """Makes an op with its own primitive. For an op that `vmap` makes, `own` is the text that the user wrote."""
     primitive: Any = Primitive(titled(name))
     primitive.multiple_results = True
     op = added(written, run, primitive, checked, name, own)

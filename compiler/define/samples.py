@@ -60,7 +60,7 @@ def _classes(definition: Definition, params: ParamsAttr, ins: Types, outs: Types
                     return None
             corners: tuple[Corner, Corner] = ("dim", site.array, dim), (kind, *indices.key(name, site.copy, component))
             kept, other = (classes.setdefault(each, each) for each in corners)
-            # An index stands for its class, which shows whether one of its dims can be placed.
+            # An index stands for its class, so that the class shows whether one of its dims can be placed.
             if other[0] == "index":
                 kept, other = other, kept
             classes |= {each: kept for each, root in classes.items() if root == other}
@@ -87,7 +87,7 @@ def _resized(classes: Classes, ins: Types, outs: Types, first: int, step: int) -
 
 
 def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
-    """Random arrays; operand `at` of `below` holds positions below a number, other integers are small."""
+    """Random arrays. Operand `at` holds positions smaller than `below[at]`; other integers are smaller than 4."""
     random = np.random.default_rng(0)
 
     def drawn(at: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
@@ -118,7 +118,7 @@ def first_difference(one: AnArray, other: AnArray) -> tuple[int, ...] | None:
 
 
 def told_apart(name: str, at: tuple[int, ...], one: AnArray, how: str, other: AnArray, otherwise: str) -> str:
-    """The elements of two arrays: `out[0, 0] is 1 at once, and 2 in blocks`."""
+    """Says where two arrays differ: `out[0, 0] is 1 at once, and 2 in blocks`."""
     return f"{name}[{', '.join(map(str, at))}] is {_number(one[at])} {how}, and {_number(other[at])} {otherwise}"
 
 
@@ -138,7 +138,7 @@ def shown(types: Sequence[Type]) -> str:
 
 
 def spelled(formals: Sequence[Formal], count: int) -> list[str]:
-    """Names of `count` arrays: those of a variadic operand are numbered."""
+    """The names of `count` arrays; those of a variadic operand are numbered."""
     variadic = sum(each.variadic for each in formals)
     many = (count - len(formals)) // max(1, variadic) + 1
     return [name for each in formals for name in ([f"{each.name}{k}" for k in range(many)] if each.variadic else [each.name])]

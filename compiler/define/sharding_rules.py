@@ -52,7 +52,7 @@ def text(eqn: JaxprEqn) -> str:
 
 
 def _blocks(rule: ShardingRule) -> dict[str, int]:
-    """The factors whose elements stay together, with their sizes: those with a size that are not the first of a dim."""
+    """The factors whose elements stay together -> their sizes: factors with a size that are not the first of a dim."""
     first = {dim[0] for dim in _joined(rule)}
     return {factor: size for factor, size in rule.factor_sizes.items() if factor not in first}
 
@@ -75,7 +75,7 @@ def _joined(rule: ShardingRule) -> list[tuple[str, ...]]:
 
 
 def block(params: Mapping[str, object], inputs: Sequence[Array], outs: Sequence[ArrayLike]) -> list[Array]:
-    """The results of a call on blocks of its operands; on global arrays, those of the function itself."""
+    """Runs a call on blocks of its operands; on global arrays, the function itself."""
     call = cast(ClosedJaxpr, params["call"])
     if [tuple(np.shape(each)) for each in inputs] == [aval.shape for aval in call.in_avals]:
         return list(cast(Any, jaxpr_as_fun)(call)(*inputs))

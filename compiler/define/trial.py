@@ -42,7 +42,7 @@ MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """The results of a function on global arrays; the gradients are None for a function without them."""
+    """The operands and results of a function on global arrays, and its gradients; None for a function without them."""
 
     operands: list[Array]
     results: list[Array]
@@ -51,7 +51,7 @@ class AtOnce:
 
 @dataclass(eq=False)
 class Trial:
-    """A trial on arrays of some types. If small blocks are tried, `larger` is a size of blocks that agree."""
+    """A trial on arrays of some types. If small blocks are tried, `larger` is a block size that agrees."""
 
     candidate: Candidate
     params: ParamsAttr
@@ -60,7 +60,7 @@ class Trial:
     outs: list[Type]
     larger: int = 0
     sizes: dict[int, set[int]] = field(default_factory=dict[int, set[int]], init=False)
-    """Per index, the sizes of the blocks that agree with the unpartitioned run."""
+    """Index -> the block sizes that agree with the unpartitioned run."""
 
     @cached_property
     def program(self) -> Program:
@@ -82,8 +82,8 @@ class Trial:
     def place(self, index: int) -> None:
         """Tries one index over each number of devices that divides it.
 
-        Blocks that are too short for the function are accepted, unless the definition keeps them together. A block of an odd
-        number of rows may be shorter than a kernel's step. If larger blocks agree, it is tried again when a plan needs it.
+        Blocks that are too short for the function are accepted, unless the definition keeps them together. A block with an odd
+        number of rows may be shorter than a kernel's step: if larger blocks agree, it is tried again when a plan needs it.
         """
         extent, together = self.signature.instance.indices[index].extent, self.kept_together(index)
         counts = dict.fromkeys(count for count in (*COUNTS, *together) if extent % count == 0)
@@ -101,14 +101,14 @@ class Trial:
             raise Unfit(str(problems[0]), self.variable(index))
 
     def kept_together(self, index: int) -> list[int]:
-        """For an index that is major in a joint dim: as many devices as it has values, so that each has one block."""
+        """The number of blocks of an index that is major in a joint dim, so that each device gets one; [] for another index."""
         extent = self.signature.instance.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
         joined = any(at[index].minor > 1 for at in tables if index in at)
         return [extent] if joined and COUNTS[-1] < extent <= MOST else []
 
     def compare(self, index: int, count: int) -> None:
-        """Compares the op over `count` devices with the function. Raises Unfit if it does not take such blocks."""
+        """Compares the op over `count` devices with the function. Raises Unfit if the function does not take such blocks."""
         known = self.at_once
         cut = partial(in_blocks, self.program, index, count, self.function)
         # The gradient of more blocks gives no new information.
@@ -125,7 +125,7 @@ class Trial:
         self.sizes.setdefault(index, set()).add(self.signature.instance.indices[index].extent // count)
 
     def same(self, index: int, count: int, name: str, result: int | None, one: Array, other: Array) -> None:
-        """Raises Error with the first element that differs."""
+        """Raises Error with the first element that differs, if there is one."""
         if (at := first_difference(one, other)) is None:
             return
         info = self.signature.instance.indices[index]
@@ -139,7 +139,7 @@ class Trial:
         self.candidate.refuse(self.variable(index), notes, ways, info.extent // count, self.larger)
 
     def put_together(self, index: int, result: int) -> str:
-        """How a result is combined from the blocks."""
+        """How a result is combined from the blocks, in words."""
         info = self.signature.instance.indices[index]
         if index in self.signature.result_at[result]:
             return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
@@ -148,7 +148,7 @@ class Trial:
         return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
-        """The function on arrays that may be blocks; static parameters that are extents follow from their types."""
+        """Runs the function on arrays that may be blocks. Static parameters that are extents follow from the arrays' types."""
         shapes = tuple(tuple(x.shape) for x in operands)
         own = decode(self.candidate.definition.name, self.params, shapes, tuple(outs), self.foreign)
         results = self.candidate.run(own, operands, outs)
@@ -159,7 +159,7 @@ class Trial:
 
     @cached_property
     def at_once(self) -> AtOnce:
-        """The function on global arrays; on positive ones if it is not finite otherwise."""
+        """The function on random global arrays; on positive ones if its results are not finite otherwise."""
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
         drawn = (self.on_whole(cast("list[Array]", arrays(self.ins, below, positive))) for positive in (False, True))
         first = next(drawn)
@@ -176,7 +176,10 @@ class Trial:
         return AtOnce(operands, [x for (x,) in results], gradients)
 
     def compiled(self, function: Results, operands: Sequence[Array], derived: bool) -> Pulled:
-        """The compiled function of these operands, with gradients if it is `derived`. If it raises, other shapes are tried."""
+        """Compiles and runs a function, with gradients if `derived`.
+
+        Raises Unfit for any exception, so that other shapes are tried.
+        """
 
         def plain(operands: Sequence[Array]) -> Pulled:
             return function(operands), ()
@@ -196,7 +199,7 @@ class Trial:
             raise Unfit(f"on {self.listed(operands)} it raises {type(error).__name__}: {first[0]:.200}") from error
 
     def with_gradient(self, function: Results) -> Callable[[Sequence[Array]], Pulled]:
-        """The results, and the gradients of the floating operands for fixed weights of the floating results."""
+        """Returns the results, and the gradients of the floating operands under fixed weights of the floating results."""
         weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
         at = self.floats
 
@@ -214,7 +217,7 @@ class Trial:
         return both
 
     def compare_with_text(self, known: AtOnce) -> None:
-        """Evaluate a definition without `@`; the function must return the same."""
+        """Evaluates a definition without `@`, and raises Error if the function returns something else."""
         operands = cast("list[np.ndarray]", known.operands)
         told = evaluate(self.candidate.definition.name, self.params, operands, self.outs)
         for name, one, other in zip(self.results(), known.results, told, strict=True):
@@ -227,7 +230,7 @@ class Trial:
 
     @property
     def floats(self) -> list[int]:
-        """The operands that have a gradient."""
+        """The positions of the operands that have a gradient."""
         return [n for n, (dtype, _) in enumerate(self.ins) if _is_float(jnp.dtype(dtype))]
 
     def operands(self) -> list[str]:
@@ -241,7 +244,7 @@ class Trial:
         return ", ".join(f"{name} {shown([type])}" for name, type in zip(self.operands(), types_of(operands), strict=True))
 
     def variable(self, index: int) -> str:
-        """The name of an index in the text."""
+        """The name of an index in the definition's text."""
         shapes = [shape for _, shape in self.ins], [shape for _, shape in self.outs]
         definition = self.candidate.definition.with_arity(len(self.ins), len(self.outs))
         for site in Sites(definition, self.params, *shapes).all:

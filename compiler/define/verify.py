@@ -26,7 +26,7 @@ Params = Mapping[str, object]
 
 _accepted: dict[object, Trial] = {}
 CANDIDATES: dict[str, Candidate] = {}
-"""The definitions that were accepted, by the op's name."""
+"""Name of an op -> its accepted definition."""
 
 
 def accept(candidate: Candidate, params: Params, ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
@@ -37,7 +37,8 @@ def accept(candidate: Candidate, params: Params, ins: Sequence[Shaped], outs: Se
 def accept_blocks(candidate: Candidate, params: Params, ins: list[Type], outs: list[Type], sizes: Mapping[int, int]) -> None:
     """Raises Error unless the function agrees with its definition on blocks of these sizes of the indices.
 
-    A multiple of a size that agreed needs no trial: 6 after 2. A kernel with its own step size may not take smaller blocks.
+    A multiple of a size that agreed needs no trial, such as 6 after 2. A kernel with its own step size may not take smaller
+    blocks.
     """
     trial = _tried_on(candidate, params, ins, outs)
     for index, size in sizes.items():
@@ -48,7 +49,7 @@ def accept_blocks(candidate: Candidate, params: Params, ins: list[Type], outs: l
 
 
 def _try_block(tried: Trial, index: int, size: int) -> None:
-    """Tries blocks of one size, on arrays that consist of blocks of a size that the function takes."""
+    """Tries blocks of one size, on arrays that are large enough for a block size that the function takes."""
     extent = min(lcm(size, each) for each in tried.sizes[index])
     ins, outs = tried.resized(index, extent)
     trial = replace(tried, ins=ins, outs=outs, larger=min(tried.sizes[index]))
@@ -60,7 +61,7 @@ def _try_block(tried: Trial, index: int, size: int) -> None:
 
 
 def _tried_on(candidate: Candidate, params: Params, ins: list[Type], outs: list[Type]) -> Trial:
-    """The trial of the definition for calls of this kind; run once."""
+    """The trial of the definition for calls of this kind, run once for each kind."""
     values = Foreign()
     stored = encode(params, values, candidate.definition)
     foreign = tuple(values.values)
@@ -78,14 +79,14 @@ def _tried_on(candidate: Candidate, params: Params, ins: list[Type], outs: list[
                 unfit = problem
             else:
                 CANDIDATES[candidate.definition.name] = candidate
-                # Its arrays are not needed any more.
+                # The accepted trial does not need its arrays any more.
                 del trial.at_once
                 return _accepted.setdefault(key, trial)
     return _untried(candidate, stored, unfit)
 
 
 def _untried(candidate: Candidate, stored: ParamsAttr, unfit: Unfit | None) -> NoReturn:
-    """Raises the reason why the definition could not be tried."""
+    """Raises Error with the reason why the definition could not be tried."""
     if unfit is not None and unfit.variable:
         numbers = (name for name, value in stored.items() if isinstance(value, int) and not isinstance(value, bool))
         extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in numbers)

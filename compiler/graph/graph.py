@@ -89,7 +89,7 @@ class Graph(GraphModule):
         return (each for node in self.nodes for each in node.collectives)
 
     def executions(self) -> Iterator[tuple[Operation, int, str]]:
-        """The ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""
+        """Yields the ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""
         marks = Marks()
         for op in self.op.body.block.ops:
             if isinstance(op, KernelOp):
@@ -142,7 +142,7 @@ class Graph(GraphModule):
 
 
 def lower(plan: State, granularity: str) -> Graph:
-    """The graph of a plan. Raises Error for an unknown granularity."""
+    """Lowers a plan to a graph. Raises Error for an unknown granularity."""
     constructor = cut_at(
         granularity, "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`"
     )

@@ -1,4 +1,4 @@
-"""A graph as its module in the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds the queries."""
+"""A graph as a module of the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds the queries."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ from ..trace.trace import Traced
 
 @dataclass(frozen=True, eq=False)
 class GraphModule:
-    """The module of a graph, and its function; a graph that was read from text has none.
+    """The module of a graph, and the function that it came from; None if the graph was read from text.
 
     `arguments` and `results` are the names of their leaves.
     """
@@ -30,7 +30,7 @@ class GraphModule:
 
     @property
     def foreign(self) -> tuple[object, ...]:
-        """The parameters without text, which a graph that was read from text does not have."""
+        """The parameters that have no text. A graph that was read from text has none."""
         return self.traced.foreign if self.traced is not None else ()
 
     @property
@@ -54,5 +54,5 @@ class GraphModule:
 
     @cached_property
     def kernels(self) -> dict[str, FuncOp]:
-        """The device-local functions by name; equal kernels share one."""
+        """The device-local functions by name. Equal kernels share one function."""
         return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}

@@ -1,4 +1,4 @@
-"""The nodes and edges of a graph, for people and other tools: read off the flow dialect, never stored separately."""
+"""The nodes and edges of a graph, for people and other tools. They are read off the flow dialect, never stored."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from .module import GraphModule
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the graph: its name in the text, its layout, and the bytes of it that one device holds."""
+    """A value of the graph: its name in the text, its layout, and its bytes on one device."""
 
     name: str
     type: str
@@ -42,13 +42,16 @@ class Node:
 
     @property
     def bytes(self) -> int:
-        """The bytes that one device receives in the node's collectives, in one run; of branches, the most expensive one."""
+        """The bytes that one device receives in the node's collectives in one run.
+
+        Of the branches of a `cond`, the most expensive counts.
+        """
         return total(self.collectives)
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A value that flows from the node that produces it to one that reads it; the ends are the nodes' numbers."""
+    """A value that flows from the node that produces it to a node that reads it. The ends are numbers of nodes."""
 
     source: int
     target: int
@@ -87,13 +90,13 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
 
 
 def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
-    """The values that flow between the nodes."""
+    """One edge for each value that a node reads."""
     makers = {value.name: node.number for node in nodes for value in node.results}
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
 
 def exchanges(kernel: FuncOp, marks: Marks) -> Iterator[Exchange]:
-    """The collectives of a device-local function; those of a loop body times the trip count."""
+    """Yields the collectives of a device-local function. Those in a loop body count once for each trip."""
     for op, times, where in executions(kernel.body.block, marks):
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):
             kind, group = op.name.removeprefix("spmd."), op.over.size

@@ -1,4 +1,4 @@
-"""Running a graph node by node: every kernel and every redistribution is a separate `jax.jit(jax.shard_map(...))`.
+"""Runs a graph node by node: every kernel and every redistribution is a separate `jax.jit(jax.shard_map(...))`.
 
 If a `NamedSharding` can express the layout of a value, the value goes from node to node as that array. A value that is
 pending, or whose blocks are out of order, goes as its raw local blocks, with the mesh's axes as leading dims. Numbers of less
@@ -36,7 +36,7 @@ IN_FLIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value of this type travels between programs: as a sharded array or as raw blocks, and in which dtype."""
+    """How a value of this type is passed between programs: as a sharded array or as raw blocks, and with which dtype."""
 
     raw: bool
     shape: tuple[int, ...]
@@ -54,7 +54,7 @@ class Form:
         return cls(False, shape, local, type.dtype, travels, spec(layout))
 
     def unwrap(self, block: Array) -> Array:
-        """The block of one device, from its part of the array that travels."""
+        """Extracts one device's block from its part of the array that is passed."""
         block = block.astype(self.dtype)
         return block.reshape(self.local) if self.raw else block
 
@@ -68,7 +68,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One program: the slots that it reads and fills, and those that no later step reads."""
+    """One program: the slots that it reads and fills, and those that no later step reads, so that they are freed."""
 
     program: Callable[..., Sequence[Array]]
     reads: tuple[int, ...]
@@ -77,7 +77,7 @@ class Step:
 
 
 class CompiledGraph:
-    """A graph on devices, with every program compiled: call it like the original function."""
+    """A graph on devices, with all programs compiled. Call it like the original function."""
 
     def __init__(self, graph: GraphModule, devices: Sequence[Device] | None) -> None:
         self.graph = graph
@@ -92,7 +92,7 @@ class CompiledGraph:
         self.steps = self.compile(block)
 
     def compile(self, block: Block) -> list[Step]:
-        """The programs in order of issue. A barrier is not a program: its results are its operands."""
+        """Compiles the programs, in order of issue. A barrier is no program: its results are its operands."""
         steps: list[Step] = []
         kept = {*self.outputs, *range(len(block.args))}
         for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp)]):
@@ -106,7 +106,7 @@ class CompiledGraph:
         return tuple(self.slots[value] for value in values)
 
     def program(self, op: Operation) -> Callable[..., Sequence[Array]]:
-        """The program of a node; equal nodes on the same types share it."""
+        """Compiles the program of a node. Equal nodes on the same types share one program."""
         types = tuple(op.operand_types), tuple(op.result_types)
         name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
         if (name, types) in self.programs:
@@ -128,7 +128,7 @@ class CompiledGraph:
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Issue the programs one after another, and wait for the results."""
+        """Issues the programs one after another, and waits for the results."""
         traced = self.graph.traced
         given = cast("Sequence[Array]", args)
         leaves = self.given(given, kwargs) if traced is None else [*traced.flatten(args, kwargs), *traced.consts]
@@ -141,7 +141,7 @@ class CompiledGraph:
         return tuple(results) if traced is None else traced.unflatten(results)
 
     def issue(self, env: dict[int, Array]) -> None:
-        """Run the steps. Wait for the oldest one if too many are in flight, and for the last ones at the end."""
+        """Runs the steps. It waits for the oldest step when too many are in flight, and for the rest at the end."""
         flying: deque[Array] = deque()
         for step in self.steps:
             if len(flying) == IN_FLIGHT:
@@ -156,7 +156,7 @@ class CompiledGraph:
         jax.block_until_ready(list(flying))
 
     def given(self, args: Sequence[Array], kwargs: dict[str, object]) -> list[Array]:
-        """The arrays for a graph that was read from text, checked by the names there."""
+        """Checks the arguments of a graph that was read from text, by the names in the text."""
         names = self.graph.arguments
         if kwargs or len(args) != len(names):
             raise Error(
@@ -170,7 +170,7 @@ class CompiledGraph:
         return list(args)
 
     def check(self, leaves: Sequence[object]) -> None:
-        """Raise Error for arrays that must not be moved to the devices implicitly."""
+        """Raises Error for arrays that must not be moved to the devices implicitly."""
         here = set(self.mesh.devices.flat)
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
             if isinstance(leaf, jax.core.Tracer):
@@ -188,7 +188,7 @@ class CompiledGraph:
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:
-    """A number for every value; a barrier's results have the numbers of its operands."""
+    """Numbers the values. A barrier's results have the numbers of its operands."""
     numbers = count()
     slots: dict[SSAValue, int] = dict(zip(block.args, numbers, strict=False))
     for op in block.ops:
@@ -198,7 +198,7 @@ def _slots(block: Block) -> dict[SSAValue, int]:
 
 
 def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
-    """One kernel as JAX lowers it, on local types: every device gets its own blocks, all of the same shape."""
+    """The StableHLO text of one kernel on local types. Every device gets its own blocks, all of the same shape."""
     axes = graph.mesh.axes
     auto = (AxisType.Auto,) * len(axes)
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto)

@@ -1,4 +1,4 @@
-"""A graph for other tools: JSON for programs, Graphviz for people."""
+"""Writes a graph for other tools: JSON for programs, Graphviz for people."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ _SHAPES = {"argument": "plain", "result": "plain", "kernel": "box", "redistribut
 
 
 def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
-    """A node is `{"id", "kind", "name", "operands", "results", "bytes", "collectives"}`; an edge joins two ids."""
+    """Writes nodes and edges as JSON. A node has `id`, `kind`, `name`, `operands`, `results`, `bytes` and `collectives`."""
     return json.dumps(
         {
             "name": graph.name,
@@ -45,7 +45,10 @@ def _exchange(each: Exchange) -> dict[str, object]:
 
 
 def to_dot(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
-    """Kernels are boxes, redistributions are ellipses labelled with their collectives, barriers are points."""
+    """Writes Graphviz text.
+
+    Kernels are boxes, redistributions are ellipses labelled with their collectives, barriers are points.
+    """
     return "\n".join([f"digraph {_quoted(graph.name)} {{", *_lines(nodes, edges), "}", ""])
 
 

@@ -1,4 +1,4 @@
-"""What people write, checked.
+"""Checks what users write.
 
     checks       axes, dims, patterns, flags, meshes, tactics: taken, or an error that says what was expected
     budgets      bounds on bytes, flops and counts: `"<2MiB"`

@@ -1,4 +1,4 @@
-"""The arguments of a traced function: which are static, the name of each leaf, and which values it accepts.
+"""The arguments of a traced function: which are static, how leaves are named, and which values they accept.
 
 A leaf's name is its argument's name and the path to it; a static argument has no leaves.
 
@@ -33,7 +33,7 @@ _APART = "split the tree: pass its arrays and close over the rest, as with `eqx.
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function, with the names of its static arguments, and of those whose buffers a call gives to its results."""
+    """A user's function, with the names of its static arguments, and of those that it donates."""
 
     fn: Callable[..., object]
     static: tuple[str, ...]
@@ -41,7 +41,7 @@ class Function:
 
     @classmethod
     def of(cls, fn: Callable[..., object], static_argnames: str | Sequence[str] = ()) -> Self:
-        """Raises Error if `fn` is not callable or lacks an argument that is declared static."""
+        """Makes the Function of `fn`. Raises Error if it is not callable, or lacks an argument that is declared static."""
         if not callable(fn):
             raise refused("fn", "a function", fn, "pass the function to trace as the first argument")
         self = cls(fn, _static_names(static_argnames))
@@ -60,7 +60,7 @@ class Function:
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """The parameters; `(*args, **kwargs)` if Python cannot determine them."""
+        """The signature; `(*args, **kwargs)` if Python cannot determine it."""
         try:
             return inspect.signature(self.fn)
         except (TypeError, ValueError):
@@ -68,12 +68,12 @@ class Function:
 
     @cached_property
     def keyword(self) -> str:
-        """The name of `**kwargs`, or an empty string."""
+        """The name of the `**kwargs` parameter; empty if there is none."""
         kinds = {each.kind: name for name, each in self.signature.parameters.items()}
         return kinds.get(inspect.Parameter.VAR_KEYWORD, "")
 
     def location(self, argument: str = "def") -> Location | None:
-        """Where the function names the argument; None if its source is not available."""
+        """Where the function's source names an argument; None if the source is not available."""
         named = inspect.unwrap(self.fn)
         try:
             file = inspect.getsourcefile(named)
@@ -95,7 +95,7 @@ class Function:
         return Error(title, location=self.location(at.split("/")[0]), label=label, notes=notes, helps=helps)
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:
-        """The arguments by name, in the order of the parameters, and separately the static ones."""
+        """Binds a call's arguments to names, in the order of the parameters; static arguments are returned separately."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -126,18 +126,18 @@ class Function:
         return bound, static
 
     def call(self, values: Sequence[object], names: Sequence[str], static: Mapping[str, object]) -> object:
-        """Call the function with these values of the arguments `names`, and with the static ones."""
+        """Calls the function with these values for the arguments `names`, and with the static arguments."""
         bound = passed(self.signature, {**dict(zip(names, values, strict=True)), **static})
         return self.fn(*bound.args, **bound.kwargs)
 
     def names(self, call: F, arguments: Iterable[str]) -> F:
-        """The same callable, which JAX's errors report with the name, location and arguments of the user's function."""
+        """Returns `call` with the name, location and arguments of the user's function, so that JAX's errors report these."""
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in arguments]
         vars(call).update(__wrapped__=self.fn, __signature__=inspect.Signature(parameters))
         return call
 
     def leaf_names(self, arguments: Mapping[str, object]) -> list[str]:
-        """The paths of the leaves, in JAX's flattening order."""
+        """The names of the leaves, in JAX's flattening order."""
         names: list[str] = []
         for name, value in arguments.items():
             leaves, _ = tree.tree_flatten_with_path(value)
@@ -164,13 +164,13 @@ class Function:
 
 
 def abstract(leaf: object) -> ShapedArray:
-    """The type of an array. Raises TypeError, ValueError or OverflowError for what is none."""
+    """The abstract value of an array. Raises TypeError, ValueError or OverflowError for anything else."""
     # JAX would show all of a text.
     return shaped_abstractify(None if isinstance(leaf, str | bytes | bytearray) else leaf)
 
 
 def passed(signature: inspect.Signature, given: Mapping[str, object]) -> inspect.BoundArguments:
-    """The call that passes these arguments by name; those that the signature does not name go to its `**kwargs`."""
+    """Binds a call that passes these arguments by name. Names that the signature lacks go to its `**kwargs`."""
     arguments = OrderedDict((name, value) for name, value in given.items() if name in signature.parameters)
     more = {name: value for name, value in given.items() if name not in arguments}
     for name, each in signature.parameters.items():
@@ -180,7 +180,7 @@ def passed(signature: inspect.Signature, given: Mapping[str, object]) -> inspect
 
 
 def _static_names(given: object) -> tuple[str, ...]:
-    """The names of the static arguments. Raises Error for a value that is not a string."""
+    """Checks the names of static arguments. Raises Error for a value that is not a string."""
     several = isinstance(given, list | tuple | set | frozenset)
     names = tuple(cast("Iterable[object]", given)) if several else (given,)
     if wrong := [name for name in names if not isinstance(name, str)]:
@@ -197,7 +197,7 @@ def said(leaf: object) -> str:
 
 
 def _source(named: Callable[..., object]) -> tuple[list[str], int]:
-    """The lines of a function and the number of the first; none if Python cannot read them, as of index notation."""
+    """The source lines of a function, and the number of the first; none if Python cannot read them, as of index notation."""
     try:
         return inspect.getsourcelines(named)
     except TokenError:
@@ -205,7 +205,7 @@ def _source(named: Callable[..., object]) -> tuple[list[str], int]:
 
 
 def names_at(fn: Callable[..., object], numbers: object, option: str) -> tuple[str, ...]:
-    """The names of the positional arguments with these numbers, negative ones from the end. Raises Error for others."""
+    """The names of positional arguments, given by number; negative numbers count from the end. Raises Error for others."""
     several = isinstance(numbers, Iterable) and not isinstance(numbers, str)
     given = cast("Iterable[object]", numbers if several else (numbers,))
     function = Function.of(fn)
@@ -223,7 +223,7 @@ def names_at(fn: Callable[..., object], numbers: object, option: str) -> tuple[s
 
 
 def donated(function: Function, given: Patterns) -> tuple[str, ...]:
-    """The names of the donated arguments. Raises Error for an unknown or static one."""
+    """The names of donated arguments. Raises Error for an unknown or a static one."""
     if not as_patterns(given):
         return ()
     static = set(function.static)

@@ -1,4 +1,4 @@
-"""Budgets as people write them: `3`, `"<2MiB"`, `"<=40%"`.
+"""Parses budgets, as users write them: `3`, `"<2MiB"`, `"<=40%"`.
 
 "<2MiB"   -->   Budget("<", 2097152)
 """
@@ -36,7 +36,7 @@ _BUDGET = re.compile(r"\s*(?P<sign><=|>=|<|>|)\s*(?P<number>\d[\d_,]*(?:\.\d+)?|
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound on a number, as it was written; without a sign the number itself."""
+    """A bound on a number, as it was written. Without a sign, it is the exact number."""
 
     sign: str
     limit: float
@@ -50,7 +50,7 @@ class Budget:
 
 
 def budget(name: str, given: object, units: Mapping[str, float]) -> Budget:
-    """A budget for a quantity with these units. Raises Error, with a caret, for another text, and for a negative number."""
+    """Parses a bound on a quantity with these units. Raises Error, with a caret, if it is malformed or negative."""
     number = integer(given)
     if number is not None and 0 <= number < LARGEST and (number == 0 or "" in units):
         return Budget("", number, f"{number:,}")

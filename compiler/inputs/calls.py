@@ -1,4 +1,4 @@
-"""Calls of tactics as a trace prints them, read without evaluating anything.
+"""Reads calls of tactics, as a trace prints them, without evaluating anything.
 
 tile('w1', 1, 'model')   -->   Call("tile", ("w1", 1, "model"))
 """
@@ -16,10 +16,10 @@ from ...dialects.ground.errors import Error, Location, did_you_mean
 from .checks import shortened
 
 NESTS = "at"
-"""The one call whose arguments may be calls: a tactic, applied at a scope."""
+"""The only call whose arguments may be calls: a tactic that is applied at a scope."""
 
 DEEPEST = 50
-"""The deepest nesting of a call: of tactics in tactics, of lists in lists, of signs."""
+"""The deepest nesting in a call, of tactics, lists or signs."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,7 +38,7 @@ class Call:
 
     @classmethod
     def read(cls, text: str, location: Location | None = None, *helps: str) -> Call:
-        """The call of a text. Raises Error, at this location, for a text that is not a call with literal arguments."""
+        """Parses a call. Raises Error, at this location, for a text that is not a call with literal arguments."""
 
         def wrong(why: str, *more: str) -> Error:
             return Error("expected a tactic on this line", location=location, label=why, helps=[*more, *helps])
@@ -93,7 +93,7 @@ def renamed(given: object, name: Callable[[str], str]) -> object:
 
 
 def no_argument(name: str, given: Iterable[str], signature: inspect.Signature) -> Error | None:
-    """The error for the first name of an argument that a tactic does not take; None if it takes all."""
+    """The error for the first argument name that a tactic does not take; None if it takes all."""
     if any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
         return None
     other = next((key for key in given if key not in signature.parameters), None)
@@ -104,12 +104,12 @@ def no_argument(name: str, given: Iterable[str], signature: inspect.Signature) -
 
 
 def taken_by(name: str, signature: inspect.Signature) -> str:
-    """The help with the arguments that a tactic takes."""
+    """The help that lists the arguments of a tactic."""
     return f"it takes {name}({', '.join(signature.parameters)})"
 
 
 def _quoted(call: ast.Call) -> str | None:
-    """The call with its names as texts, if it then has only literals: `FSDP(data)` --> `FSDP('data')`."""
+    """The call with its names in quotes, if it then has only literals: `FSDP(data)` --> `FSDP('data')`; otherwise None."""
     made, quotes = copy.deepcopy(call), _Quotes()
     made.args = [quotes.visit(each) for each in made.args]
     for each in made.keywords:
@@ -123,7 +123,7 @@ def _quoted(call: ast.Call) -> str | None:
 
 
 class _Quotes(ast.NodeTransformer):
-    """Replaces names by texts: `params.w1` too."""
+    """Replaces names by strings, also dotted names such as `params.w1`."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(node.id)
@@ -133,7 +133,7 @@ class _Quotes(ast.NodeTransformer):
 
 
 def _is_deep(call: ast.expr) -> bool:
-    """Whether expressions are nested more than `DEEPEST` deep in it."""
+    """Whether an expression is nested deeper than `DEEPEST`."""
     level: list[ast.AST] = [call]
     for _ in range(DEEPEST):
         level = [inner for each in level for inner in ast.iter_child_nodes(each)]

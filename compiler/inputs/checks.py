@@ -1,4 +1,4 @@
-"""Checks of axes, dims, patterns, meshes and tactics: a wrong one raises an Error at the call, which says what to write."""
+"""Checks axes, dims, patterns, meshes and tactics. A wrong one raises an Error at the call, with what to write instead."""
 
 import inspect
 import re
@@ -27,16 +27,16 @@ Axes = str | Sequence[str]
 """One mesh axis, or several, major to minor."""
 
 LONGEST_PATTERN = 20_000
-"""The most characters of a pattern: to match one takes time in proportion to them."""
+"""The most characters of a pattern. Matching one takes time in proportion to its length."""
 DEEPEST = 64
-"""The most dims that an array of NumPy has."""
+"""The most dims that a NumPy array can have."""
 
 # `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
 def axis_of(given: object, name: str = "axis") -> str:
-    """The name of one mesh axis. Raises Error if it is not a string."""
+    """Checks the name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
         several = step('DataParallel(("data", "model"), ...)')
         helps = [f'name an axis by a string, "data"; for several: {several}, or one tactic each']
@@ -45,7 +45,7 @@ def axis_of(given: object, name: str = "axis") -> str:
 
 
 def axes_of(given: object) -> tuple[str, ...]:
-    """One axis or several, major to minor. Raises Error for an empty sequence, a repeated axis, or a non-axis."""
+    """Checks one axis or several, major to minor. Raises Error for none, for a repeated axis, and for a non-string."""
     if not isinstance(given, tuple | list):
         return (axis_of(given),)
     axes = tuple(map(axis_of, cast("Sequence[object]", given)))
@@ -58,7 +58,7 @@ def axes_of(given: object) -> tuple[str, ...]:
 
 
 def dim_number(given: object) -> int | str:
-    """A dim: its number (NumPy integers too), or a range name. Raises Error for anything else."""
+    """Checks a dim: a number (NumPy integers too) or the name of a range. Raises Error for anything else."""
     if isinstance(given, str):
         return str.__str__(given)
     if (number := integer(given)) is None or abs(number) > LARGEST:
@@ -74,7 +74,7 @@ def dim_number(given: object) -> int | str:
 
 
 def block_of(given: object, padded: bool) -> int | None:
-    """The length of blocks, or None. Raises Error if it is not a positive integer, or if the dim is padded too."""
+    """Checks the length of blocks, or None. Raises Error if it is not a positive integer, or if the dim is padded too."""
     if given is None:
         return None
     block = integer(given)
@@ -87,7 +87,7 @@ def block_of(given: object, padded: bool) -> int | None:
 
 
 def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
-    """Raises Error if the dim is a mesh axis: the two arguments are swapped."""
+    """Raises Error if the dim is a mesh axis, which means that the two arguments are swapped."""
     if isinstance(dim, str) and mesh.parts(dim, ()):
         number = dim_number(axis) if isinstance(axis, int) else 0
         helps = [f"write tile({shown(values)}, {number}, {dim!r}): the values, their dim, the axis"]
@@ -95,14 +95,14 @@ def no_axis(mesh: Mesh, values: object, dim: object, axis: object) -> None:
 
 
 def no_list(glob: str) -> None:
-    """Raises Error for several patterns in one string."""
+    """Raises Error if one string contains several patterns."""
     if "," in glob:
         several = list(dict.fromkeys(each.strip() for each in _spread(glob).split(",")))
         raise Error(f"`{glob}` names several values; pass a list", helps=[f"write {several!r}"])
 
 
 def _spread(glob: str) -> str:
-    """A pattern with each of the choices in its braces: `params/{w1,w2}` --> `params/w1,params/w2`."""
+    """Expands the choices in a pattern's braces: `params/{w1,w2}` --> `params/w1,params/w2`."""
     if found := _BRACES.fullmatch(glob):
         before, choices, after = found.groups()
         return ",".join(_spread(before + choice.strip() + after) for choice in choices.split(","))
@@ -110,7 +110,7 @@ def _spread(glob: str) -> str:
 
 
 def patterns_of(given: object) -> tuple[str, ...]:
-    """One pattern or a list of them, as a tuple. Raises Error for a value that is not a pattern, and for an empty list."""
+    """Checks one pattern or a list of them, and returns a tuple. Raises Error for a non-string, and for an empty list."""
     globs: tuple[object, ...] = (given,)
     if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray | memoryview | range):
         globs = tuple(cast("Sequence[object]", given))
@@ -128,7 +128,7 @@ def patterns_of(given: object) -> tuple[str, ...]:
 
 
 def is_deep(given: object) -> bool:
-    """Whether lists and tuples are nested deeper than the dims of any array.
+    """Whether lists and tuples are nested deeper than an array can have dims.
 
     JAX must not be asked to make an array of them: each time that it comes to Python's limit of recursion, the limit is lower
     afterwards, until no function can be called.
@@ -161,7 +161,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
 
 
 def count_of(kind: str, given: object) -> int:
-    """A number of collectives of one kind. Raises Error if it is not a non-negative integer."""
+    """Checks a number of collectives. Raises Error if it is not a non-negative integer."""
     count = integer(given)
     if count is None or not 0 <= count < LARGEST:
         helps = [f'give the number that one call runs, or a bound: plan.expect({kind}=3), plan.expect({kind}="<=3")']
@@ -170,7 +170,7 @@ def count_of(kind: str, given: object) -> int:
 
 
 def range_name(given: object) -> str:
-    """The name of a range. Raises Error if it is not an identifier."""
+    """Checks the name of a range. Raises Error if it is not an identifier."""
     if not isinstance(given, str) or not given.isidentifier():
         helps = ["name a range by letters, digits and `_`: " + step('name("x", 0, "B")')]
         raise Error(f"a range's name must be an identifier, got {shown(given)}", helps=helps)
@@ -178,7 +178,7 @@ def range_name(given: object) -> str:
 
 
 def mesh_given(given: object) -> Mesh:
-    """The mesh. Raises Error for a mapping, a JAX mesh, or any other value."""
+    """Checks a mesh. Raises Error for a mapping, a JAX mesh, or any other value."""
     if isinstance(given, Mesh):
         return given
     title = f"`mesh` must be a pt.Mesh, got {type(given).__name__}"
@@ -192,7 +192,7 @@ def mesh_given(given: object) -> Mesh:
 
 
 def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
-    """The tactics of a list. Raises Error for a single tactic, and for an element that is not a tactic."""
+    """Checks a list of tactics. Raises Error for a single tactic, and for an element that is not a tactic."""
     if callable(given):
         raise Error("`tactics` must be a list, got one tactic", helps=[f"write tactics=[{shown(given)}]"])
     if not isinstance(given, list | tuple):
@@ -201,7 +201,7 @@ def tactics_given(given: Iterable[Some]) -> tuple[Some, ...]:
 
 
 def tactic_given(given: Some) -> Some:
-    """The tactic. Raises Error for a string, a list, or a class that was not called."""
+    """Checks a tactic. Raises Error for a string, a list, or a class that was not called."""
     if isinstance(given, type) and any("__call__" in vars(base) for base in given.__mro__):
         raise Error(f"expected a tactic, got the class `{given.__name__}`", helps=[f"call it: {_call_of(given)}"])
     if isinstance(given, type) or not callable(given):
@@ -213,7 +213,7 @@ def tactic_given(given: Some) -> Some:
 
 
 def _call_of(tactic: type) -> str:
-    """How a tactic is made: a call with the arguments that it needs."""
+    """An example of a call that makes a tactic, with the arguments that it needs."""
     try:
         given = inspect.signature(tactic).parameters.values()
     except ValueError:
@@ -226,7 +226,7 @@ def _call_of(tactic: type) -> str:
 
 
 def run_tactic(tactic: Callable[[Some], Some], plan: Some) -> Some:
-    """Apply a tactic to this plan. Raises Error if it is not a tactic, or does not return a plan."""
+    """Applies a tactic to a plan. Raises Error if it is not a tactic, or does not return a plan."""
     made: object = tactic_given(tactic)(plan)
     if not isinstance(made, type(plan)):
         name = getattr(tactic, "__name__", repr(tactic))
@@ -246,7 +246,7 @@ def said_patterns(_: str, given: object) -> str | list[str] | tuple[str, ...]:
 
 
 def said_dims(name: str, given: object) -> object:
-    """Patterns, or a mapping from each pattern to its dim."""
+    """Checks patterns, or a mapping from patterns to dims, and returns them as they were given."""
     if not isinstance(given, Mapping):
         return said_patterns(name, given)
     pairs = cast("Mapping[object, object]", given).items()

@@ -1,7 +1,7 @@
-"""Config files in TOML: their values, and the place of each, so that errors point at it.
+"""Config files in TOML: their values, and the location of each, so that errors can point at it.
 
-tomllib says where a text is no TOML, but not where a value stands. So a place is found by trying: of the words that may be the
-key, it is the one whose new name, when it is renamed, turns up in the table.
+tomllib reports where a text is not TOML, but not where a value is. So a place is found by trying: each word that may be the key
+is renamed, and the key is the word whose new name then appears in the parsed table.
 
 Config.read("strategy.toml").location(("tactics", 0, "axis"))   -->   strategy.toml:3:1, with the carets under `axis = "data"`
 """
@@ -17,18 +17,18 @@ from ...dialects.ground.errors import Error, Location, did_you_mean
 from .files import read_text
 
 Keys = Sequence[str | int]
-"""The way to a value: keys of tables, and numbers of elements."""
+"""The path to a value: keys of tables, and numbers of list elements."""
 
 _MARK = "partita-is-looking-for-this-key"
 MOST = 1 << 22
-"""How many characters are read again at most to find a place."""
+"""The most characters that are parsed again to find a location."""
 WIDEST = 1000
-"""How wide a value is at most that is marked alone; of a wider one, all of its line is."""
+"""A value is marked alone only up to this width. For a wider one, its whole line is marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A file, its text, and its values. `path` is the file as it was given, `file` its name."""
+    """A config file: its text and its values. `path` is the file as it was given."""
 
     path: str
     text: str
@@ -36,7 +36,7 @@ class Config:
 
     @classmethod
     def read(cls, file: str | Path) -> "Config":
-        """Raises Error for a file that cannot be read, and, at its place, for what is no TOML."""
+        """Reads a config file. Raises Error if it cannot be read, or, with a location, if it is not valid TOML."""
         text, name = read_text(file), Path(file).name
         try:
             return cls(str(file), text, tomllib.loads(text))
@@ -60,7 +60,7 @@ class Config:
         return Path(self.path).name
 
     def location(self, keys: Keys) -> Location | None:
-        """Where a value stands, with its key; the first line of a value of several lines. None if it is not found."""
+        """The location of a value with its key: the first line, if it has several. None if it is not found."""
         if (start := self._start(keys)) is None:
             return None
         line, begin = self.text.count("\n", 0, start) + 1, self.text.rfind("\n", 0, start) + 1
@@ -70,7 +70,7 @@ class Config:
         return Location.of(self.path, self.text, line, start - begin + 1, start - begin + 1 + length)
 
     def table(self, name: str) -> tuple[str, ...]:
-        """The keys of a table, from its name, `train.partition`. Raises Error if the file has no such table."""
+        """The keys of a table that is named like `train.partition`. Raises Error if the file has no such table."""
         keys = tuple(name.split(".")) if name else ()
         for depth, key in enumerate(keys):
             around = cast("Mapping[str, object]", value_at(self.values, keys[:depth]))
@@ -82,9 +82,9 @@ class Config:
         return keys
 
     def block(self, keys: Keys) -> tuple[str, str, str]:
-        """A text of several lines as a part of the file: the file, the text with blanks for all before it, and the whole.
+        """A text value, located in its file: the file's name, the value with blanks for the text before it, and the whole text.
 
-        A text with escapes, which stands otherwise in the file, is a text by itself.
+        A value with escapes differs from its form in the file, so it is returned as a separate text.
         """
         said = str(value_at(self.values, keys))
         start = self._start(keys)
@@ -94,7 +94,7 @@ class Config:
         return self.path, re.sub(r"[^\n]", " ", self.text[: opened.end()]) + said, self.text
 
     def _start(self, keys: Keys) -> int | None:
-        """Where a key begins; of an element, its table."""
+        """The offset of a key; for a list element, that of its table."""
         if not keys:
             return None
         *into, last = keys
@@ -105,7 +105,7 @@ class Config:
         return places[last if last < len(places) else 0] if places else None
 
     def _starts(self, keys: Keys) -> Iterator[int]:
-        """The places that name a key: of an array of tables, one for each."""
+        """Yields the offsets at which a key stands. An array of tables has one for each table."""
         *into, name = keys
         word = re.escape(str(name))
         for tried, found in enumerate(re.finditer(rf"\"{word}\"|'{word}'|(?<![\w-]){word}(?![\w-])", self.text), 1):
@@ -119,7 +119,7 @@ class Config:
                 yield found.start()
 
     def _length(self, rest: str, key: str) -> int:
-        """How much of a line a key and its value take: of a wide value, or one of several lines, all; of a header, the key."""
+        """The length of a key and its value on a line: the whole line if the value is wide or long; of a header, the key's."""
         pair = re.compile(r"[^=]*?=\s*").match(rest)
         if pair is None:
             return len(key)
@@ -135,7 +135,7 @@ class Config:
 
 
 def value_at(values: object, keys: Keys) -> object:
-    """What stands there; None for nothing."""
+    """The value at a path of keys; None if there is none."""
     for key in keys:
         match values, key:
             case dict(), str():

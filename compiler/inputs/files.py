@@ -1,4 +1,4 @@
-"""Files that a user names: read and written, with errors that name the file.
+"""Reads and writes files that a user names. Errors name the file.
 
 Only regular files are read, and only up to a bound, so that a device or a pipe in place of a file is an error at once.
 """
@@ -11,13 +11,13 @@ from ...dialects.ground.errors import Error
 from .checks import refused, shown
 
 LARGEST = 1 << 26
-"""The most bytes of a text. A plan of 10,000 arrays has two million."""
+"""The most bytes of a text file. A plan of 10,000 arrays has two million."""
 STEP = 1 << 20
-"""How many bytes are read at a time."""
+"""The number of bytes that are read at a time."""
 
 
 def regular(file: object, help: str) -> Path:
-    """The path of a file that there is. Raises Error for a name that is none, and for a folder, a device or a pipe."""
+    """The path of an existing regular file. Raises Error if there is none, and for a folder, a device or a pipe."""
     path = path_of(file)
     try:
         mode = path.stat().st_mode
@@ -32,7 +32,7 @@ def regular(file: object, help: str) -> Path:
 
 
 def read_text(file: str | Path) -> str:
-    """The text of a file. Raises Error if it cannot be read."""
+    """Reads a text file. Raises Error if it cannot be read."""
     path = regular(file, "give the name of a text file in UTF-8")
     try:
         with path.open("rb") as stream:
@@ -44,7 +44,7 @@ def read_text(file: str | Path) -> str:
 
 
 def bounded(stream: IO[bytes], file: str) -> bytes:
-    """What a stream holds. Raises Error if that is more than `LARGEST`."""
+    """Reads a whole stream. Raises Error if it holds more than `LARGEST` bytes."""
     found = bytearray()
     # Python allocates all that a read may return, so one read of the bound would take as much for the smallest file.
     while len(found) <= LARGEST and (more := stream.read(STEP)):
@@ -55,7 +55,7 @@ def bounded(stream: IO[bytes], file: str) -> bytes:
 
 
 def write_text(file: str | Path, text: str) -> None:
-    """Writes a file. Raises Error if that is not possible."""
+    """Writes a text file. Raises Error if it cannot be written."""
     path = path_of(file)
     try:
         # What no encoding has, such as half of a surrogate pair in a source line, is written as Python writes it.
@@ -66,7 +66,7 @@ def write_text(file: str | Path, text: str) -> None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of this name; also of what can be no name."""
+    """Whether there is a folder with this name. False for a text that cannot be a name."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -74,17 +74,17 @@ def is_folder(path: Path) -> bool:
 
 
 def said(error: OSError | ValueError) -> str:
-    """Why a file cannot be used: `No such file or directory`, `embedded null byte`."""
+    """The reason why a file cannot be used, in words: `No such file or directory`, `embedded null byte`."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def named(path: Path) -> str:
-    """The path as an error shows it: of what can be no name of a file, such as a whole text, only the beginning."""
+    """A path as errors show it. If it cannot be a file's name, such as a whole text, only its beginning is shown."""
     return f"`{path}`" if len(str(path)) < 1000 and str(path).isprintable() else shown(str(path))
 
 
 def path_of(file: object, name: str = "file", example: str = "plan.partita") -> Path:
-    """The path that names a file. Raises Error for a value that names none."""
+    """The path that names a file. Raises Error for a value that cannot."""
     if not isinstance(file, str | Path) or not len(file if isinstance(file, str) else str(file)):
         raise refused(name, "the name of a file", file, f'write it as a string: "{example}"')
     return Path(str.__str__(file)) if isinstance(file, str) else file

@@ -1,4 +1,4 @@
-"""The line of the user's program that an operation comes from.
+"""Finds the line of the user's program that an operation comes from.
 
 JAX records a traceback and a stack of scopes for every equation. Reading a traceback is slow, so the importer keeps only
 JAX's record and the enclosing calls. A `Source` is computed on demand.
@@ -32,14 +32,14 @@ _TRACERS = frozenset({"trace_to_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxp
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of an operation, or of a call that was inlined: JAX's record, and the call that it was inlined from."""
+    """Where an operation, or an inlined call, comes from: JAX's record, and the call that it was inlined from."""
 
     info: SourceInfo
     outer: Origin | None = None
 
     @property
     def scope(self) -> NameStack:
-        """The name stack, starting at the program's outermost function."""
+        """The name stack, beginning at the program's outermost function."""
         own = self.info.name_stack
         return own if self.outer is None else self.outer.scope + own
 
@@ -67,11 +67,11 @@ class Source:
 
     @property
     def place(self) -> str:
-        """The file and the line alone: `mlp.py:12`."""
+        """The file and the line: `mlp.py:12`."""
         return f"{_name(self.file)}:{self.line}" if self.line else ""
 
     def location(self) -> Location | None:
-        """For an Error: the line with its text."""
+        """The line and its text, as errors show them; None if the line is unknown."""
         if not self.line:
             return None
         text = linecache.getline(self.file, self.line).rstrip("\n")
@@ -84,7 +84,7 @@ class Source:
 
 
 class Direction(NamedTuple):
-    """What JAX's transformations have made an operation for: they leave their names in its scope."""
+    """The pass of a differentiated program in which an operation runs. JAX's transformations leave their names in its scope."""
 
     name: str = ""
     """`forward`, `recomputed` or `backward`; empty outside of what JAX differentiates."""
@@ -94,7 +94,7 @@ class Direction(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def direction_of(scope: str) -> Direction:
-    """The direction that a path of scopes says."""
+    """The direction of an operation, read off its path of scopes."""
     differentiated, transposed = "jvp(" in scope, "transpose(" in scope
     name = "backward" if transposed else "forward" if differentiated else ""
     return Direction("recomputed" if "rematted_computation" in scope else name, differentiated, transposed)
@@ -139,7 +139,7 @@ def as_written(elements: Iterable[tuple[bool, str]]) -> tuple[str, ...]:
 
 
 def cell_or_file(file: str) -> str:
-    """The file as it is, but a cell of a notebook by the name that IPython shows, `In[3]`, because its file has an odd one."""
+    """The name of a file; for a cell of a notebook, the name that IPython shows, `In[3]`."""
     # Any: IPython is an optional package, without types here.
     shell: Any = import_module("IPython").get_ipython() if "IPython" in sys.modules else None
     cell = shell.compile.format_code_name(file) if shell is not None else None
@@ -148,22 +148,22 @@ def cell_or_file(file: str) -> str:
 
 @lru_cache(maxsize=256)
 def _name(file: str) -> str:
-    """The name of a file without its folder; a table has thousands of lines of few files."""
+    """The name of a file without its folder."""
     return Path(cell_or_file(file)).name
 
 
 def at_line(source: Source | None) -> str:
-    """Where something is, behind its name in a sentence: ` at mlp.py:12 in block`; empty without a source."""
+    """A source line as the end of a phrase: ` at mlp.py:12 in block`; empty without a source."""
     return "" if source is None else f" at {source}"
 
 
 def place_of(source: Source | None) -> str:
-    """The file and the line of a source, for a table; empty without one."""
+    """The file and line of a source, for a table; empty without a source."""
     return "" if source is None else source.place
 
 
 def resolve(origin: Origin) -> Source:
-    """Reads the traceback: the innermost line of the user's program, and the line of an installed library that it calls.
+    """Reads a traceback: finds the innermost line of the user's program, and the line of an installed library that it calls.
 
     Where only a library is traced, it is the library's line.
     """
@@ -183,7 +183,7 @@ def _source(frame: Frame, scope: str = "", inner: Source | None = None) -> Sourc
 
 
 def _frames(origin: Origin) -> Iterator[Frame]:
-    """The frames that are neither JAX's nor Partita's, the innermost first: of the traceback, then of the enclosing calls.
+    """Yields the frames that are neither JAX's nor Partita's, innermost first: of the traceback, then of enclosing calls.
 
     A function that is traced separately and then inlined is traced once, even if it is called several times. The outer
     frames of its tracebacks belong to its first caller. The right caller is the call that it is inlined from.
@@ -202,7 +202,7 @@ def _frames(origin: Origin) -> Iterator[Frame]:
 
 
 def raised_at(error: BaseException) -> list[Source]:
-    """The lines of the user's program on the way to an exception, the outermost first; none if Partita itself raised it."""
+    """The lines of the user's program on the way to an exception, outermost first; none if Partita itself raised it."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         column = error.offset or 1
         return [Source(error.filename, error.lineno, column, max(error.end_offset or 0, column + 1), "the module", "")]
@@ -226,7 +226,7 @@ def _is_installed(file: str) -> bool:
 
 @dataclass(eq=False)
 class Sources(Mapping[Operation, Source]):
-    """The sources of a program's operations, each resolved on demand: thousands of operations have a few hundred origins."""
+    """The source lines of a program's operations, found on demand. Thousands of operations have a few hundred origins."""
 
     origins: Mapping[Operation, Origin]
     found: dict[Operation, Source] = field(default_factory=dict[Operation, Source], init=False)
@@ -252,7 +252,7 @@ class Sources(Mapping[Operation, Source]):
         return len(self.origins)
 
     def scope(self, op: Operation) -> str:
-        """Only the scopes around an operation. This reads no traceback."""
+        """The scopes around an operation. Reads no traceback."""
         return escape_parts(str(self.origins[op].scope))
 
     def written(self, op: Operation) -> ScopePath:

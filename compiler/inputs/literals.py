@@ -1,4 +1,4 @@
-"""The location of a string literal in a Python program, so that errors in it point into the user's file.
+"""Locates a string literal in a Python program, so that errors in the string point into the user's file.
 
 @pt.define("norm(x)  out[i..] = @(y[i..])")      -->      --> model.py:12:34, with the carets under `y`
 """
@@ -16,7 +16,7 @@ from ...dialects.ground.errors import Error, Location
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A text and the position of its first non-blank line in a file: `line` and `column` count from 1.
+    """A text, and where its first non-blank line is in a file. `line` and `column` count from 1.
 
     A text that cannot be found, such as one that the program computed, is treated as a separate file.
     """
@@ -28,7 +28,7 @@ class Written:
 
     @classmethod
     def of(cls, text: str, frame: FrameType | None) -> Self:
-        """The text, located in the file of the calling frame."""
+        """Locates a text in the file of the calling frame."""
         if frame is None or not text.strip():
             return cls(text)
         whole = text.splitlines()
@@ -56,7 +56,7 @@ class Written:
         return Location(self.file, number, column + shift, end + shift, linecache.getline(self.file, number).rstrip("\n"))
 
     def laid_out(self) -> str:
-        """The text padded with blanks, so that each word has the same line and column as in the file."""
+        """The text, padded with blanks so that each word has the same line and column as in the file."""
         whole = self.text.splitlines()
         first = next(number for number, row in enumerate(whole) if row.strip())
         rows: list[str] = []
@@ -66,7 +66,7 @@ class Written:
         return "\n" * (self.line - 1) + "\n".join(rows)
 
     def find(self, name: str, head: bool = False) -> Location:
-        """The location of a name in the text: after the operand list if it is there; otherwise, or with `head`, the first."""
+        """Locates a name in the text: after the operand list if it occurs there; otherwise, or with `head`, its first use."""
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         found = word.search(self.text, 0 if head else max(0, self.text.find(")"))) or word.search(self.text)
         start, end = found.span() if found else (0, len(self.text.split("(")[0]))
@@ -75,7 +75,7 @@ class Written:
         return self.location(line, start - begin + 1, end - begin + 1)
 
     def again(self, error: Error, helps: tuple[str, ...] = ()) -> NoReturn:
-        """Raises an error in the text again with its location in the file, and with more helps."""
+        """Raises an error about the text again, with its location in the file, and with additional helps."""
         at = error.location
         location = self.location(at.line, at.column, at.end_column) if at is not None else None
         helps = (*error.helps, *helps)
@@ -86,5 +86,5 @@ class Written:
         raise Error(title, location=self.find(name), label=label, notes=notes, helps=helps)
 
     def renamed(self, text: str) -> Self:
-        """A text derived from this one; errors in it point at the start of this one."""
+        """A text that is derived from this one. Errors in it point at the start of this one."""
         return replace(self, text=text)

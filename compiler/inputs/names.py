@@ -54,22 +54,22 @@ def escape(key: object) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def escape_parts(name: str) -> str:
-    """A name of several parts that a program says: of a tag, or a scope."""
+    """Escapes each part of a name that a program gives, such as a tag or a scope."""
     return "/".join(map(escape, name.split("/")))
 
 
 def join(*parts: str) -> str:
-    """Join parts, which are already escaped, into a name; empty ones are left out."""
+    """Joins parts, which are escaped already, to a name. Empty parts are left out."""
     return "/".join(part for part in parts if part)
 
 
 def parts(name: str) -> list[str]:
-    """The parts of a name or pattern, still escaped."""
+    """Splits a name or a pattern into its parts, which stay escaped."""
     return _PART.findall(name)
 
 
 def beginnings(split: Sequence[str]) -> list[str]:
-    """The names that the parts of a name begin with, the last one all of it: `a`, `b` --> `a`, `a/b`."""
+    """The names that consist of the first parts, up to the whole: `a`, `b` --> `a`, `a/b`."""
     return ["/".join(split[:depth]) for depth in range(1, len(split) + 1)]
 
 
@@ -83,7 +83,7 @@ def inner(names: Iterable[str]) -> set[str]:
 
 @lru_cache(maxsize=1024)
 def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
-    """The regular expression of one glob; with `under` it also matches every name below a matched one.
+    """Compiles a glob to a regular expression. With `under`, it also matches every name below a matching name.
 
     Without it, the names are those of intermediate values: `scope` also matches `scope#0`, `scope#1`, ..., the values that
     leave the scope.
@@ -100,8 +100,11 @@ def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
 
 
 def _part(part: str) -> str:
-    """The regular expression of one part. What stands between two stars is found where it comes first, and nowhere else: any
-    other place would serve the star behind it no better, and trying all would take for ever."""
+    """The regular expression of one part of a glob.
+
+    Text between two stars is matched at its first occurrence only. A later one would not help the star behind it, and
+    trying all of them could take for ever.
+    """
     first, *between = "".join(map(_token, _TOKEN.findall(part))).split(_STAR)
     return first + "".join(f"(?>{_STAR}?{each})" for each in between[:-1]) + "".join(f"{_STAR}{each}" for each in between[-1:])
 
@@ -118,25 +121,25 @@ def _token(token: str) -> str:
 
 
 def as_patterns(given: Patterns) -> tuple[str, ...]:
-    """One pattern or several, as a tuple; empty if nothing is given. Raises Error for a value that is not a pattern."""
+    """Checks one pattern or several, and returns a tuple; empty if nothing is given. Raises Error for a non-string."""
     return () if isinstance(given, tuple) and not given else patterns_of(given)
 
 
 def plain(glob: str) -> str:
-    """The one name that a pattern spells out; empty for a pattern with `*`, `?` or `[abc]`."""
+    """The only name that a pattern matches; empty if it has `*`, `?` or `[abc]`."""
     return "" if any(found[1] for found in _GLOB.finditer(glob)) else "/".join(parts(glob))
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names in order, in which patterns are found. Those that spell out a name are looked up: n of them take no n scans."""
+    """An ordered list of names to match patterns against. A pattern without wildcards is looked up, not scanned for."""
 
     every: Sequence[str]
     under: bool = True
-    """As in `pattern`."""
+    """Whether a pattern also matches the names below a match, as in `pattern`."""
 
     def matched(self, glob: str) -> Sequence[str]:
-        """The names that a pattern matches."""
+        """The names that a pattern matches, in order."""
         if name := plain(glob):
             # Of sorted names, those that go on with a sign are together: they come before those with the next sign.
             first, end = (bisect_left(self._sorted, name + sign) for sign in ("/0" if self.under else "#$"))
@@ -155,7 +158,7 @@ class Names:
 
 
 def accepting(globs: Iterable[str]) -> Callable[[str], bool]:
-    """Whether one of the patterns matches a name."""
+    """A function that decides whether one of the patterns matches a name."""
     names = {name for glob in globs if (name := plain(glob))}
     others = [pattern(glob).fullmatch for glob in globs if not plain(glob)]
 
@@ -167,7 +170,7 @@ def accepting(globs: Iterable[str]) -> Callable[[str], bool]:
 
 
 def match(given: Patterns, names: Iterable[str] | Names, *, what: str = "value") -> list[str]:
-    """The names that one of the patterns matches, in the order of `names`. Raises Error for a pattern that matches nothing."""
+    """The names that one of the patterns matches, in the order of `names`. Raises Error for a pattern without a match."""
     known = names if isinstance(names, Names) else Names(list(names))
     taken: set[str] = set()
     for glob in as_patterns(given):
@@ -179,7 +182,7 @@ def match(given: Patterns, names: Iterable[str] | Names, *, what: str = "value")
 
 
 def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
-    """The error for a pattern that matches nothing: it shows the nearest names."""
+    """The error for a pattern without a match. It lists the nearest names."""
     leaves = [name for name in names if name.startswith(f"{glob}/")]
     ends = [name for name in names if name.endswith(f"/{glob}")]
     if leaves:
@@ -198,7 +201,7 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
 
 
 def near(glob: str, names: Sequence[str]) -> list[str]:
-    """The help with the names that are nearest to a pattern, by their spelling or by a part that it spells out, if any are."""
+    """A help with the names nearest to a pattern, by spelling or by a part that they contain; empty if there are none."""
     if not plain(glob) and (patterns := _corrected(glob, names)):
         return [f"did you mean {listed(patterns)}?"]
     return did_you_mean(glob, names, most=3) or [
@@ -207,7 +210,7 @@ def near(glob: str, names: Sequence[str]) -> list[str]:
 
 
 def _corrected(glob: str, names: Sequence[str]) -> list[str]:
-    """The pattern with one part, which it spells out, spelled otherwise, so that it matches: `**/kernal` --> `**/kernel`."""
+    """Patterns with one part respelled, so that they match: `**/kernal` --> `**/kernel`."""
     found, split = list[str](), parts(glob)
     for at, part in enumerate(split):
         others = {each for name in _matched(split, at, "*", names) for each in parts(name)} if plain(part) else set[str]()
@@ -217,12 +220,12 @@ def _corrected(glob: str, names: Sequence[str]) -> list[str]:
 
 
 def _matched(split: Sequence[str], at: int, part: str, names: Sequence[str]) -> Sequence[str]:
-    """The names that a pattern matches if one of its parts is another."""
+    """The names that a pattern matches when part number `at` is replaced by `part`."""
     return Names(names).matched("/".join([*split[:at], part, *split[at + 1 :]]))
 
 
 def _with_part(glob: str, names: Iterable[str]) -> list[str]:
-    """The shortest names whose last part contains what a pattern spells out, those of layers once: `enc*` --> `p/encoder`."""
+    """The shortest names whose last part contains the pattern's longest word, one for all layers: `enc*` --> `p/encoder`."""
     said = max(re.split(r"[\W\d_]+", glob), key=len).lower()
     found = sorted(
         {name for name in names if len(said) > 2 and said in (parts(name) or [name])[-1].lower()},
@@ -232,7 +235,7 @@ def _with_part(glob: str, names: Iterable[str]) -> list[str]:
 
 
 def trees(names: Iterable[str]) -> str:
-    """Names for a message, those of one tree together: "`params` (28 leaves), `x`"."""
+    """Names in a message, one for each tree: "`params` (28 leaves), `x`"."""
     counts, leaves = Counter((parts(name) or [name])[0] for name in names), set(names)
     shown = [
         f"`{root}`" if root in leaves else f"`{root}` ({counted(count, 'leaf', 'leaves')})" for root, count in counts.items()
@@ -246,12 +249,12 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 
 Kind: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
-"""What is equal for trees that can succeed one another."""
+"""A key that is equal for trees of which one can succeed the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """An argument, or a part of the result: its structure and the names and avals of its leaves."""
+    """An argument, or a part of the result: its tree structure, and the names and abstract values of its leaves."""
 
     structure: Hashable
     names: tuple[str, ...]
@@ -259,7 +262,7 @@ class Tree:
 
     @property
     def kind(self) -> Kind:
-        """Equal for trees that can succeed one another."""
+        """The kind of the tree: equal for trees of which one can succeed the other."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
 
@@ -294,7 +297,7 @@ def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[st
 
 
 def _by_kind(trees: Iterable[Tree]) -> dict[Kind, list[Tree]]:
-    """The trees that have leaves, those that can succeed one another together."""
+    """Groups trees that have leaves by kind: those that can succeed one another."""
     found: dict[Kind, list[Tree]] = {}
     for tree in trees:
         if tree.names:
@@ -303,7 +306,7 @@ def _by_kind(trees: Iterable[Tree]) -> dict[Kind, list[Tree]]:
 
 
 def _root(tree: Tree) -> str:
-    """The key of a part of the result: `params` of `result/params/w`."""
+    """The key of a part of the result: `params` for `result/params/w`."""
     split = parts(tree.names[0])
     return split[1] if len(split) > 1 else ""
 

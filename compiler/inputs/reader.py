@@ -1,6 +1,6 @@
-"""Who reads a text, and so in which language it says what to type: Python, or the commands of a session in the shell.
+"""The language in which texts say what to type: Python, or the commands of a session in the shell.
 
-No text about a plan writes a call itself. It asks for it here, and whoever shows the text has said who reads it.
+No text about a plan writes a call itself. It takes the call from here, in the language that whoever shows the text has set.
 
     step("tile('x', 0, 'data')")     -->     plan.tile('x', 0, 'data')     `tile x.0 @data`
     question(Question.RANGES)        -->     plan.ranges()                 `ranges`
@@ -33,26 +33,26 @@ class Question(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How a reader types a step of a plan, an option of it, a question, and the wish to see all of an answer that is cut."""
+    """How a reader types a step of a plan, an option, and a question, and how to see the whole of a shortened answer."""
 
     cited: Callable[[str], str]
-    """A line of a trace, as sentences cite it."""
+    """Formats a line of a trace, as sentences cite it."""
     step: Callable[[tuple[str, ...]], str]
-    """What to type for lines of a trace; `...` stands for what the reader has to say."""
+    """What to type for lines of a trace. `...` stands for what the reader must fill in."""
     option: Callable[[str], str]
     question: Callable[[Question], str]
     whole: Callable[[str], str]
-    """What shows all of an answer, which has it in this attribute."""
+    """How to see the whole of an answer, given the attribute that holds it."""
     taken: Callable[[int], str]
-    """What to type to take the cure of the stop of this number, counted from 0, and a colon."""
+    """What to type to take the cure of a stop, by its number from 0, followed by a colon."""
     explained: Callable[[int], str]
-    """What to type to have the open conflict of this number explained, counted from 0."""
+    """What to type to have an open conflict explained, by its number from 0."""
     first: int
-    """What the reader counts the items of a list from."""
+    """The number of the first item of a list, as the reader counts."""
 
 
 def _steps(lines: tuple[str, ...]) -> str:
-    """Calls in Python: of methods one after another, or of tactics."""
+    """Writes lines of a trace as Python: a chain of methods, or calls of tactics."""
     if all(line[:1].islower() for line in lines):
         return "plan." + ".".join(lines)
     made = ", ".join(f"pt.{line}" for line in lines)
@@ -75,7 +75,7 @@ _READER = ContextVar("reader", default=PYTHON)
 
 @contextmanager
 def read_in(language: Language) -> Generator[None]:
-    """Texts that are made inside are for somebody who types this language."""
+    """Sets the language of the texts that are made inside of a `with` block."""
     before = _READER.set(language)
     try:
         yield
@@ -84,40 +84,40 @@ def read_in(language: Language) -> Generator[None]:
 
 
 def cited(line: str) -> str:
-    """A line of a trace, as sentences cite it."""
+    """Formats a line of a trace, as sentences cite it."""
     return _READER.get().cited(line)
 
 
 def step(*lines: str) -> str:
-    """What to type for lines of a trace."""
+    """What to type to apply lines of a trace."""
     return _READER.get().step(lines)
 
 
 def option(name: str) -> str:
-    """What to add to a step, so that it has an option: `padded=True`."""
+    """What to add to a step to set an option: `padded=True`."""
     return _READER.get().option(name)
 
 
 def question(asked: Question) -> str:
-    """What to type to ask that."""
+    """What to type to ask a question."""
     return _READER.get().question(asked)
 
 
 def all_of(attribute: str) -> str:
-    """What shows all of an answer that is cut, which has all of it in this attribute."""
+    """How to see the whole of a shortened answer, given the attribute that holds it."""
     return _READER.get().whole(attribute)
 
 
 def numbered(index: int) -> int:
-    """The number by which the reader asks for an item of a list, given that counted from 0."""
+    """The number by which the reader asks for an item of a list, given its index from 0."""
     return _READER.get().first + index
 
 
 def taken(number: int) -> str:
-    """What to type to take the cure of the stop of this number, before what it costs."""
+    """What to type to take the cure of a stop, by its number from 0, followed by a colon."""
     return _READER.get().taken(number)
 
 
 def explained(number: int) -> str:
-    """What to type to have the open conflict of this number explained."""
+    """What to type to have an open conflict explained, by its number from 0."""
     return _READER.get().explained(number)

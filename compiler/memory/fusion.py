@@ -75,16 +75,16 @@ def _reads_one(step: Step, array: LocalArray, makers: Mapping[LocalArray, Step],
     least = prod(program.shape(array.value)) if step.traits.elementwise else 2
     large = [each for each in step.reads if prod(program.shape(each.value)) >= least]
     found = (makers.get(each.origin) for each in large)
-    # Constants, and what repeats a smaller array, count for nothing.
+    # Constants and broadcasts of a smaller array do not count.
     return sum(not (made and (made.kind is Kind.CONSTANT or made.traits.broadcasts)) for made in found) <= 1
 
 
 Reads = dict[LocalArray, bool]
-"""Stored arrays that are read, each with whether every element of it is read for the same element of the result only."""
+"""Stored arrays that are read -> whether each element is read only for the same element of the result."""
 
 
 class Sources:
-    """The stored arrays that steps read: their operands, or what computes these inside the steps."""
+    """Finds the stored arrays that steps read: their operands, or the arrays from which operands are computed again."""
 
     def __init__(self, makers: Mapping[LocalArray, Step]) -> None:
         self.makers = makers

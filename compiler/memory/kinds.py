@@ -1,4 +1,4 @@
-"""What XLA does with the operands and results of an op, read off its definition.
+"""How XLA treats the operands and results of an op, read off its definition.
 
 out[i..] = lhs[i..] + rhs[i..]                  MAP: uses can compute it again, so it may never be stored
 out[i..] = sum(k..) src[i.., k..]               FOLD: reads a stored array
@@ -25,7 +25,7 @@ from ...dialects.ground.monoids import MERGE
 COSTLY = frozenset(
     "atan2 cbrt cos div erf erf_inv erfc exp exp2 expm1 log log1p logistic pow rem rsqrt sin sqrt tan tanh threefry2x32".split()
 )
-"""Ops whose results XLA stores for several uses, because to compute them again takes longer than to read them."""
+"""Ops whose results XLA stores for several uses, because computing them again takes longer than reading them."""
 WITH_FOLD = frozenset(["convert_element_type", "integer_pow", "mul", "square"])
 """Ops that XLA:CPU runs together with the fold of their result, and with no op before them."""
 STORED = "stored"
@@ -33,7 +33,7 @@ STORED = "stored"
 
 
 class Kind(Enum):
-    """What becomes of the operands and results of a step."""
+    """How a step treats its operands and results."""
 
     SAME = auto()
     """The result is the operand: no bytes change."""
@@ -49,12 +49,12 @@ class Kind(Enum):
 
 
 COMPUTES_OPERANDS = Kind.MAP, Kind.UPDATE
-"""What can compute an operand inside the step, so that it is not stored."""
+"""The kinds of steps that can compute an operand themselves, so that it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The kind of an op, and what decides whether its result is stored if it has several uses."""
+    """The kind of an op, and the facts that decide whether its result is stored for several uses."""
 
     kind: Kind
     costly: bool = False
@@ -66,7 +66,7 @@ class Traits:
 
 
 def traits(definition: Definition) -> Traits:
-    """What XLA does with an op of this definition."""
+    """How XLA treats an op of this definition."""
     (target, *_), reads = definition.targets, list(definition.reads())
     spread = isinstance(definition.body, Read) and not set(_names(target)) <= set(_names(definition.body))
     return Traits(
@@ -93,7 +93,7 @@ def _kind(definition: Definition) -> Kind:
         return Kind.CONSTANT
     if any(isinstance(each, Whole) or (isinstance(each, Fold) and each.upto) for each in terms):
         return Kind.CALL
-    # Elements of an operand that nothing else defines stay where they are.
+    # Elements that the op does not define keep the operand's values: an update.
     keeps = (each.default for each in terms if isinstance(each, Otherwise))
     if any(isinstance(each, Read) and each.dims == target.dims for each in keeps) or not all(
         map(definition.looks_up, definition.guards)

@@ -22,7 +22,7 @@ from .local_arrays import Body, LocalArray, Step
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """Bytes that one array after another has, from the step `first` to the step `last`."""
+    """Memory that holds one array after another, from the step `first` to the step `last`."""
 
     bytes: int
     first: int
@@ -34,7 +34,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most bytes that a body stores at one time, results of the program left out: when, and which arrays.
+    """The most bytes that a body stores at one time, not counting the program's results; the step at that time, and the arrays.
 
     `step` is None if that is before the first step.
     """
@@ -46,11 +46,12 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a body stores over time, results of the program left out.
+    """The arrays that a body stores over time, without the results of the program.
 
-    `steps` are in the order in which they run. `buffers` say from when to when, by the numbers of steps, -1 for before the
-    first one. `inside` has for each loop one of its trips, and for each `cond` the branch that stores the most: the region
-    with that number in the program. The step around a region counts `counted` bytes of its buffers.
+    `steps` are in the order in which they run. Each of `buffers` has its first and last step by number, -1 for before the first
+    one. `inside` has for each loop one of its trips, and for each `cond` the branch that stores the most; `region` is the
+    number of that region in the program. `counted` bytes of a region's buffers are counted at the step around the region
+    already.
     """
 
     steps: tuple[Step, ...]
@@ -60,9 +61,9 @@ class Profile:
     counted: int = 0
 
     def stored(self) -> list[int]:
-        """The bytes before the first step, then those while each step runs, beyond what the step around counts.
+        """The bytes before the first step, then the bytes while each step runs, without the `counted` ones.
 
-        They are without those inside of loops and branches.
+        Bytes inside of loops and branches are left out.
         """
         return [each - self.counted for each in over_steps(self.buffers, len(self.steps))]
 
@@ -70,9 +71,9 @@ class Profile:
 class _Timeline:
     """The buffers of a body. `is_main`: it is the program, whose results have buffers of their own.
 
-    `inside` has the timelines of the regions of a loop or a `cond`, by the number of its step, and `inner` the highest peak of
-    them. `peak` is the most bytes at one time, with those, and without what the step around a region counts: `counted`, a
-    loop's carries, or what a branch returns.
+    `inside` maps the number of a step that is a loop or a `cond` to the timelines of its regions; `inner` has the highest peak
+    of these. `peak` is the most bytes at one time, with `inner` included and `counted` left out. `counted` are arrays that the
+    step around a region counts already: a loop's carries, or a branch's results.
     """
 
     def __init__(self, body: Body, is_main: bool) -> None:
@@ -103,11 +104,11 @@ class _Timeline:
         self.buffers.append(buffer)
 
     def size(self, array: LocalArray) -> int:
-        """The bytes that an array adds: none for a result of the program."""
+        """The bytes that an array adds: 0 for a result of the program."""
         return 0 if self.is_main and array.is_result else array.bytes
 
     def step(self, step: Step, reads: Reads, time: int) -> None:
-        """Stores what a step makes, in place of what it is the last to read if it can."""
+        """Allocates a step's results, reusing buffers of operands that are read last here."""
         free = [self.of[each] for each, aligned in reads.items() if aligned and each in self.of and self.last[each] == time]
         for array in step.makes:
             if not array.stored or array.same_as is not None:
@@ -115,7 +116,7 @@ class _Timeline:
             size = self.size(array)
             taken = next((each for each in free if each.bytes == size and size), None)
             if taken is None:
-                # Where a loop stacks what its trips make, zeros are stored before anything runs.
+                # A loop stacks the results of its trips into zeros, which are stored before anything runs.
                 self.add(array, -1 if array.form == STACK else time)
             else:
                 free.remove(taken)
@@ -124,7 +125,7 @@ class _Timeline:
                 self.of[array] = taken
 
     def host(self) -> None:
-        """Puts buffers, the largest first, into those of results, before these are made."""
+        """Puts buffers, the largest first, into the buffers of results, before these are computed."""
         end = len(self.steps)
         made = ((array.bytes, time) for time, step in enumerate(self.steps) for array in step.makes if array.is_result)
         rooms = [(size, [(time, end)]) for size, time in sorted(made, reverse=True)]
@@ -146,7 +147,7 @@ class _Timeline:
                 best, at = now, time
         inner = self.inner.get(at, Peak(0))
         alive = (buffer.arrays for buffer in self.own() if buffer.first <= at <= buffer.last and buffer.bytes)
-        # Of a buffer, the last array that is made by then.
+        # Of each buffer, the array that it holds at that time.
         arrays = (next((each for each in some if self.last.get(each, at) >= at), some[-1]) for some in alive)
         step = inner.step or (self.steps[at] if at >= 0 else None)
         counted = sum(map(_bytes, self.counted))
@@ -172,9 +173,9 @@ def _bytes(each: LocalArray | Peak) -> int:
 
 
 STACK = "stacked"
-"""The form of what a loop returns of all its trips."""
+"""The form of an array with the results of all trips of a loop."""
 MOST_ROOMS = 64
-"""The most results in whose buffers room for an array is looked for."""
+"""The most results whose buffers are tried for an array."""
 
 
 def peak(body: Body) -> Peak:

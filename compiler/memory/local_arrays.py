@@ -1,4 +1,4 @@
-"""The arrays of one device, and the steps that read and make them.
+"""The arrays of one device, and the steps that read and compute them.
 
 %h = dot %x %w; %r = all_reduce %h; %y = tanh %r
     -->   Step(CALL, reads [x, w], makes [h]); Step(CALL, reads [h], makes [r]); Step(MAP, reads [r], makes [y])
@@ -14,10 +14,11 @@ from .kinds import Kind, Traits
 
 @dataclass(slots=True, eq=False)
 class LocalArray:
-    """One array of one device: a value in its layout, or in another one on the way to a use.
+    """One array of one device: a value in its own layout, or in another layout for a use.
 
-    `value` is the number of the value. `form` says what it is, if it is not the value in its own layout: `all_gather`,
-    `transposed`. `given` arrays are in a buffer of the caller: an argument, or what a loop's body reads from outside.
+    `value` is the number of the value. `form` says which form of the value it is, such as `all_gather` or `transposed`; "" for
+    the value in its own layout. `given` arrays are in a buffer of the caller: an argument, or what a loop's body reads from
+    outside.
     """
 
     bytes: int
@@ -32,7 +33,7 @@ class LocalArray:
 
     @property
     def origin(self) -> LocalArray:
-        """The array whose bytes these are: before reshapes and the like."""
+        """The array whose bytes these are, behind reshapes and the like."""
         found = self
         while found.same_as is not None:
             found = found.same_as
@@ -41,7 +42,7 @@ class LocalArray:
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """What XLA runs at one time: an op, a part of a redistribution, a loop. `node` is the op's number; -1 for a move."""
+    """A unit that XLA runs: an op, a part of a redistribution, a loop. `node` is the op's number; -1 for a move."""
 
     traits: Traits
     name: str
@@ -58,7 +59,7 @@ class Step:
 
     @property
     def is_stored(self) -> bool:
-        """Whether any result is stored: otherwise it only runs inside its uses."""
+        """Whether any result is stored; otherwise the step only runs inside its uses."""
         for each in self.makes:
             if each.stored:
                 return True
@@ -70,8 +71,8 @@ class Body:
     """The program, or one region of a loop or a `cond`.
 
     A loop's carries, which each trip replaces, are given and take part in the body's memory. `region` is its number in the
-    program. `makers` has the step that makes each array, in all bodies of a program: an array that knew its step would be freed
-    by the cyclic collector alone.
+    program. `makers` has the step that computes each array, in all bodies of a program: if an array referred to its step, only
+    the cyclic collector would free it.
     """
 
     steps: list[Step]

@@ -1,9 +1,9 @@
 """Decisions as steps on the arrays of one device, in the order in which lowering writes them.
 
 Redistributions come before their first use, and each of their steps makes an array. A product copies an operand whose dims are
-in another order than XLA:CPU multiplies: of a product it takes `lhs[batch.., m.., k..]` and `rhs[batch.., k.., n..]`; of a
-convolution images `[n, p.., c]`, kernels `[q.., c, o]`, and it makes `[n, p.., o]`. A matrix that is transposed as a whole is
-not copied.
+in another order than XLA:CPU multiplies: a product takes `lhs[batch.., m.., k..]` and `rhs[batch.., k.., n..]`; a convolution
+takes images `[n, p.., c]` and kernels `[q.., c, o]`, and makes `[n, p.., o]`. A matrix that is transposed as a whole is not
+copied.
 
     %h = dot %x %w, %h {+model}; %y = tanh %h
         -->   CALL dot: x, w -> h;  CALL all_reduce: h -> h';  MAP tanh: h' -> y
@@ -107,23 +107,23 @@ class _Steps(Walk[LocalArray]):
             self.define(value, array)
 
     def is_absorbed(self, node: Node) -> bool:
-        """Whether a transpose is lowered as the product that it reads, with the operands of that exchanged."""
+        """Whether a transpose is lowered as the product that it reads, with exchanged operands."""
         if node.kind != "transpose" or product_of(node.op) is None:
             return False
         return (node.number, 0) not in self.decisions.at_use and node.operands[0] not in self.decisions.homes
 
     def is_swapped(self, node: Node) -> bool:
-        """Whether a product is lowered with its operands exchanged, so that it is the transpose which reads it."""
+        """Whether a product is lowered with exchanged operands, because only an absorbed transpose reads it."""
         readers = (number for value in node.results for number, _ in self.program.uses[value])
         return any(self.is_absorbed(self.program.nodes[number]) for number in readers)
 
     def same(self, node: Node, array: LocalArray) -> None:
-        """A result that has the bytes of an operand."""
+        """Defines a result that has the bytes of an operand."""
         (value,) = node.results
         self.define(value, LocalArray(array.bytes, value, same_as=array))
 
     def sliced(self, array: LocalArray, wanted: Layout) -> LocalArray:
-        """An operand of a call, which is sliced before the call if it has more than the call reads."""
+        """An operand of a call, sliced before the call if it is larger than the part that the call reads."""
         if self.placements.local_bytes(array.value, wanted) >= array.bytes:
             return array
         made = self.array(array.value, wanted, "sliced")
@@ -131,9 +131,9 @@ class _Steps(Walk[LocalArray]):
         return made
 
     def copy(self, array: LocalArray, order: tuple[int, ...]) -> LocalArray:
-        """The array with its dims in an order, as it is for none; products that need the same copy share it."""
+        """The array with its dims in this order, or as it is for an empty order; products that need the same copy share it."""
         if not order:
-            # A product reads the matrix of which a matrix is the transpose as well.
+            # A product can also read the untransposed matrix instead of its transpose.
             maker, is_matrix = self.makers.get(array.origin), len(self.program.shape(array.value)) == 2
             return maker.reads[0] if is_matrix and maker is not None and maker.name == "transpose" else array
         key = array.origin, order
@@ -170,7 +170,7 @@ class _Steps(Walk[LocalArray]):
         for node, at in control.yields[position]:
             read = self.read(node.operands[at], node.number, at)
             if node.kind == "collect":
-                # The results of all trips, to which a trip adds, are stored outside of the loop.
+                # The array to which each trip adds a row is stored outside of the loop.
                 made = LocalArray(0, read.value)
                 self.add(UPDATE, "collect", [read], [made])
                 read = made
@@ -179,7 +179,7 @@ class _Steps(Walk[LocalArray]):
         return body
 
     def enter(self, value: int, node: Node, outside: LocalArray, body: Body) -> None:
-        """What enters a region: the array outside itself, a row of it, or a carry."""
+        """Defines a value that enters a region: the array outside itself, a row of it, or a carry."""
         array = self.array(value, self.placements.nodes[node.number].produced[node.results.index(value)])
         if node.kind == "carry" or (node.kind == "enter" and array.bytes == outside.bytes):
             array.given = True
@@ -193,7 +193,7 @@ class _Steps(Walk[LocalArray]):
 
 
 Order = tuple[int, ...]
-"""Dims in the order of the copy; empty without one."""
+"""The dims in the order of a copy; empty if there is no copy."""
 
 
 class Copies(NamedTuple):
@@ -228,7 +228,7 @@ def copied(node: Node, placed: OpPlacement, swapped: bool) -> Copies | None:
 
 
 def _indices(dims: SubIndices, layout: Layout) -> list[int]:
-    """The major index of each dim of more than one element, on one device."""
+    """The major index of each dim that has more than one element on a device."""
     return [digits[0].at for digits, extent in zip(dims, layout.local_shape, strict=True) if digits and extent != 1]
 
 

@@ -44,7 +44,7 @@ def addresses(
 
 
 def alias(statement: Equation) -> str | None:
-    """The value that an equation merely renames, or None."""
+    """The name of the value that an equation merely renames, or None."""
     read, dims = statement.pieces[0], statement.left.dims
     return read.array.name if isinstance(read, Read) and read.dims == dims and statement.along is None else None
 

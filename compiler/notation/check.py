@@ -31,7 +31,7 @@ class Program:
 
 
 def check(text: Text) -> Program:
-    """The program of a text. Raises `Wrong` with the location of its first mistake."""
+    """Checks a text and returns its program. Raises `Wrong` with the location of its first mistake."""
     items = tree(text)
     mesh = read_mesh(text, items)
     lets: dict[str, int] = {}
@@ -75,7 +75,7 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
 
 
 def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
-    """The items of a kind by name."""
+    """The items of a kind by name. Raises `Wrong`, of kind `twice`, for a name that two of them have."""
     found: dict[str, Node] = {}
     for each in kinds(items, kind):
         word = word_of(phrases(each)[0])
@@ -142,7 +142,7 @@ class Functions(Reader):
         self.done[str(name)] = Function(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
 
     def inlined(self, name: Word, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
-        """How deeply its calls are nested, and how many equations it has with those of the functions that it calls."""
+        """Returns the nesting depth of a function's calls, and its number of equations when they are inlined."""
         called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
         depth = 1 + max((each.depth for each in called), default=0)
         count = len(statements) + sum(each.count for each in called)
@@ -200,7 +200,7 @@ class Functions(Reader):
         return tuple(map(str, axes))
 
     def statements(self, node: Node, equations: Equations) -> tuple[list[Equation | Calling], Node | None]:
-        """The equations, checked, and the `return`."""
+        """The checked equations, and the phrase of the `return`; None if there is none."""
         found, last = list[Equation | Calling](), None
         for each in phrases(node):
             if last is not None:

@@ -17,7 +17,7 @@ Where: TypeAlias = "Span | Node | Word"
 
 
 def shortened(said: str) -> str:
-    """The text; a long one is reduced to its two ends."""
+    """The text, or only its two ends if it is long."""
     return said if len(said) <= LONGEST else f"{said[: LONGEST // 2]}...{said[-LONGEST // 4 :]}"
 
 
@@ -39,9 +39,10 @@ class Wrong(Error):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, for errors to point into.
+    """A text into which errors point.
 
-    Where it is a part of a file, such as a literal in a Python program, `source` has blanks for the rest, and `whole` is all.
+    For a part of a file, such as a literal in a Python program, `source` has blanks for the rest, and `whole` is the whole
+    file.
     """
 
     file: str
@@ -64,9 +65,11 @@ class Text:
         return " ".join(line.strip() for line in taken)
 
     def wrong(self, kind: str, where: Where, among: Iterable[str] = (), notes: Iterable[str] = (), **words: object) -> Wrong:
-        """The error of that kind. `among` are the known names, of which the first word may be a misspelling.
+        """The error of this kind at a place.
 
-        The `name` is the word that the error points at, if no other is given.
+        If the first of `words` looks like a name `among` the known ones, the help asks so.
+
+        `name` is the word at the place, if it is not given.
         """
         words = {"name": where, **words} if isinstance(where, Word) else words
         said = {key: shortened(str(value)) for key, value in words.items()}

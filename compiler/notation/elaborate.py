@@ -26,7 +26,7 @@ _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 
 # Any: a program's functions return an array or a tuple of arrays, as its text says.
 def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
-    """The functions of a program by name."""
+    """Compiles the functions of a program; returns them by name."""
     text = program.text
     # Lets Python show the lines of a text that is not in a file.
     if not linecache.getlines(text.file):
@@ -57,7 +57,7 @@ def definition(text: Text, function: Function) -> ast.stmt:
 
 
 def calling(statement: Calling) -> ast.stmt:
-    """A function of the file, inlined, or a primitive of JAX."""
+    """The code of a call: of a function of the file, inlined, or of a JAX primitive."""
     code, names = Code(statement.span), [left.array.name for left in statement.lefts]
     arguments = [_argument(each) for each in statement.arguments]
     if statement.params is None:
@@ -89,7 +89,7 @@ def equation(statement: Equation) -> ast.stmt:
 
 
 def piece(code: Code, statement: Equation, dims: tuple[Group[Index], ...], term: Term, before: list[ast.stmt]) -> ast.expr:
-    """One piece of the right side, with a dim for each index on the left."""
+    """The code of one piece of the right side, with a dim for each index on the left."""
     order: list[Index] = []
     for number, dim in enumerate(dims):
         if number == statement.along:

@@ -79,7 +79,7 @@ class Equations(Reader):
         return Equation(self.left(array, target, lefts, tuple(dims)), tuple(terms), joined, span(node))
 
     def check_pieces(self, target: Node, lefts: Sequence[Node], count: int) -> None:
-        """Raises `Wrong` unless several pieces, and only they, are joined along one dim."""
+        """Raises `Wrong` if several pieces are not joined along exactly one dim, or a single piece is joined."""
         joined = [left for left in lefts if left.data == "summed"]
         if len(joined) == 1 and count == 1:
             self.fail("left_parts", joined[0], name=word_of(joined[0]))
@@ -87,7 +87,7 @@ class Equations(Reader):
             self.fail("pieces", target, count=len(joined) or "none")
 
     def declare(self, scope: Scope, left: Node, word: Word) -> None:
-        """An index on the left, with its range if that is declared."""
+        """Declares an index on the left, with its range if the text gives one."""
         if word.text in scope.indices:
             self.fail("left_twice", word)
         index = scope.indices[str(word)] = scope.new(word)
@@ -166,7 +166,7 @@ class Equations(Reader):
 
     def primitive(self, call: Node, name: str, given: Sequence[Given], params: str, targets: Sequence[Node]) -> list[Value]:
         """The types of the results of a primitive, which JAX computes."""
-        # The parameters of some contain the shape of the result, which the left side declares.
+        # The parameters of some primitives contain the shape of the result, which the left side declares.
         declared = [[each for each in map(extent_of, _lefts(target) or ()) if each is not None] for target in targets]
         wanted = tuple(tuple(size(self.text, each, self.extents) for each in dims) for dims in declared)
         types = tuple((each.dtype, each.shape if isinstance(each, Array) else ()) for each in given)

@@ -29,7 +29,7 @@ LOGIC = {"either": "or", "both": "and", "negated": "not"}
 TRUTHS = {"True": True, "False": False}
 CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 DIGITS = 300
-"""The most digits of an integer, more than any dtype can hold."""
+"""The most digits of an integer: more than any dtype can hold."""
 FLOATING = "write it as a float: `1e10`"
 NATURAL = ("max", "min")
 NUMERIC = {"int", "float", "truth"}
@@ -144,7 +144,7 @@ class Expressions(Scope):
         return Apply("neg", (arg,), dtype(arg), span(node))
 
     def arithmetic(self, node: Node) -> Term:
-        """A chain of operators of any length, from its first operand on."""
+        """The term of a chain of operators, built from its first operand on, so that its length does not matter."""
         *operators, first = left_spine(node, BINARY)
         made = self.term(first)
         for each in reversed(operators):
@@ -213,7 +213,7 @@ class Expressions(Scope):
         return term.condition if isinstance(term, Mask) else term
 
     def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
-        """The number, if it is known here. Raises `Wrong` if it is undefined."""
+        """The number that `compute` returns, or None. Raises `Wrong` if it is undefined."""
         try:
             value = compute()
             return None if value is None else Number(value, span(node))
@@ -244,7 +244,7 @@ class Expressions(Scope):
         return fold
 
     def variable(self, node: Node) -> Index:
-        """An index of a fold, which is now in scope."""
+        """Declares an index of a fold, which is now in scope."""
         word, declared = word_of(node), phrases(node)
         index = self.new(word)
         if declared:

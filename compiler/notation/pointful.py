@@ -24,7 +24,7 @@ from .terms import type_text
 
 
 class Unsayable(Exception):
-    """The notation cannot express this."""
+    """Raised for an op that the notation cannot express."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class Pointful:
         return cls(name, params, ins, outs, letters, form)
 
     def lines(self) -> list[str]:
-        """An equation for each result. Raises `Unsayable`."""
+        """The equations of the results, one for each. Raises `Unsayable`."""
         if any(isinstance(dim, Concat) for equation in self.form.equations for dim in equation.targets[0].dims):
             return [self.joined()]
         return [f"{self.left(each)} = {self.right(each)}" for each in self.form.equations]
 
     def joined(self) -> str:
-        """Pieces that are concatenated along a sum of ranges."""
+        """The equation of pieces that are concatenated along a sum of ranges."""
         first, *_ = equations = self.form.equations
         parts = [dim.indices for each in equations for dim in each.targets[0].dims if isinstance(dim, Concat)]
         if any(len(ids) != 1 for ids in parts):
@@ -85,7 +85,7 @@ class Pointful:
         return f"{self.left(first)} = {' ++ '.join(pieces)}"
 
     def printer(self, equation: Equation) -> Printer:
-        """Declares the range of each index that reads no dim alone."""
+        """The printer of an equation, which declares the range of each index that reads no dim alone."""
         alone = _read_alone(equation.body)
         return Printer({self.letters[i]: extent for i, extent in enumerate(self.form.extents) if i not in alone}, bare=True)
 
@@ -165,6 +165,6 @@ def _read_alone(body: Ground) -> frozenset[int]:
 
 
 def letters(taken: Mapping[str, object] | set[str]) -> list[str]:
-    """Names for indices: those of one letter that no array has, then `i1`, `i2`."""
+    """Names for indices: single letters that no array has, then `i1`, `i2`."""
     single = [each for each in "ijklmnopqrstuvabcdefghwxyz" if each not in taken]
     return [*single, *(f"i{n}" for n in range(1, 40) if f"i{n}" not in taken)]

@@ -20,11 +20,11 @@ from .diagnostics import Text, Wrong
 
 GRAMMAR = Path(__file__).with_name("program.lark")
 STARTS = "start", "body", "line"
-"""What the grammar reads: a whole file, what a `plan` block holds, and the statements of one line of a session."""
+"""The phrases that the grammar reads: a whole file, the contents of a `plan` block, the statements of a session's line."""
 CHAINS = frozenset((*ARITHMETIC, "either", "both"))
 """The operators that may follow one another any number of times: `left_spine` walks them."""
 
-# The names of the grammar's terminals in messages; one phrase replaces terminals that all begin or continue it.
+# The names of the grammar's terminals in messages. One phrase replaces terminals that all begin or continue it.
 SPELLING = {
     "NAME": "a name", "UPPER": "an extent", "NUMBER": "a number", "FOLD": "a fold", "COMPARE": "a comparison",
     "STRING": "a text", "VALUE": "a value's name", "DIM": "a dim", "CALL": "a tactic", "$END": "the end",
@@ -36,7 +36,7 @@ SIGNS = {
     "ARROW": "->", "JOIN": "++", "_NOTHING": "()", "OPAQUE": "lax.", "LABEL": "name",
 }  # fmt: skip
 SAVED = {"RECORD", "LAYOUTS"}
-"""What only `plan.save` writes."""
+"""The terminals that only `plan.save` writes."""
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}
 _HABITS = {
@@ -58,13 +58,13 @@ _HABITS = {
     "mean": "write a mean as `sum(k) x[b, k] / K`",
 }
 HABITS = {word: cure for words, cure in _HABITS.items() for word in words.split()}
-"""Habits from other languages, and what the notation writes instead."""
+"""Habits from other languages -> what to write in the notation."""
 BEHIND = {
     **{word: HABITS[word] for word in ("if", "then", "else", "where", "for", "while")},
     "return": "`return` takes names, `return y, z`: name each value by an equation before it",
     "->": "separate the types of the results by commas: `-> f32[8], f32[8]`",
 }
-"""The same after these words."""
+"""Words -> the cure for a mistake directly after them."""
 BEGIN = "begin an equation with a name, `y[i] = ...`, and end a function with `return y`"
 EXACT = {
     "LSQB": "write a type with its extents, `f32[8, 4]`; a scalar is `f32[]`",
@@ -85,7 +85,7 @@ CURES = {
     "RETURN": "a function contains equations, `y[i] = x[i]`, and ends with `return y`",
     "PROPAGATE": "a plan contains `tile x.0 @data`, `replicate x @data`, `name x.0 as B`, `propagate data`, or a tactic's call",
 }
-"""The cures where it allows this terminal."""
+"""The cures where the grammar allows this terminal, among others."""
 CONTENTS = (
     "a program has functions, `fn name(x: f32[B=8]) -> f32[B] { ... }`; "
     "a plan file, which `plan.save` writes, has a mesh and tactics: `mesh data=4` and `plan step { tile x.0 @data }`"
@@ -137,7 +137,7 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
         end = len(text.source.rstrip())
         return text.wrong("unfinished", _at(text, end, end + 1), **words)
     at = Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
-    # A call, and rows of layouts, may have several lines: the title has the first one.
+    # A call and rows of layouts may have several lines: the title shows the first one.
     return text.wrong("unexpected", at, found=str(token).partition("\n")[0], **words)
 
 
@@ -151,7 +151,7 @@ LEFT_BEHIND = re.compile(
     """,
     re.VERBOSE,
 )
-"""A name in the middle of a line that was read as the next equation's left side."""
+"""Matches a name in the middle of a line that was read as the next equation's left side."""
 
 
 def _at(text: Text, start: int, end: int) -> Span:
@@ -203,7 +203,7 @@ _PIECE = re.compile(r"""(?P<text>"([^"\\\n]|\\.)*"|'([^'\\\n]|\\.)*')|(?P<open>[
 
 
 def unclosed(text: Text, start: int) -> Wrong | None:
-    """The error for a call that begins there, if it or a text in it is not closed: it points at where it would end.
+    """The error for a call that begins at `start`, if it or a text in it is not closed; it points at where the end is missing.
 
     Megatron("model"     -->     `Megatron(` is not closed
                      ^ expected `)`

@@ -1,4 +1,4 @@
-"""The functions that generated code calls while it is traced, beside `jax.numpy` and `jax.lax`.
+"""The functions that generated code calls while it is traced, besides `jax.numpy` and `jax.lax`.
 
 JAX skips these frames, so the traced ops point to lines of the text.
 """
@@ -72,14 +72,14 @@ def made_of(name: str, params: str, shapes: tuple[Sizes, ...], given: tuple[Arra
     """The types of a primitive's results. Raises JAX's error for wrong parameters, some of which only lowering finds."""
     structs = [jax.ShapeDtypeStruct(shape, dtype) for dtype, shape in given]
     traced = jax.jit(partial(opaque, name, params, shapes)).trace(*structs)
-    # Another platform may have a lowering that is missing here.
+    # A lowering that is missing here may exist on another platform.
     with contextlib.suppress(NotImplementedError):
         traced.lower()
     return [(each.dtype.name, tuple(each.shape)) for each in traced.out_info]
 
 
 def choose(condition: Array, then: Array, otherwise: Array) -> Array:
-    """`jnp.where`, which broadcasts leading dims even where the user's settings forbid it."""
+    """Calls `jnp.where`, and lets it broadcast leading dims even where the user's settings forbid this."""
     with jax.numpy_rank_promotion("allow"):
         return jnp.where(condition, then, otherwise)
 
@@ -91,12 +91,12 @@ def scatter_sum(x: Array, extents: Sizes, *places: Array) -> Array:
 
 
 def convolve(x: Array, kernel: Array, strides: Sizes, padding: Edges, dilation: Sizes, dims: tuple[Sizes, ...]) -> Array:
-    """A convolution; `dims` are the batch, the feature and the spatial dims of image, kernel and result."""
+    """Computes a convolution; `dims` are the batch, the feature and the spatial dims of image, kernel and result."""
     numbers = lax.ConvDimensionNumbers(*dims)
     return lax.conv_general_dilated(x, kernel, strides, padding, rhs_dilation=dilation, dimension_numbers=numbers)
 
 
 def pool(monoid: str, x: Array, window: Sizes, strides: Sizes, padding: Edges, dilation: Sizes) -> Array:
-    """A fold over windows; positions outside the array hold the unit."""
+    """Folds over windows; positions outside the array hold the unit."""
     start = MONOIDS[monoid].unit(x.dtype)
     return lax.reduce_window(x, start, SPELLED[monoid].combine, window, strides, padding, window_dilation=dilation)

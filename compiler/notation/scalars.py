@@ -1,4 +1,4 @@
-"""The functions of expressions, every elementwise op of the definitions by its name, and the parameters of calls.
+"""The functions of expressions (every elementwise op of the definitions, by its name), and the parameters of calls.
 
 Parameters are keywords in the text and literals in the IR.
 
@@ -35,7 +35,7 @@ _APART = frozenset("convert_element_type tag name eq_to le_to lt_to and or not e
 
 @cache
 def functions() -> Mapping[str, tuple[str, ...]]:
-    """Name --> the names of its operands."""
+    """Name of a function -> the names of its operands."""
     known = (name for name in definitions if name not in _APART and _is_elementwise(definitions[name]))
     found = {name: tuple(each.name for each in definitions[name].operands) for name in known}
     return {**found, **{alias: found[name] for alias, name in ALIASES.items()}, **SPELT}
@@ -63,20 +63,20 @@ def result(name: str, dtypes: Sequence[str], text: str) -> str:
 
 
 def compute(name: str, text: str, dtype: str, args: Sequence[Array]) -> Array:
-    """The function on arrays of one shape."""
+    """Computes the function on arrays of one shape."""
     if name in ACTIVATIONS:
         return getattr(jax.nn, name)(*args, **dict(parameters(text).items()))
     return bind_local(name, parameters(text), args, [(dtype, ())])[0]
 
 
 def arithmetic(name: str, values: Sequence[float]) -> float | None:
-    """The function in Python's arithmetic, where `/` is exact; None for a function that Python does not have."""
+    """Computes the function in Python's arithmetic, where `/` is exact; None for a function that Python does not have."""
     function = ARITHMETIC[name].function if name in ARITHMETIC else {"abs": abs, "max": max, "min": min}.get(name)
     return None if function is None else function(*values)
 
 
 def constant(name: str, values: Sequence[float]) -> float | None:
-    """The function on numbers, in double precision; None if only JAX can compute it. Raises ValueError or ArithmeticError."""
+    """Computes the function on numbers, in double precision; None if only JAX can. Raises ValueError or ArithmeticError."""
     if (known := arithmetic(name, values)) is not None:
         return int(known) if all(isinstance(value, int) for value in values) else known
     if name not in definitions or not _is_real(name, len(values)):
@@ -100,7 +100,7 @@ def _is_real(name: str, operands: int) -> bool:
 
 
 def keywords(text: Text, call: Node) -> str:
-    """The keywords of a call in the IR's form, where a dtype is a record; in the text it is a bare name."""
+    """The keywords of a call in the IR's form, where a dtype is a record; in the text a dtype is a bare name."""
     found: list[str] = []
     for each in kinds(call, "keyword"):
         said = text.said(phrases(each)[0])
@@ -111,7 +111,7 @@ def keywords(text: Text, call: Node) -> str:
 
 
 def parameters(said: str) -> ParamsAttr:
-    """The parameters from keywords. Raises ValueError or SyntaxError if a value is not a literal."""
+    """Reads parameters from keywords. Raises ValueError or SyntaxError if a value is not a literal."""
     return read(f"{{{said}}}") if said else NO_PARAMS
 
 

@@ -38,7 +38,7 @@ class Scope(Reader):
     positional: bool = False
 
     def new(self, word: Word) -> Index:
-        """Raises `Wrong` for a word that is taken."""
+        """Makes an index of this name. Raises `Wrong` if the name is taken."""
         if word.text in self.arrays:
             self.fail("index_array", word)
         if word.text in self.indices:
@@ -51,7 +51,7 @@ class Scope(Reader):
         return self.indices[str(word)]
 
     def unify(self, index: Index, extent: int, where: Span, why: str) -> None:
-        """Unifies the index's range with this extent."""
+        """Gives the index this range. Raises `Wrong` if it already has another one."""
         if not index.known:
             index.extent, index.why = extent, why
         elif index.extent != extent:
@@ -99,7 +99,7 @@ class Scope(Reader):
             missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 
     def check_window(self, extent: int, affine: Affine[Index], where: Span, hangs: bool) -> None:
-        """Checks that a window that is not folded stays inside the dim."""
+        """Raises `Wrong` for a window that leaves the dim, unless it `hangs`: under some folds a window may."""
         for index, _ in affine.factors:
             if not index.known:
                 self.fail("range_unknown", where, name=index.name)

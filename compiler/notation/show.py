@@ -1,7 +1,7 @@
 """Prints a program in index notation: an equation for each op, or `lax.NAME(...)` if no equation expresses it.
 
-An op is printed by its definition if reading that text gives the same op, and as `lax.NAME(...)` if reading *that* does.
-Otherwise an error names the op. The printed text is therefore always the same program.
+An op is printed by its definition if reading that text gives the same op, otherwise as `lax.NAME(...)` if reading that does. If
+neither does, an error names the op. So reading the printed text always gives the same program.
 """
 
 import keyword
@@ -33,18 +33,18 @@ WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate pro
 
 
 def notation(traced: Traced, mesh: Mesh) -> str:
-    """A traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
+    """Prints a traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
     return (f"mesh {mesh}\n\n" if mesh.axes else "") + program(traced)
 
 
 def program(traced: Traced) -> str:
-    """A traced program as one function."""
+    """Prints a traced program as one function."""
     return _Printer(traced).text()
 
 
 @dataclass(slots=True)
 class _Printer:
-    """Prints one program; `values` are those so far."""
+    """Prints one program; `values` are the values named so far."""
 
     traced: Traced
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
@@ -82,7 +82,7 @@ class _Printer:
         self.values[value] = Value(_written(made), cast(ArrayType, value.type).dtype, (), number=True)
 
     def folded(self, op: LaxOp) -> bool:
-        """Whether JAX folds the op when it reads its numbers, such as a cast. Its result is then a number too."""
+        """Whether JAX folds the op when it reads its numbers, such as a cast. Its result is then recorded as a number too."""
         array = cast(ArrayType, op.results[0].type)
         if not op.operands or len(op.results) > 1 or array.shape or not all(each in self.numbers for each in op.operands):
             return False
@@ -144,7 +144,7 @@ def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Seque
 
 
 def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> str:
-    """`y[i: 8] = lax.NAME(x, parameter=...)`: whole arrays, the ranges of the result on the left."""
+    """`y[i: 8] = lax.NAME(x, parameter=...)`: a call on whole arrays, with the ranges of the result on the left."""
     lefts: list[str] = []
     for out in outs:
         dims = ", ".join(f"{index}: {extent}" for index, extent in zip(indices, out.shape, strict=False))
@@ -161,7 +161,7 @@ def _literal(value: Value) -> str:
 
 
 def fresh(said: str, taken: set[str], otherwise: str = "program") -> str:
-    """The name in a form that the notation allows, or the other name, made different from the taken ones, which it joins."""
+    """The name if the notation allows it, otherwise `otherwise`; numbered to differ from the taken names, and added to them."""
     base = said.replace("/", "_") if said.replace("/", "_").isidentifier() and said.isascii() else otherwise
     if not base[0].islower() or keyword.iskeyword(base) or base in WORDS:
         base = otherwise

@@ -25,7 +25,7 @@ AXIS = re.compile(r"(?!(?:fn|plan|mesh|let|return|and|or|not)\b)[A-Za-z_]\w*(?:\
 
 
 def moved(text: Text, where: Where, error: Error) -> Wrong:
-    """An error of a tactic, located at its statement, at the word that it is about."""
+    """Returns a tactic's error, located at its statement, at the word that the error is about."""
     location = text.location(where).narrowed(error.title)
     helps = [*error.helps] or ["see `docs/notation.md` for what a plan may hold"]
     found = Wrong(error.title, location=location, label=error.label, notes=error.notes, helps=helps)
@@ -118,7 +118,7 @@ class Statements(Reader):
         return path, dim if number is None else number
 
     def _value(self, node: Node) -> str:
-        """The address of a value. The plan resolves patterns and numbered ops."""
+        """The address of a value. Patterns and numbered ops are returned as they are: the plan resolves them."""
         word = word_of(node)
         name = _said(word)
         if self.known is None or any(mark in name for mark in "*?#") or name.startswith("result"):
@@ -152,14 +152,14 @@ def _said(word: Word) -> str:
 
 
 def _spot_of(word: Word) -> str:
-    """How a dim of a value is written; of a name in quotes, behind these: `"params/head.1"` --> `"params/head".1`."""
+    """How a dim of a value is written. A name in quotes keeps them: `"params/head.1"` --> `"params/head".1`."""
     name, dot, dim = _said(word).rpartition(".")
     return f'"{name}".{dim}' if word.type == "STRING" and dot and dim.isalnum() else f"{word}.0"
 
 
 @cache
 def statement(call: str) -> str:
-    """The statement that stands for a line of a trace: the line itself, if there is no shorter one that reads back as it."""
+    """The statement for a line of a trace; the line itself if no shorter statement reads back as this line."""
     made = None if call.startswith("#") else _shorter(Call.read(call))
     if made is None:
         return call

@@ -1,4 +1,4 @@
-"""A checked program: every index has one range, every value one type, and names are replaced by what they refer to.
+"""A checked program: every index has one range, every value one type, and names are replaced by the objects they refer to.
 
 Its terms are the tree of the definitions, over `Index`es and `Array`s; a cast is the function `cast`.
 
@@ -18,7 +18,7 @@ from ...dialects.ground.errors import Span
 
 @dataclass(eq=False, slots=True)
 class Index:
-    """An index. Its extent becomes known while the equation is read, and `why` says from where."""
+    """An index. Its extent becomes known while the equation is read; `why` says from which phrase."""
 
     name: str
     span: Span
@@ -52,7 +52,7 @@ def type_text(dtype: str, shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """`[condition]`: a boolean; as a factor it keeps the product, or makes it 0."""
+    """`[condition]`: a boolean. As a factor it keeps the product where the condition holds, and makes it 0 elsewhere."""
 
     condition: Term
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -72,7 +72,7 @@ def at(term: Term) -> Span:
 
 
 def alone(term: Dim) -> Index | None:
-    """The index, if the term is a single index."""
+    """The index, if the term is a single index; otherwise None."""
     return term.indices[0] if isinstance(term, Group) and len(term.indices) == 1 else None
 
 
@@ -82,7 +82,7 @@ def computed(dim: Dim) -> bool:
 
 
 def sliding(dim: Dim) -> tuple[Term, Index] | None:
-    """`start + i` with a start that depends on no index: a window as wide as the range of `i`."""
+    """The start and the index of `start + i`, if the start depends on no index: a window as wide as the range of `i`."""
     match dim:
         case Apply("add", (Group((index,)), start)) | Apply("add", (start, Group((index,)))) if not free(start):
             return start, index
@@ -91,7 +91,7 @@ def sliding(dim: Dim) -> tuple[Term, Index] | None:
 
 
 def leaves(window: Affine[Index], extent: int) -> tuple[int, int] | None:
-    """The first and the last position of a window that leaves a dim of this extent."""
+    """The first and the last position of a window, if it leaves a dim of this extent; otherwise None."""
     reach = [factor * (index.extent - 1) for index, factor in window.factors]
     low, high = window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
     return None if low >= 0 and high < extent else (low, high)
@@ -125,7 +125,7 @@ def settled(term: Term) -> str:
 
 
 def inner(term: Dim) -> tuple[Dim, ...]:
-    """The terms directly inside one, including the dims of a read."""
+    """The terms directly inside this one, including the dims of a read."""
     return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", parts(term))
 
 

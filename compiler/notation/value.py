@@ -25,7 +25,7 @@ class Code:
     span: Span
 
     def put(self, node: N) -> N:
-        """The node, at this position."""
+        """Gives a node this position, and returns it."""
         node.lineno, node.col_offset = self.span.line, self.span.column - 1
         node.end_lineno, node.end_col_offset = self.span.end_line, self.span.end_column - 1
         return node
@@ -34,7 +34,7 @@ class Code:
         return self.put(ast.Name(name, ast.Load()))
 
     def value(self, value: object) -> Expr:
-        """A constant, or a tuple or slice of constants and of code, which is kept."""
+        """Makes a constant, or a tuple or slice of constants and code; code is returned as it is."""
         match value:
             case ast.expr():
                 return value
@@ -47,18 +47,18 @@ class Code:
                 return self.put(ast.Constant(value))  # pyright: ignore[reportArgumentType]
 
     def call(self, function: str, *args: object, **keywords: object) -> Expr:
-        """`jnp.sum(x, axis=1)`: arguments that are not code yet become constants."""
+        """Makes a call such as `jnp.sum(x, axis=1)`; arguments that are not code yet become constants."""
         module, _, name = function.rpartition(".")
         head = self.put(ast.Attribute(self.name(f"_{module}"), name, ast.Load())) if module else self.name(function)
         named = [self.put(ast.keyword(key, self.value(each))) for key, each in keywords.items()]
         return self.put(ast.Call(head, [*map(self.value, args)], named))
 
     def index(self, array: Expr, item: object) -> Expr:
-        """`x[0, :, ids]`."""
+        """Makes a subscript such as `x[0, :, ids]`."""
         return self.put(ast.Subscript(array, self.value(item), ast.Load()))
 
     def sign(self, name: str, *args: Expr) -> Expr:
-        """A sign of the notation, by the name of its op, applied to code."""
+        """Applies an operator of the notation, by the name of its op, to code."""
         match SIGNS[name].node():
             case ast.unaryop() as sign:
                 return self.put(ast.UnaryOp(sign, args[0]))
@@ -72,7 +72,7 @@ class Code:
         return self.put(ast.Assign([targets[0] if len(targets) == 1 else self.put(ast.Tuple(targets, ast.Store()))], value))
 
     def scope(self, name: str, body: list[ast.stmt]) -> ast.stmt:
-        """`with jax.named_scope("h"): ...`: the value computed in it is called `h`."""
+        """Makes `with jax.named_scope("h"): ...`, so that the value computed in it is called `h`."""
         return self.put(ast.With([ast.withitem(self.call("jax.named_scope", name))], body))
 
     def function(self, name: str, arguments: Sequence[str], body: list[ast.stmt], result: Expr) -> ast.stmt:
@@ -164,6 +164,6 @@ def _follows(dims: Dims, first: Dims) -> bool:
 
 
 def ordered(indices: Iterable[Index], order: Sequence[Index]) -> list[Index]:
-    """The indices, each once; those of `order` come first, as they are ordered there."""
+    """The indices, each once; those of `order` come first, in its order."""
     every = dict.fromkeys(indices)
     return [*(index for index in order if index in every), *(index for index in every if index not in order)]

@@ -1,7 +1,7 @@
-"""The walk over terms: makes the code of each, by its kind.
+"""The walk over terms, which makes the code of each term by its kind.
 
 Positions in brackets become reshapes, slices and lookups, in this order. A sum of a product is an einsum, a convolution or a
-scatter-add, every other fold is a reduction.
+scatter-add; every other fold is a reduction.
 
 x[b, (h d)]      --> reshape        x[i, 0], x[2*i + 1] --> slice       emb[ids[b], d] --> emb[ids]
 logp[b, y[b]]    --> take_along_axis                    x[i, i]         --> the diagonal
@@ -31,7 +31,7 @@ NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The walk. `before` collects parts of long expressions as statements before them: Python compiles no deep nesting."""
+    """The walk. `before` collects parts of long expressions as earlier statements, because Python compiles no deep nesting."""
 
     order: Sequence[Index]
     before: list[ast.stmt]
@@ -60,7 +60,7 @@ class Values:
                 raise TypeError(term)
 
     def apply(self, term: Apply[Term]) -> Value:
-        """A chain of applications of any length, from its first argument on."""
+        """The code of a chain of applications, built from its first argument on, so that its length does not matter."""
         chain = [term]
         while isinstance(first := chain[-1].args[0], Apply) and first.function != "cast":
             chain.append(first)
@@ -92,7 +92,7 @@ class Values:
         return Value(made, dims, number)
 
     def masked(self, term: Apply[Term], given: Sequence[Value]) -> Value:
-        """`[condition] * x`: `x` where the condition holds, and 0 elsewhere."""
+        """The code of `[condition] * x`: `x` where the condition holds, and 0 elsewhere."""
         code = Code(at(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
@@ -125,7 +125,7 @@ def split(code: Code, term: Reading) -> tuple[Expr, list[tuple[Dim, int]]]:
 
 
 def sliced(code: Code, values: Values, term: Reading) -> tuple[Expr, list[Dim]]:
-    """Fixed positions, strided windows along one index, and windows with a computed start."""
+    """Slices at fixed positions, strided windows of one index and computed starts; returns the array and the dims left."""
     kept, parts, whole = list[Dim](), list[object](), slice(None)
     array, dims = split(code, term)
     for dim, extent in dims:
@@ -152,7 +152,7 @@ def sliced(code: Code, values: Values, term: Reading) -> tuple[Expr, list[Dim]]:
 
 
 def looked_up(code: Code, values: Values, array: Expr, dims: Sequence[Dim]) -> Value:
-    """Looked-up indices, as JAX indexes arrays by arrays."""
+    """The code of looked-up indices, as JAX indexes arrays by arrays."""
     plain = [index for dim in dims if (index := alone(dim)) is not None]
     looks = [dim for dim in dims if not isinstance(dim, Group | Affine)]
     depends = list(dict.fromkeys(index for look in looks for index in free(look)))
@@ -190,7 +190,7 @@ def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
 
 
 def along_axis(code: Code, values: Values, array: Expr, dims: Sequence[Dim], look: Term) -> Value:
-    """`logp[b, y[b]]`: the position along one dim depends on the indices of the others."""
+    """The code of `logp[b, y[b]]`: the position along one dim depends on the indices of the others."""
     axis = next(number for number, dim in enumerate(dims) if computed(dim))
     known = tuple(map(alone, dims))
     positions = fit(code, values.term(look), known)
@@ -261,7 +261,7 @@ def product(values: Values, term: Fold[Index, Term]) -> Value:
 
 
 def segments(values: Values, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
-    """The sum as a scatter-add, if one factor equates an index of the result with a looked-up one."""
+    """The sum as a scatter-add, if one factor equates an index of the result with a looked-up one; otherwise None."""
     asked = {part: found for part in parts if isinstance(part, Mask) and (found := equated(part, term.indices))}
     indices = [index for index, _ in asked.values()]
     rest = [part for part in parts if not (isinstance(part, Mask) and part in asked)]
@@ -283,7 +283,7 @@ def segments(values: Values, term: Fold[Index, Term], parts: Sequence[Term]) -> 
 
 
 def equated(mask: Mask, folded: Sequence[Index]) -> tuple[Index, Term] | None:
-    """The index of the result and the looked-up index that a mask equates."""
+    """The index of the result and the looked-up index that a mask equates; None if it does not."""
     match mask.condition:
         case Apply("eq", (Group((index,)), ids)) | Apply("eq", (ids, Group((index,)))) if index not in folded:
             looked_up = free(ids) and set(free(ids)) <= set(folded) and not isinstance(ids, Group)
@@ -300,7 +300,7 @@ def einsum(code: Code, values: Values, given: Sequence[Value], folded: Sequence[
 
 
 def contracted(code: Code, given: Sequence[Value], left: Sequence[Index]) -> Value:
-    """`jnp.einsum` with these indices on the left. A letter for each is its name, if all names are distinct letters."""
+    """`jnp.einsum` with these indices on the left. Its letters are the indices' names, if these are distinct letters."""
     indices = list(dict.fromkeys(index for value in given for index in value.indices))
     names = [index.name for index in indices]
     if any(len(name) > 1 or not name.isascii() for name in names) or len(set(names)) < len(names):

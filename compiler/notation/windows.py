@@ -20,7 +20,7 @@ from .value import Code, Value
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One dim `stride * out + dilation * within - low` of an array; `padding` is `low` and the padding after its end."""
+    """A dim read at `stride * out + dilation * within - low`; `padding` is `low` and the padding after the dim's end."""
 
     dim: int
     out: Index
@@ -53,7 +53,7 @@ def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A convolution by its indices: the image's `batch`, the folded `channel`, and the kernel's own, `weight`."""
+    """A convolution by its indices: the image's `batch`, the folded `channel`, and the kernel's own index, `weight`."""
 
     image: Reading
     kernel: Reading
@@ -101,7 +101,7 @@ def convolution(order: Sequence[Index], term: Fold[Index, Term], layout: Layout)
 
 
 def pooling(term: Fold[Index, Term]) -> Value | None:
-    """The fold of one read through windows."""
+    """The code of a fold over a single read through windows; None for another fold."""
     body = term.body
     if not isinstance(body, Read) or not pools(term.monoid):
         return None
@@ -119,7 +119,7 @@ def pooling(term: Fold[Index, Term]) -> Value | None:
 
 
 def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
-    """The fold of its body, with the unit wherever a window of the body is outside the array."""
+    """The fold with the unit instead of its body wherever a window of the body is outside the array."""
     asked = [
         _apply(
             "and", "bool", at, _apply("le", "bool", at, Number(0, at), where), _apply("lt", "bool", at, where, Number(n, at))

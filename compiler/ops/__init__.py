@@ -1,4 +1,4 @@
-"""One op, between JAX and the IR: its name, its parameters, and how JAX runs it.
+"""Single ops, between JAX and the IR: their names, their parameters, and how JAX runs them.
 
     primitives          JAX's primitives by name, those of users too
     params              JAX's parameters as the IR's, and back

@@ -1,4 +1,4 @@
-"""Running the named ops with JAX, on whole arrays or on one device's part of each.
+"""Runs the named ops with JAX, on whole arrays or on one device's part of each.
 
 Local and global arrays have the same parameters, because extents follow from the types.
 
@@ -35,7 +35,7 @@ RunCall = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], li
 """Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
 
 CALLS: dict[str, RunCall] = {}
-"""By name, how to run ops whose parameters contain extents that a definition cannot drop. Their definers add them."""
+"""How to run ops whose parameters contain extents that a definition cannot drop, by name. Their definers add them."""
 
 
 def bind_local(
@@ -81,7 +81,7 @@ def bind_local(
 
 
 def constant(value: Literal, dtype: str) -> np.ndarray:
-    """The array of rank 0 of a `lax.constant`."""
+    """The array of a `lax.constant`, of rank 0. Raises Error for an integer that does not fit the dtype."""
     number = complex(cast(float, value["real"]), cast(float, value["imag"])) if isinstance(value, Record) else value
     try:
         return np.asarray(number, dtype=jnp.dtype(dtype))
@@ -97,7 +97,7 @@ def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> l
 
 
 def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-    """A primitive without a definition, which sees keys as keys."""
+    """Runs a primitive that has no definition. It gets keys as arrays of keys."""
     in_keys = cast("tuple[str | None, ...]", params.get("in_keys") or (None,) * len(inputs))
     keyed = [wrap(each, impl) for each, impl in zip(inputs, in_keys, strict=True)]
     own = {key: from_literal(each, foreign) for key, each in params.items() if key not in WHOLE}
@@ -143,7 +143,7 @@ _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], l
 
 
 def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = (), run: RunOp | None = None) -> list[Array]:
-    """The operands of the block's terminator, for these values of its arguments; `run` runs each op without regions.
+    """Runs a block on these values of its arguments, and returns its terminator's operands. `run` runs each op without regions.
 
     Regions are traced before the ops that have them, innermost first, so deep nests do not use Python's stack.
     """
@@ -157,7 +157,7 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 
 
 def _traced(run: Callable[[Sequence[Array]], list[Array]], block: Block) -> Body:
-    """A function on the arguments of a block, as a traced program."""
+    """Traces a function of a block's arguments, once, and returns the traced program as a function."""
 
     def body(*given: Array) -> list[Array]:
         return run(given)
@@ -182,7 +182,7 @@ def _run_ops(
 
 
 def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], bodies: Sequence[Body] = ()) -> list[Array]:
-    """The results of one named op; an op with regions needs the functions that run them."""
+    """Runs one named op, and returns its results. An op with regions needs the functions that run them."""
     params = cast(ParamsAttr, op.properties["params"])
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)

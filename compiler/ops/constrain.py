@@ -20,7 +20,7 @@ from ..jax_private import ad, batching
 from .identity import identity
 
 Dims = tuple[tuple[str, ...] | None, ...]
-"""For each dim the axes that tile it, major to minor; none if it is whole, and None if nothing is said about it."""
+"""For each dim, the axes that tile it, major to minor: empty if it is whole, None if nothing is said about it."""
 
 constrain_p: Any = identity("constrain")
 
@@ -46,7 +46,7 @@ def constrain(x: Array, text: str) -> Array:
 
 
 def parse(text: str) -> Dims:
-    """The axes of each dim of a text such as `data, _, pod*model`. Raises Error, with a caret, for another text."""
+    """Parses a text such as `data, _, pod*model` to the axes of each dim. Raises Error, with a caret, if it is malformed."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refused("text", "a constraint, a string", text, 'write pt.constrain(x, "data, _, model")')
     text = str.__str__(text)
@@ -79,7 +79,7 @@ def _transpose(ct: Array, _: Array, **params: object) -> list[Array]:
 
 
 def _batch(args: Sequence[Array], dims: Sequence[int], *, layout: Dims) -> tuple[Array, int]:
-    """Nothing is said about the new dim."""
+    """The rule for `vmap`: the batch dim gets no constraint."""
     (at,) = dims
     return constrain_p.bind(args[0], layout=(*layout[:at], None, *layout[at:])), at
 

@@ -1,4 +1,4 @@
-"""Ragged products by the group of each row, so that the groups can be placed like any other index.
+"""Ragged products in terms of the group of each row, so that the groups can be placed like any other index.
 
 JAX gives the sizes of the groups. The group of a row is the number of groups that end before it. A row behind all groups gets
 the number of the groups, which is none of them. On a device, JAX's ragged product does the work: the sizes are counted again.
@@ -21,13 +21,16 @@ from ...dialects.definitions.ragged import RaggedNumbers
 from ..jax_private import ad, apply_primitive, batching, jax, jnp, lax, lower_fun, mlir
 
 grouped_dot_p: Any = Primitive("grouped_dot")
-"""Each row meets the factor of its group."""
+"""Multiplies each row by the factor of its group."""
 grouped_outer_p: Any = Primitive("grouped_outer")
-"""The rows of each group are summed apart."""
+"""Sums the outer products of the rows of each group."""
 
 
 def ragged_dot_general(eqn: JaxprEqn) -> Callable[..., Array] | None:
-    """A ragged product by the groups of its rows. Along a ragged batch dim, JAX ignores the groups."""
+    """Rewrites a ragged product in terms of row groups.
+
+    Along a ragged batch dim, it is a plain product, because JAX ignores the groups there.
+    """
     params = eqn.params
     said: lax_types.RaggedDotDimensionNumbers = params["ragged_dot_dimension_numbers"]
     how = {name: params[name] for name in ("precision", "preferred_element_type")}
@@ -66,7 +69,7 @@ def _product(
     indices_are_sorted: bool,
     **how: object,
 ) -> Array:
-    """The product by JAX's own op."""
+    """Computes the product by JAX's own op."""
     numbers = _numbers(ragged_dot_dimension_numbers)
     (folded, _), (batch, _) = numbers.dot
     multiply = partial(lax.ragged_dot_general, ragged_dot_dimension_numbers=ragged_dot_dimension_numbers, **how)
@@ -84,7 +87,7 @@ def _product(
 
 
 def _taken(array: Array, order: Array, dims: Sequence[int]) -> Array:
-    """The rows of an array in another order along the last of these dims, which are those of `order`."""
+    """Reorders the rows of an array along the last of these dims. `order` has these dims."""
     shape = [array.shape[dim] if dim in dims else 1 for dim in range(array.ndim)]
     aligned = lax.transpose(order, np.argsort(dims).tolist()).reshape(shape)
     return jnp.take_along_axis(array, aligned, axis=dims[-1], mode="promise_in_bounds")
@@ -109,7 +112,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Array], **params: object) 
 
 
 def _batch(operands: Sequence[Array], dims: Sequence[int | None], **params: object) -> tuple[Array, int]:
-    """JAX maps a ragged product only along the first dim of all operands."""
+    """The rule for `vmap`: the batch becomes the first dim of all operands. JAX maps a ragged product along no other."""
     (size,) = {x.shape[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None}
     fronted = [batching.bdim_at_front(x, dim, size) for x, dim in zip(operands, dims, strict=True)]
     return jax.vmap(partial(_by_params, **params))(*fronted), 0

@@ -1,4 +1,4 @@
-"""Primitives that return their operand: they compute nothing, and only their name and parameters say something."""
+"""Primitives that return their operand. They compute nothing; their name and parameters carry information."""
 
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 # Any: JAX's primitives have no types.
 def identity(name: str) -> Any:
-    """A new primitive that returns its operand on every platform."""
+    """Makes a new primitive that returns its operand on every platform."""
     primitive: Any = Primitive(name)
     primitive.def_impl(_operand)
     primitive.def_abstract_eval(_operand)

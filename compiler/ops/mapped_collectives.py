@@ -1,6 +1,7 @@
-"""Collectives of a `shard_map` that `jax.vmap` runs, where JAX has no rule: over several axes, in groups, to some devices only.
+"""Collectives of a `shard_map` run by `jax.vmap`, where JAX has no rule: over several axes, in groups, or to some devices only.
 
-Each is a function of what all devices have and of the own number among them. One axis after another, `all_gather` tells this:
+Each is a function of the arrays of all devices and of a device's own number among them. `all_gather` provides both, one axis
+after another:
 
     ppermute(x, ("a", "b"), [(0, 1), ...])   -->   all_gather(x, ("a", "b"))[0] where axis_index(("a", "b")) is 1, ...
 """
@@ -21,7 +22,7 @@ Params = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The arrays of a group of devices as one, with the group as its first dim, and the own position in the group."""
+    """The arrays of a group of devices, stacked along a new first dim, and this device's position in the group."""
 
     arrays: Array
     size: int
@@ -32,7 +33,7 @@ class Group:
         return self.arrays.shape[1:]
 
     def part(self, dim: int, tiled: bool) -> Array:
-        """Of all arrays what this dim holds for the own position: a block of it, or one index."""
+        """This device's part of a dim of all arrays: a block of it, or with `tiled` false one index."""
         if not tiled:
             return lax.dynamic_index_in_dim(self.arrays, self.position, dim + 1, keepdims=False)
         block = self.own_shape[dim] // self.size
@@ -40,7 +41,7 @@ class Group:
 
 
 def together(x: Array, dim: int, tiled: bool) -> Array:
-    """The first dim as this one of the others, or joined with it, major."""
+    """Moves the first dim to `dim`; if `tiled`, it is merged with that dim, as the major part."""
     moved = jnp.moveaxis(x, 0, dim)
     shape = moved.shape
     return moved.reshape(*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]) if tiled else moved
@@ -75,7 +76,7 @@ _KINDS: Mapping[str, Callable[[Group, Params], Array]] = {
 
 
 def has_rule(primitive: str, params: Params) -> bool:
-    """Whether `jax.vmap` runs this op: no collective, or one over all devices of one axis, or a fold over several."""
+    """Whether `jax.vmap` can run this op: no collective, one over all devices of an axis, or a fold over several axes."""
     if primitive not in _KINDS:
         return True
     if params.get("axis_index_groups"):
@@ -87,7 +88,7 @@ def has_rule(primitive: str, params: Params) -> bool:
 
 
 def exchanged(primitive: str, params: Params, x: Array, order: Sequence[str]) -> Array:
-    """What the collective gives this device. `order` is that of the axes in the mesh, in which a permute numbers devices."""
+    """What the collective returns on this device. `order` lists the mesh's axes: a permute numbers devices in that order."""
     axes = _axes(params)
     if primitive == "ppermute":
         axes = tuple(sorted(axes, key=order.index))

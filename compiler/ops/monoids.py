@@ -1,4 +1,4 @@
-"""JAX's names for the monoids of `dialects/ground/monoids.py`, all in this file."""
+"""JAX's names for the monoids of `dialects/ground/monoids.py`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..jax_private import jnp, lax
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A monoid in JAX.
+    """The JAX functions of a monoid.
 
     * `combine`: the function of two arrays of one shape; `reduce`: the fold over dims, which is also the name of its primitive.
     * `across`: the primitive that folds over the devices of mesh axes.
@@ -32,12 +32,12 @@ SPELLED: Mapping[str, Spelled] = {
     "xor": Spelled(lax.bitwise_xor, lax.reduce_xor),
     "logsumexp": Spelled(jnp.logaddexp),
 }
-"""By the monoid's name in index notation."""
+"""The monoids, by their names in index notation."""
 
 WRITTEN: Sequence[str] = [fold for fold in SPELLED if hasattr(jnp, fold)]
-"""The folds that people write in index notation: those of `jax.numpy`."""
+"""The folds that users write in index notation: those that `jax.numpy` has."""
 
 
 def pools(fold: str) -> bool:
-    """Whether JAX folds windows by it."""
+    """Whether JAX has a windowed fold of this kind."""
     return f"reduce_window_{fold}" in definitions

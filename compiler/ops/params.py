@@ -1,4 +1,4 @@
-"""JAX parameters as the IR's, and back.
+"""Converts JAX parameters to the IR's, and back.
 
     {"dimension_numbers": (((1,), (0,)), ((), ())), "precision": None, "out_sharding": None, ...}
     <-->  {dimension_numbers = (((1,), (0,)), ((), ()))}
@@ -57,7 +57,7 @@ _TUPLES: Mapping[str, Callable[..., Any]] = {
 
 
 class Foreign:
-    """The parameters of one program that have no text, each once."""
+    """The parameters of a program that have no text form, each stored once."""
 
     def __init__(self) -> None:
         self.values: list[object] = []
@@ -72,23 +72,23 @@ class Foreign:
 
 
 OP_NAMES: dict[str, str] = {}
-"""The ops of primitives that a user defined under another name than the primitive's."""
+"""The names of ops whose primitives are called otherwise, because a user has defined them under another name."""
 
 
 def op_name(primitive: str) -> str:
-    """The name of the op of a primitive: `scatter-add` --> `scatter_add`."""
+    """The op name of a primitive: `scatter-add` --> `scatter_add`."""
     return OP_NAMES.get(primitive) or primitive.replace("-", "_")
 
 
 def encode(params: Mapping[str, object], foreign: Foreign, definition: Definition | None = None) -> ParamsAttr:
-    """The IR's form of a primitive's parameters, without those that its definition implies."""
+    """Converts a primitive's parameters to the IR's, without those that its definition implies."""
     dropped, defaults = ((), ()) if definition is None else (definition.dropped, definition.defaults)
     stored = {key: to_literal(value, foreign) for key, value in params.items() if key not in dropped}
     return ParamsAttr.of(**dict(each for each in stored.items() if each not in defaults))
 
 
 def to_literal(value: object, foreign: Foreign) -> Literal:
-    """One parameter in the IR's form."""
+    """Converts one parameter to the IR's form."""
     match value:
         case None | bool() | str():
             return value
@@ -114,7 +114,7 @@ def to_literal(value: object, foreign: Foreign) -> Literal:
 
 
 def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
-    """One parameter in JAX's form."""
+    """Converts one parameter to JAX's form."""
     match value:
         case tuple():
             return tuple(from_literal(each, foreign) for each in value)
@@ -135,7 +135,7 @@ def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
 def decode(
     name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...], foreign: Sequence[object] = ()
 ) -> dict[str, object]:
-    """The JAX parameters of `lax.NAME` for operands and results of these (local) types."""
+    """Returns the JAX parameters of `lax.NAME` for operands and results of these (local) types."""
     return {key: from_literal(each, foreign) for key, each in _every(name, params, in_shapes, outs)}
 
 
@@ -143,7 +143,7 @@ def decode(
 def _every(
     name: str, params: ParamsAttr, in_shapes: tuple[Shape, ...], outs: tuple[ArrayLike, ...]
 ) -> tuple[tuple[str, Literal], ...]:
-    """The parameters, with those that the definition implies."""
+    """The parameters, including those that the definition implies."""
     definition = definitions.get(name)
     if definition is None:
         return params.items()

@@ -1,9 +1,9 @@
-"""Operands that are positions in an array, in the form that XLA:CPU needs.
+"""Prepares operands that are positions in an array, as XLA:CPU needs them.
 
-XLA merges a `dynamic_slice` with another one that it reads, and turns an update by one index vector into a `dynamic_slice`
-and a `dynamic_update_slice`. In neither case does it clamp what it then adds up. And it counts in the type of the
-positions, which may not reach the end of the array. So positions of narrow types are widened, and those that lie outside
-never reach XLA.
+XLA merges a `dynamic_slice` with another one that it reads, and turns an update by one index vector into a `dynamic_slice` and
+a `dynamic_update_slice`. In neither case does it clamp the sum of the positions. It also computes in the dtype of the
+positions, which may be too narrow for the end of the array. So positions of narrow dtypes are widened, and positions outside of
+the array never reach XLA.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ Combine = Callable[[Array, Array], Array]
 
 @cache
 def combiner(name: str) -> Combine:
-    """What a scatter does with an element and its update: the function around the fold in its definition, if there is one."""
+    """How a scatter combines an element with its update: the function around the fold in its definition, or the update."""
     match definitions[name].body:
         case Apply(function, (Read(), Fold(fold))):
             # `maximum` is the name that the monoid `max` has between two elements.
@@ -34,12 +34,12 @@ def combiner(name: str) -> Combine:
 
 
 def widened(starts: range, inputs: Sequence[Array]) -> list[Array]:
-    """The operands of an op, positions of less than 32 bits as i32."""
+    """Converts positions of less than 32 bits among an op's operands to i32."""
     return [x.astype(jnp.int32) if at in starts and x.dtype.itemsize < 4 else x for at, x in enumerate(inputs)]
 
 
 def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Mapping[str, object]) -> list[Array]:
-    """The operands of an op that reads, its positions moved so that each window lies inside, where the op does that.
+    """Clamps the positions of a reading op so that each window lies inside of the array, where the op does so itself.
 
     A read that fills is looked up by JAX with a mask.
     """
@@ -54,13 +54,16 @@ def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Ma
 
 
 def _room(array: Array, ids: Array, window: Sequence[int], dims: Sequence[int]) -> np.ndarray:
-    """How far each component of the index vectors reaches, as an array that is compared with them."""
+    """The greatest valid value of each component of the index vectors, in a shape that broadcasts with them."""
     room = np.array([array.shape[dim] - window[dim] for dim in dims], ids.dtype)
     return room.reshape((1,) * (ids.ndim - 1) + room.shape)
 
 
 def scattered(name: str, acc: Array, ids: Array, updates: Array, **params: object) -> Array:
-    """A scatter. An update by one vector is written over what is there, or, where it would be dropped, that over itself."""
+    """Runs a scatter.
+
+    An update by one index vector becomes a gather and a replacement, which writes the old values if it is dropped.
+    """
     if np.prod(ids.shape[:-1]) != 1 or lax.GatherScatterMode.from_any(params["mode"]) is lax.GatherScatterMode.CLIP:
         return getattr(lax, name)(acc, ids, updates, **params)
     said = cast(lax_types.ScatterDimensionNumbers, params["dimension_numbers"])

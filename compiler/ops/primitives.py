@@ -1,4 +1,4 @@
-"""JAX's primitives by name, as the text of a program names them."""
+"""JAX's primitives, by the names that programs use."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -22,7 +22,7 @@ _ACCEPTS: dict[str, Accept] = {}
 
 
 def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> None:
-    """Register a user's primitive in `find` as the op of a name.
+    """Registers a user's primitive as the op of this name, for `find`.
 
     `accept` checks each kind of its equations before a program can contain one.
     """
@@ -33,13 +33,13 @@ def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> N
 
 
 def check(name: str, eqn: JaxprEqn) -> None:
-    """Raises Error if the op of this name is a user's and its definition is wrong."""
+    """Checks an equation of a user's op. Raises Error if its definition is wrong."""
     if name in _ACCEPTS:
         _ACCEPTS[name](eqn.params, [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars])
 
 
 def name_of(primitive: Primitive) -> str:
-    """The name of a primitive in a program: its own, or `name#2` if another one has that name.
+    """The name of a primitive in a program: its own, or `name#2` if another primitive has that name.
 
     JAX's primitives have distinct names. A user's primitive can have the name of any other, also of one that only another
     version of JAX has.
@@ -57,7 +57,7 @@ def name_of(primitive: Primitive) -> str:
 
 @lru_cache(maxsize=1)
 def _known() -> dict[str, Primitive]:
-    """Every primitive that JAX can lower: the one complete list of them, by the names of their ops too."""
+    """Every primitive that JAX can lower, by its name and by its op's name. JAX has no other complete list."""
     tables = [lowerings, *platform_lowerings.values()]
     found: dict[str, Primitive] = {}
     for primitive in (each for table in tables for each in table):
@@ -76,11 +76,11 @@ def known(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """The names of the ops of JAX's own primitives, those of `jax.lax`."""
+    """The op names of the primitives in `jax.lax`."""
     found = (getattr(lax, each) for each in dir(lax) if each.endswith("_p"))
     return [each.name.replace("-", "_") for each in found if isinstance(each, Primitive)]
 
 
 def find(name: str) -> Primitive:
-    """The primitive of this name, or of the op of this name: `scatter_add` is `scatter-add`. Raises KeyError."""
+    """Finds a primitive by its name or its op's name: `scatter_add` is `scatter-add`. Raises KeyError for an unknown name."""
     return _REMEMBERED.get(name) or _known()[name]

@@ -1,4 +1,4 @@
-"""Primitives that JAX itself writes with other primitives: sparse arrays, random samplers, rarer random generators.
+"""Expands primitives that JAX itself writes with other primitives: sparse arrays, random samplers, rarer random generators.
 
 JAX lowers such a primitive by tracing a Python function, or evaluates it by calling one. Traced here, that function is the
 program that the primitive stands for, and each of its equations can be placed.
@@ -21,12 +21,12 @@ Function = Callable[..., Any]
 
 @lru_cache(maxsize=1 << 10)
 def written(primitive: Primitive) -> Function | None:
-    """The function by which JAX lowers, or else evaluates, the primitive, returning a list; None if it has none of its own."""
+    """The Python function by which JAX lowers or else evaluates the primitive, made to return a list; None without one."""
     return python_lowering(primitive) or python_evaluation(primitive)
 
 
 def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation stands for, on physical arrays; None if JAX does not write it with other primitives."""
+    """Expands an equation to a program on physical arrays; None if JAX does not write its primitive with others."""
     function = None if eqn.effects else written(eqn.primitive)
     if function is None:
         return None
@@ -48,7 +48,7 @@ def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
 
 
 def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations of a program and of the bodies in their parameters."""
+    """Yields the equations of a program, and of the bodies in their parameters."""
     for eqn in jaxpr.eqns:
         yield eqn
         for body in jaxprs_in_params(eqn.params):

@@ -31,14 +31,14 @@ RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """The imported body of a `shard_map`, with the arrays that it captures and its parameters without text."""
+    """The imported body of a `shard_map`, with the arrays that it captures and its parameters that have no text."""
 
     block: Block
     arrays: tuple[Array, ...]
     foreign: Sequence[object]
 
     def run(self, run_block: RunBlock, *inputs: Array) -> list[Array]:
-        """The body on one block of each operand, where its axes have names."""
+        """Runs the body on one block of each operand, where its axes are bound."""
         return run_block(self.block, [*inputs, *self.arrays], self.foreign)
 
 
@@ -55,7 +55,7 @@ COLLECTIVES: Mapping[str, str] = {
     **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all_to_all"),
     **dict.fromkeys(("ppermute", "pbroadcast", "pbroadcast_dynamic"), "permute"),
 }
-"""JAX's collectives, and the kind of each."""
+"""JAX's collectives, each with the kind that counts use."""
 
 
 def on_devices(op: Operation) -> bool:
@@ -65,7 +65,7 @@ def on_devices(op: Operation) -> bool:
 
 
 def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequence[object]) -> Iterator[tuple[str, int, str]]:
-    """The collectives in the bodies of `shard_map`s that run on devices, (kind, times, where), one for each array.
+    """Yields the collectives in the bodies of `shard_map`s that run on devices, as (kind, times, where), one for each array.
 
     `maps` has, for each, how often it runs and where. Loops and `cond`s in the bodies are marked `own.while#0`.
     """
@@ -87,7 +87,7 @@ def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
 def run_mapped(
     params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object], run_block: Callable[..., list[Array]], run_op: RunOp
 ) -> list[Array]:
-    """The results of a `shard_map` op, on the arrays of one device or on global arrays.
+    """Runs a `shard_map` op, on the arrays of one device or on global arrays.
 
     `run_block` runs a block, with another function than `run_op` for its ops if it is given one.
     """
@@ -114,7 +114,7 @@ def run_mapped(
 
 
 def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
-    """The function mapped over one axis, even if none of its operands is partitioned along it."""
+    """Maps the function over one axis, even if none of its operands is partitioned along it."""
 
     def run(*inputs: Array) -> list[Array]:
         # An extra operand, so that at least one is mapped.
@@ -137,7 +137,7 @@ def _order(spec: Spec, axes: Iterable[str]) -> list[int]:
 
 
 def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
-    """The blocks of an array: a leading dim for each axis that it is cut along, in the order of the axes."""
+    """Cuts an array into blocks: the result has a leading dim for each axis that it is cut along, in the order of the axes."""
     shape: list[int] = []
     for extent, placed in zip(x.shape, spec, strict=True):
         sizes = [axes[axis] for axis in placed]
@@ -146,7 +146,7 @@ def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
 
 
 def _joined(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
-    """The array of all blocks. Along an axis that the spec does not name, all blocks are equal and the first is used."""
+    """Joins blocks to the whole array. Along axes that the spec does not name, all blocks are equal, and the first is used."""
     named = [axis for dim in spec for axis in dim]
     first = y[tuple(slice(None) if axis in named else 0 for axis in axes)]
     local = first.shape[len(named) :]

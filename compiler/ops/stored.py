@@ -1,4 +1,4 @@
-"""A value that XLA:CPU stores once, where it would compute it again inside every loop that reads it.
+"""Makes XLA:CPU store a value once, instead of computing it again in every loop that reads it.
 
 XLA:CPU fuses a chain of elementwise ops into each of its readers, whatever it costs. A function that is not inlined stops that;
 an optimization barrier does not, because XLA:CPU removes it first. Other platforms weigh the cost, and need no help.

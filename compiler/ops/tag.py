@@ -45,7 +45,7 @@ def tag(x: T, name: str) -> T:
 
 
 def cotangent_name(name: str) -> str:
-    """The name of the cotangent of a value of this name: `grad(h)` for both `h` and its tangent `tangent(h)`."""
+    """The name of the cotangent of a value with this name: `grad(h)`, both for `h` and for its tangent `tangent(h)`."""
     return f"grad({name.removeprefix('tangent(').removesuffix(')')})" if name.startswith("tangent(") else f"grad({name})"
 
 

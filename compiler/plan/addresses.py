@@ -1,4 +1,4 @@
-"""Addresses: from names and patterns to the numbers of values.
+"""Addresses: maps names and patterns to the numbers of values.
 
 Arguments and results are named by path, the gradients of arguments by these, `grad(params/w)`, intermediates by tag or by the
 scope that they alone leave, and any other value by its op, counted in its scope and its direction: `mlp/transpose#3`,
@@ -33,29 +33,29 @@ TODAY = "./"
 """What a name of today begins with where it could be one of an earlier version."""
 
 BORDERS = "enter", "trip", "optimization_barrier"
-"""Through these, a loop, a branch or a rematerialised function gets its parameters."""
+"""The ops, besides moves, through which a loop, a branch or a rematerialised function gets its parameters."""
 
 
 def is_seen_through(node: Node) -> bool:
-    """Whether what an op makes is its one operand, moved, cast, or a part of it: a layer of a stack, also by its number."""
+    """Whether an op only moves or casts its one operand, or takes a part of it, such as a layer of a stack."""
     if node.passes_on or node.kind in BORDERS:
         return True
     return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
 
 
 def argument(program: Program, value: int) -> int | None:
-    """The argument that a value is, seen through such ops; None if it is computed."""
+    """The argument that a value is, seen through moves, casts and parts; None if it is computed."""
     source = program.source(value, is_seen_through)
     return source if program.maker(source) is None else None
 
 
 FARTHEST = 200
-"""The most values between an argument's successor and its gradient."""
+"""The most values that a walk from an argument's successor back to its gradient visits."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Gradients:
-    """The gradients of arguments: what the backward pass makes, and the new argument is computed from.
+    """Finds the gradients of arguments: values of the backward pass from which the new argument is computed.
 
     new = w - 0.1 * transpose(dot_general(x, g))   -->   the results of the transpose and of the product
     """
@@ -95,11 +95,11 @@ class _Gradients:
         return any(each.differentiated and each.name != "recomputed" for each in read)
 
     def is_backward(self, node: Node) -> bool:
-        """Whether an op is part of the backward pass, and not computed again for it."""
+        """Whether an op belongs to the backward pass, and is not a recomputation for it."""
         return self.traced.sources.direction(node.op).name == "backward"
 
     def terms(self, node: Node) -> Sequence[int]:
-        """What an op of the backward pass only moves or adds up."""
+        """The operands that an op of the backward pass only moves or adds up."""
         size = prod(self.program.shape(node.results[0]))
         is_moved = len(node.operands) == 1 and prod(self.program.shape(node.operands[0])) == size
         is_moved &= not node.is_border and not node.signature.instance.definition.maps
@@ -108,7 +108,7 @@ class _Gradients:
 
 @dataclass(frozen=True)
 class Addresses:
-    """The names of one traced program."""
+    """The names of the values of one traced program."""
 
     traced: Traced
     program: Program
@@ -146,7 +146,7 @@ class Addresses:
 
     @cached_property
     def gradients(self) -> dict[str, list[int]]:
-        """The gradients of arguments that a result replaces in the next call, and what they are after they are moved.
+        """The gradients of arguments that a result replaces in the next call, each under the names that its values have.
 
         `grad(w)` is the product that makes it, and `grad(w)#1` the transpose of that, from which the new `w` is computed.
         """
@@ -221,7 +221,7 @@ class Addresses:
         return f"{TODAY}{name}" if is_other else name
 
     def by_name(self, name: str) -> int | None:
-        """The value of this name, as `names` has it; None if there is none."""
+        """The value with this name in `names`; None if there is none."""
         return self._numbers.get(name)
 
     @cached_property
@@ -229,7 +229,7 @@ class Addresses:
         return {name: value for value, name in self.names.items()}
 
     def find(self, given: Patterns) -> dict[str, int]:
-        """Name -> value for all that the patterns match: arguments first, then results, tags and scopes, ops by number."""
+        """Finds the values that the patterns match, by name: arguments, then results, tags and scopes, then ops by number."""
         found: dict[str, int] = {}
         for glob in patterns_of(given):
             found.update(self.one(glob))
@@ -299,7 +299,7 @@ class Addresses:
         return Names([*self.arguments])
 
     def inputs(self, given: Patterns) -> dict[str, int]:
-        """Like `find`, but only among the arguments."""
+        """As `find`, but only among the arguments."""
         for glob in (globs := patterns_of(given)):
             if not self._inputs.matched(glob):
                 no_list(glob)
@@ -308,16 +308,16 @@ class Addresses:
 
     @cached_property
     def chosen(self) -> dict[str, int]:
-        """The values to which a tactic is restricted, by name; empty if it is not."""
+        """The values to which a tactic is restricted, by name; empty if it is not restricted."""
         return {}
 
     def has(self, *values: int) -> bool:
-        """Whether a tactic may claim one of these values, or for the sake of one: always, here."""
+        """Whether a tactic may claim one of these values, or claim others for their sake. Here it always may."""
         del values
         return True
 
     def within(self, given: Patterns, successors: Mapping[str, str]) -> Within:
-        """Only the values that the patterns match, and those that take their places in the next call."""
+        """Restricts the addresses to the values that the patterns match, and the results that replace them in the next call."""
         found = Within(self.traced, self.program, self, given, successors)
         # A pattern that matches nothing is said here, before a tactic looks for anything.
         vars(found)["chosen"] = self.find(given)
@@ -326,7 +326,7 @@ class Addresses:
 
 @dataclass(frozen=True)
 class Within(Addresses):
-    """Some values of a program: of what a pattern matches, these. Every value keeps its name."""
+    """The addresses of some values of a program: patterns match only these. Every value keeps its name."""
 
     every: Addresses
     given: Patterns
@@ -381,6 +381,6 @@ class Within(Addresses):
         return self.every.has(*values) and not self.wanted.isdisjoint((*values, *self.named_by(values)))
 
     def named_by(self, values: Iterable[int]) -> Iterable[int]:
-        """The arguments whose names the values have too: those that they are, in a loop or moved."""
+        """The arguments of which these values are parts or moved copies, as inside of a loop."""
         found = (argument(self.program, value) for value in values)
         return (value for value in found if value is not None)

@@ -1,4 +1,4 @@
-"""What the program says about layouts, and what became of it in a plan.
+"""The layouts that a program asks for, and what a plan made of each.
 
 plan.annotations    h (_, model): applied;  w (data, expert): altered to f32[data*16, 64]: the mesh data=4 has no axis `expert`
 """
@@ -20,7 +20,7 @@ from .state import State
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A layout that the program gives a value. `by` is what says so, and `state` what the plan made of it.
+    """A layout that the program asks for. `by` is the construct that asks, and `state` says what the plan made of it.
 
     `state` is `applied` if the value lies exactly so: each dim on these axes, in this order, and on no others. Otherwise it is
     `altered to` another layout with the reason, `refused` with the reason, or `not applied` because no tactic applied it.
@@ -34,7 +34,7 @@ class Annotation:
 
     @property
     def is_applied(self) -> bool:
-        """Whether the value has exactly this layout in the plan, by a tactic `pt.Annotated`."""
+        """Whether a tactic `pt.Annotated` has given the value exactly this layout."""
         return self.state == "applied"
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Annotation:
 
 
 def annotations(plan: State) -> list[Annotation]:
-    """The annotations of the program, in the order of the program, arguments first."""
+    """The annotations of a program in program order, arguments first."""
     names = plan.source.addresses.names
     return [
         Annotation(names[value], str(each), each.by, line_of(plan, value, None), _state(plan, value, each))
@@ -53,7 +53,7 @@ def annotations(plan: State) -> list[Annotation]:
 
 
 def of_program(plan: State) -> Iterator[tuple[int, Said]]:
-    """The values that have annotations, and these; values that nothing reads are not in the program."""
+    """Yields the values that have annotations, with these. Values that nothing reads are left out."""
     numbers = plan.source.program.numbers
     return ((numbers[value], said) for value, said in plan.source.traced.annotations if value in numbers)
 
@@ -71,9 +71,9 @@ def misnamed(plan: State) -> Error | None:
 
 
 def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
-    """The dims of a value that do not divide over the axes on which an annotation lays them, each with the reason and a cure.
+    """The dims of a value that the axes of an annotation do not divide, each with the reason and a cure.
 
-    A dim that a tactic has padded is none of them: it lies there.
+    A dim that a tactic has padded is left out, because it is on the axes.
     """
     found, whole = dict[int, str](), plan.mesh.whole()
     shape = plan.source.program.shape(value)
@@ -94,7 +94,10 @@ def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
 
 
 def even(plan: State, value: int, said: Said) -> Said:
-    """What a plan can keep of an annotation: dims that do not divide are open. Nothing, if it names axes for no other dim."""
+    """The part of an annotation that a plan can keep.
+
+    Dims that do not divide are left open; if no other dim has axes, nothing is kept.
+    """
     open_ = uneven(plan, value, said)
     if not open_:
         return said
@@ -104,7 +107,7 @@ def even(plan: State, value: int, said: Said) -> Said:
 
 
 def misfit(plan: State, said: Iterator[tuple[int, Said]]) -> Error | None:
-    """The error for the first of these annotations of which a dim does not divide; None if there is none."""
+    """The error for the first of these annotations with a dim that does not divide; None if there is none."""
     for value, each in said:
         for reason in uneven(plan, value, each).values():
             source, name = line_of(plan, value, None), plan.source.addresses.names[value]
@@ -119,7 +122,7 @@ def misfit(plan: State, said: Iterator[tuple[int, Said]]) -> Error | None:
 
 
 def unapplied(plan: State) -> str | None:
-    """A line for the summary of a plan to whose program's annotations no tactic was applied, or of which some do not divide.
+    """A line for a plan's summary, if no tactic has applied the annotations, or if some of them do not divide.
 
     None if there are none.
     """
@@ -130,7 +133,7 @@ def unapplied(plan: State) -> str | None:
 
 
 def unkept(plan: State) -> str | None:
-    """What to say of annotations that a tactic applies and of which a dim does not divide; None if there are none."""
+    """A line about annotations that a tactic has applied, but with dims that do not divide; None if there are none."""
     if not any(action.is_said for action in plan.actions):
         return None
     found = [(value, reasons) for value, each in of_program(plan) if (reasons := uneven(plan, value, each))]
@@ -144,7 +147,7 @@ def unkept(plan: State) -> str | None:
 
 
 def _state(plan: State, value: int, said: Said) -> str:
-    """What the plan made of a layout that the program gives a value."""
+    """What a plan made of an annotation: `applied`, `not applied`, `altered to` or `refused`, with the reason."""
     if said.problem:
         return f"refused: {said.problem}"
     named = [axis for dim in said.dims for axis in dim or ()]
@@ -166,7 +169,7 @@ def _state(plan: State, value: int, said: Said) -> str:
 
 
 def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
-    """What gives a value another layout than the program does; nothing if it has that one."""
+    """The reason why a value has another layout than the program asks for; empty if it has that layout."""
     for dim, on in enumerate(said.dims):
         wanted = _wanted(plan, value, dim, on or ())
         # A dim of an argument that no axis tiles is open.
@@ -178,7 +181,7 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
 
 
 def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]:
-    """The factors of a dim that lies on these axes in one block on each device, padded if it does not divide."""
+    """The factors of a dim that lies on these axes in one block on each device, with padding if they do not divide it."""
     axes = [part for each in on if plan.mesh.parts(each, ()) for part in plan.mesh.named(each) if part.size > 1]
     block, found = -(-plan.source.program.shape(value)[dim] // prod(axis.size for axis in axes)), set[Factor]()
     for axis in reversed(axes):
@@ -188,5 +191,5 @@ def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]
 
 
 def _lies(plan: State, value: int, dim: int, axes: Sequence[str]) -> bool:
-    """Whether the dim is on these axes already, as padding makes it fit."""
+    """Whether the dim already lies on these axes, perhaps padded."""
     return _wanted(plan, value, dim, axes) == set(plan.table.layout(value).at(dim))

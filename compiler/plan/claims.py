@@ -1,4 +1,4 @@
-"""Claims: the placements that a tactic asks for. They are checked before any of them is made, then propagated.
+"""Claims: the placements that a tactic asks for. All of them are checked before any is made; then they are propagated.
 
 An action changes a plan or fails with a reason. It never applies partially, because it works on a copy of the table.
 
@@ -40,7 +40,7 @@ from .refusals import (
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
-"""A plan of any class; results have the same class."""
+"""A plan of any class. Functions return a plan of the same class."""
 
 
 def tile(
@@ -54,7 +54,7 @@ def tile(
     padded: bool = False,
     block: int | None = None,
 ) -> Some:
-    """Factor a dim's range of these values and place factors on mesh axes, major to minor; then propagate."""
+    """Claims a dim of these values on mesh axes, major to minor, and propagates. `Plan.tile` describes it."""
     dim = dim_number(dim)
     if isinstance(dim, str) and dim not in plan.range_roots:
         no_axis(plan.mesh, values, dim, axis)
@@ -75,7 +75,7 @@ def tile(
 
 
 def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = True) -> Some:
-    """Keep these values replicated along axes; propagation does not cross them."""
+    """Claims to keep these values replicated along axes. Propagation does not cross them."""
     axes = axes_of(axis)
     on = axis if isinstance(axis, str) else axes
     text = _call("replicate", (values, on), {} if propagate else {"propagate": False})
@@ -84,9 +84,9 @@ def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = Tru
 
 
 def widen(plan: Some, values: Patterns) -> Some:
-    """Compute these values in the windows in which their uses read them, together with what they are computed from.
+    """Marks values to be computed in the windows in which they are read.
 
-    The ops that they are computed by, back to those that read through a window themselves, follow.
+    The ops that compute them, back to ops that read through a window themselves, are marked too.
     """
     program, named, found = plan.source.program, plan.source.addresses.find(values), set[int]()
     ahead = list(named.values())
@@ -115,7 +115,7 @@ def widen(plan: Some, values: Patterns) -> Some:
 
 
 def each_trip(plan: Some, values: Patterns) -> Some:
-    """Gather these arguments in every trip of the loops that read them, instead of once before the first trip."""
+    """Marks arguments to be gathered in every trip of the loops that read them, instead of once before the first trip."""
     program, named = plan.source.program, plan.source.addresses.find(values)
     read = {value for value in named.values() if program.producer[value] < 0 and _enters_loop(program, value)}
     if not read:
@@ -147,7 +147,7 @@ def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
 
 
 def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
-    """Name the range of a dim."""
+    """Names the range of a dim of these values. Raises Error if they have different ranges, or if the name is taken."""
     label = range_name(label)
     of = plan.source.classes.of
     roots = {name: of(value, plan.dim_of(value, dim, name)) for name, value in plan.source.addresses.find(values).items()}
@@ -164,7 +164,7 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
 
 
 def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
-    """Propagate the claims along an axis that were made with `propagate=False`; with `split`, across reshapes too."""
+    """Propagates claims along an axis that were made with `propagate=False`; with `split`, also across reshapes."""
     split = flag_of("split", split)
     text = _call("propagate", (axis,), {"split": True} if split else {})
     plan = having(plan, (axis_of(axis),))
@@ -179,7 +179,7 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
 
 
 def having(plan: Some, axes: Iterable[str]) -> Some:
-    """The plan on the mesh on which these are axes: a sub-axis `data.0:2` that is named first splits `data` into two.
+    """Returns the plan on a mesh that has these axes. A sub-axis `data.0:2` that is named first splits `data` in two.
 
     What was placed on `data` is then placed on both, and propagates further on each where it could not on `data`.
     """
@@ -196,7 +196,7 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
 
 
 def _split(plan: Some, mesh: Mesh, number: int) -> Some:
-    """The plan on a mesh that is refined, with everything that follows."""
+    """Moves the plan to a refined mesh: claims on split axes become claims on their sub-axes, and are propagated."""
     table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
     for part in (part for part in table.axes if part not in plan.mesh.places):
         again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
@@ -206,7 +206,7 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
 
 
 def _crossing(plan: Some, axis: str) -> Some:
-    """The plan with the axis split into sub-axes, if propagation stopped at an op of which each takes one index.
+    """Splits an axis into sub-axes, if propagation stopped at a reshape where each sub-axis can take an index of its own.
 
     16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
     """
@@ -226,13 +226,13 @@ def _crossing(plan: Some, axis: str) -> Some:
 
 
 def _placed(table: Table, axis: MeshAxis) -> dict[int, Claim]:
-    """The values that have a claim on the axis."""
+    """The values with a claim on the axis."""
     found = ((value, table.claim(value, axis)) for value in range(len(table.program.types)))
     return {value: claim for value, claim in found if claim is not None}
 
 
 def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = True, held: bool = False) -> Some:
-    """Make these claims, all at once, and propagate; `Plan.place` describes it."""
+    """Makes these claims, all at once, and propagates them. `Plan.place` describes it."""
     propagate, held = flag_of("propagate", propagate), flag_of("held", held)
     seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
@@ -244,13 +244,13 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
 
 
 def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[SeedOn]]:
-    """The plan on the mesh that has the axes of the seeds, and the seeds on the sub-axes of that mesh."""
+    """Returns the plan on the mesh that has the claims' axes, and the claims on the sub-axes of that mesh."""
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
     return plan, [part for seed in seeds for part in seed.parts(plan.mesh)]
 
 
 def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
-    """The claims on the values to which the plan restricts a tactic. Raises Error if there are claims, but none on these."""
+    """The claims on values that the plan allows a tactic to claim. Raises Error if there are claims, but none are allowed."""
     has = plan.source.addresses.has
     found = [seed for seed in seeds if has(seed.value, *seed.of)]
     if seeds and not found:
@@ -259,7 +259,7 @@ def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
 
 
 def place_own(plan: Some) -> Some:
-    """The plan with the claims of ops that have their own axes, made by a first action, and everything that follows."""
+    """Makes the claims of ops that have their own axes, as a first action, and propagates them."""
     found = own_claims(plan.source.program)
     if not found:
         return plan
@@ -328,7 +328,7 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
 
 
 def is_same(before: Table, after: Table) -> bool:
-    """Whether an action has changed nothing: neither a claim, nor what claims may not cross, nor what is open."""
+    """Whether an action has changed nothing: no claim, no closed dim, no stop, no conflict."""
     axes = ((before.axes.get(axis), table) for axis, table in after.axes.items())
     claims = all(
         not (any(table.nodes) or any(table.values) or table.points)
@@ -344,11 +344,11 @@ def is_same(before: Table, after: Table) -> bool:
 
 
 def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> set[SeedOn]:
-    """The seeds of values that their ops leave on other dims, or in other blocks: these are redistributed.
+    """Takes values off the dims on which their ops put them, where claims want them on other dims or in other blocks.
 
-    So are arguments that are only stored so, if propagation put them on other dims.
-
-    All of them leave before the first one arrives, so that the axes of a tactic can change places on full dims.
+    Returns these claims: their values are redistributed. So are arguments that are only stored this way, if propagation put
+    them on other dims. All values leave before the first one arrives, so that the axes of a tactic can change places on full
+    dims.
     """
     moved: set[SeedOn] = set()
     for seed in seeds:
@@ -363,7 +363,7 @@ def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> s
 
 
 def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, moved: bool) -> Claim | None:
-    """The claim of a seed; None if it already holds."""
+    """The claim to enter into the table; None if it holds already. Raises Refused if it contradicts an earlier one."""
     have = table.claim(seed.value, seed.place)
     own = table.axes[seed.place].values[seed.value]
     if seed.dim is None:

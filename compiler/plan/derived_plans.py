@@ -1,4 +1,4 @@
-"""A plan that follows another one: that of a derivative, or of the program under `vmap`.
+"""Plans that follow another plan: that of a derivative, or of the program under `vmap`.
 
 Its arguments, results and tagged values are kin to values of that plan. Each tactic makes the same claims for them as it
 made there, and these claims are propagated in the same way.
@@ -21,28 +21,28 @@ from .state import Action, State
 
 
 class Kin(NamedTuple):
-    """A value of another plan whose layout a value takes; `dims` maps each of its dims to a dim of this value."""
+    """A value of another plan whose layout a value adopts. `dims` maps its dims to those of the adopting value."""
 
     table: Table
     value: int
     dims: tuple[int, ...]
 
     def claim(self, axis: MeshAxis, tactic: int) -> Claim | None:
-        """The claim that a tactic made there."""
+        """The claim that a tactic made on the value, translated to the adopting value's dims; None if it made none."""
         found = self.table.claim(self.value, axis)
         if found is None or found.tactic != tactic:
             return None
         return found if found.at == WHOLE else found._replace(at=self.dims[found.at])
 
     def moved(self, axis: MeshAxis) -> bool:
-        """Whether a tactic placed the axis on another dim of the value than its op does."""
+        """Whether a tactic placed the value on another dim of the axis than the value's op does."""
         table = self.table.axes[axis]
         claim, made = table.values[self.value], produced(self.table.program, table, self.value)
         return claim is not None and made is not None and made.at != claim.at
 
 
 def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
-    """Plan a program by the tactics of `root`; its arguments and then its results take the layouts of their kin.
+    """Plans a program by the tactics of `root`. Its arguments, then its results, adopt the layouts of `ends`.
 
     If a tactic places a tagged value, the program's values of that tag, their tangents and cotangents follow too.
     """
@@ -90,7 +90,7 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
 
 
 def _in_trips(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> Claim:
-    """The claim, in blocks of each trip if this program splits the dim into the trips of a loop and that one did not.
+    """Adapts a claim to loop trips, if this program splits the dim into the trips of a loop and the other one does not.
 
     An argument that a result replaces is stored as it was.
     """
@@ -107,7 +107,7 @@ def _in_trips(plan: State, table: Table, value: int, axis: MeshAxis, claim: Clai
 
 
 def _smaller(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, padded: bool) -> Claim:
-    """The claim on a value of which a trip has a part. Raises Error if the axis does not divide the part."""
+    """Adapts a claim to a value that is a part of its kin, in one trip. Raises Error if the axis does not divide the part."""
     factor = next_factor(table, value, claim.at, axis, axis.size if padded else 0)
     if factor is None:
         name, extent = plan.source.addresses.names[value], plan.source.program.shape(value)[claim.at]
@@ -117,7 +117,7 @@ def _smaller(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim
 
 
 def _fits(table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> bool:
-    """Whether the claim fits the value: an earlier tactic may have propagated others to it."""
+    """Whether a claim fits a value. An earlier tactic may have propagated another claim to it."""
     have = table.claim(value, axis)
     if have is not None and (have.at == claim.at or not kin.moved(axis) or table.axes[axis].values[value] is not None):
         return False
@@ -125,7 +125,7 @@ def _fits(table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> b
 
 
 def _tagged(root: State, plan: State) -> dict[int, Kin]:
-    """The kin of tagged values, and of their tangents and cotangents: the values of that tag that tactics of `root` placed."""
+    """The kin of tagged values and of their tangents and cotangents: the values with that tag that tactics of `root` placed."""
     found: dict[int, Kin] = {}
     inside, shape = root.source.addresses.inside, root.source.program.shape
     for placed in (value for action in root.actions for value in action.values):

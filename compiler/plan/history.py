@@ -1,11 +1,11 @@
-"""The plans on the way to a plan: after none of its tactics, after the first, and so on, to itself.
+"""The history of a plan: the plans after none of its tactics, after the first, and so on, up to itself.
 
-A plan keeps its tactics and not the plans before it. These are made again when they are first asked for, which takes as long
-as the tactics took, and are kept then, with all that they are asked.
+A plan stores its tactics, not the plans before it. These are made again when they are first needed, which takes as long as the
+tactics took, and are then kept with their caches.
 
     DataParallel(...), Megatron(...)   -->   [nothing placed, after DataParallel, the plan itself]
 
-`redone` goes that way again with other steps on it.
+`redone` applies the tactics again, with other steps among them.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from .state import State
 
 
 def prefixes(plan: Some) -> Sequence[Some]:
-    """The plans after 0, 1, ... of a plan's tactics; the last one is the plan itself.
+    """The plans after 0, 1, ... of the plan's tactics. The last one is the plan itself.
 
     Where a tactic cannot be applied again as it was, because it came to be in another order, the plans between the first and
     the last one are left out.
@@ -28,7 +28,7 @@ def prefixes(plan: Some) -> Sequence[Some]:
 
 
 def _before(plan: Some) -> Sequence[Some]:
-    """All of them but the plan itself, which keeps them."""
+    """The history without the plan itself, which caches it."""
     first = plain(plan)
     found = [first]
     for action in plan.actions[plan.own :]:
@@ -42,7 +42,7 @@ def _before(plan: Some) -> Sequence[Some]:
 
 
 def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *, keeps: bool) -> Some:
-    """The plan with these steps instead of an action of its trace, or, if it `keeps` that, before it.
+    """Replays the plan with these steps in place of action `number` or, with `keeps`, before it.
 
     Raises Error for a step that is refused, and if an action cannot be applied again.
 
@@ -59,7 +59,7 @@ def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *
 
 
 def plain(plan: Some) -> Some:
-    """The plan of the program as it was traced, on which only the program's own claims are placed."""
+    """The plan of the program as it was traced, with only the program's own claims."""
     source = plan.source
     if source.root is not source.traced:
         return place_own(type(plan).start(source.root, source.mesh))
@@ -67,7 +67,7 @@ def plain(plan: Some) -> Some:
 
 
 def _same(left: State, right: State) -> bool:
-    """Whether the same is placed, by the same tactics."""
+    """Whether two plans have the same placements, by the same tactics."""
     return _placed(left) == _placed(right)
 
 

@@ -1,4 +1,4 @@
-"""The law that `plan.rewrite` is asked for: one of the library, a user's own rule, or one that needs more of the plan.
+"""Finds the law that `plan.rewrite` names: one of the library, the user's own rule, or one that depends on the plan.
 
 "reassociate"                                   a rule of the library
 pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random arrays
@@ -27,13 +27,13 @@ from ..inputs.reader import step
 from .state import State
 
 OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
-"""The laws that need more than the program, and what else they are given."""
+"""The laws that depend on the plan, each with the names of its further arguments."""
 SHOWN = 3
-"""How many values of a scope an error names."""
+"""The most values of a scope that an error names."""
 
 
 def described() -> dict[str, str]:
-    """What each law that has a name says: a rule, or what it does."""
+    """Describes each law that has a name: by its rule, or by a sentence."""
     values = {
         "chunk": "chunk: a large value in parts, in a loop, with what is computed from it; for a dim and a number of trips",
         "recompute": "recompute: the values of a layer are not stored, and computed again where the backward pass reads them",
@@ -65,7 +65,7 @@ def _rule(text: str) -> Law:
 
 
 def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Law:
-    """The law that `plan.rewrite` is asked for: itself, by its name and what this needs, or by the text of a rule."""
+    """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule."""
     if not isinstance(rule, str):
         if not hasattr(rule, "sites"):
             helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
@@ -89,7 +89,7 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
 
 
 def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
-    """The law that computes a large value in parts. Raises Error unless it is one value, with a dim and a number of trips.
+    """The law that computes a large value in parts. Raises Error unless `at` is one value, with a dim and a number of trips.
 
     The helps of an error about a scope name the largest values that are computed in it.
     """
@@ -118,7 +118,7 @@ def _chunk(plan: State, name: str, value: int, dim: int | str, trips: int) -> Ch
 
 
 def _within(plan: State, at: Patterns) -> list[str]:
-    """The names of the largest values that are computed in a scope, those with a tag by their tag."""
+    """The names of the largest values computed in a scope. Values with a tag are named by it."""
     nodes = [node for node in plan.source.program.nodes if node.results and not node.is_border] if at != "**" else []
     values = [node.results[0] for node in nodes if _matched(scope_of(plan, node), at)]
     sizes = {value: prod(plan.source.program.shape(value)) for value in values}
@@ -127,7 +127,7 @@ def _within(plan: State, at: Patterns) -> list[str]:
 
 
 def _part(plan: State, name: str, value: int, dim: int) -> Part:
-    """The ops that are computed in parts with a value. Raises Error, with the line of an op, if one of them cannot be."""
+    """The ops that are computed in parts together with a value. Raises Error, at an op's line, if one of them cannot be."""
     source = plan.source
     try:
         part = part_of(source.program, source.classes, value, dim)
@@ -142,7 +142,7 @@ def _part(plan: State, name: str, value: int, dim: int) -> Part:
 
 
 def recompute(plan: State, at: Patterns) -> Recompute:
-    """The law that computes values again in the backward pass: those of the scopes that match, or the values that match."""
+    """The law that recomputes values in the backward pass: those in matching scopes, or else those that match themselves."""
     program, sources = plan.source.program, plan.source.traced.sources
     backward = frozenset(node.number for node in program.nodes if sources.direction(node.op).transposed)
     if not backward:
@@ -157,7 +157,7 @@ def recompute(plan: State, at: Patterns) -> Recompute:
 
 
 def _unnamed(program: Program, value: int) -> Iterator[int]:
-    """The value, and what it is before ops that only move it or give it a name."""
+    """Yields the value, and the values from which ops that only move or name it have made it."""
     while (number := program.producer[value]) >= 0:
         yield value
         if not program.nodes[number].passes_on:
@@ -166,19 +166,19 @@ def _unnamed(program: Program, value: int) -> Iterator[int]:
 
 
 def named(plan: State, value: int) -> str:
-    """The name of a value: that of its tag, if it has no other than its op's."""
+    """The name of a value. If it is named only by its op, and has a tag, it is the tag."""
     program, names = plan.source.program, plan.source.addresses.names
     tags = [user.results[0] for user in program.readers(value) if user.kind == "tag"]
     return names[tags[0]] if tags and "#" in names[value] else names[value]
 
 
 def untagged(program: Program, value: int) -> int:
-    """The value that an op makes, before it gets a tag."""
+    """The value before it got a tag."""
     return program.source(value, lambda node: node.kind == "tag")
 
 
 def check_names(plan: State, at: Patterns) -> None:
-    """Raises Error if one of the patterns names no value and no scope, with the scopes that are nearest, or all of them."""
+    """Raises Error if a pattern matches no value and no scope. The helps list the nearest scopes, or all."""
     addresses = plan.source.addresses
     unknown = [glob for glob in patterns_of(at) if addresses.by_name(glob) is None]
     known = Names(scopes := _scopes(plan) if unknown else [])
@@ -194,19 +194,19 @@ def check_names(plan: State, at: Patterns) -> None:
 
 
 def _scopes(plan: State) -> list[str]:
-    """The scopes of the program, and those around them."""
+    """The scopes of a program, and the scopes that enclose them."""
     scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)
     return list(dict.fromkeys(each for scope in scopes if scope for each in beginnings(scope.split("/"))))
 
 
 def _matched(scope: str, at: Patterns) -> str | None:
-    """The scope, or one around it, that a pattern matches."""
+    """The outermost scope that a pattern matches, among a scope and those around it; None if there is none."""
     around = beginnings(scope.split("/")) if scope else []
     return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
 
 
 def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
-    """The line of a trace that applies a law there."""
+    """The line of a trace that applies a law at these places."""
     named = not isinstance(law, ByRule) or library().get(law.name) is law
     said = {**({} if at == "**" else {"at": at}), **given}
     return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"

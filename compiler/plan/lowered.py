@@ -1,4 +1,4 @@
-"""The lowering of a plan: its decisions, written as a placed program, as a device-local module, or as a graph."""
+"""Lowers a plan: writes its decisions as a placed program, as a device-local module, or as a graph."""
 
 from contextlib import suppress
 from io import StringIO
@@ -28,7 +28,7 @@ def spmd(plan: State) -> ModuleOp:
 
 
 def lowered(plan: State, constructor: Start) -> ModuleOp:
-    """The decisions, as a constructor writes them."""
+    """Writes a plan's decisions by a constructor."""
     with without_collector():
         module = materialise(_decided(plan), constructor)
         set_mesh(module, plan.mesh)
@@ -36,13 +36,13 @@ def lowered(plan: State, constructor: Start) -> ModuleOp:
 
 
 def _decided(plan: State) -> Decisions:
-    """The decisions; ops with blocks of their own are tried in them before they are lowered."""
+    """The plan's decisions, after ops with their own block sizes have been tried in them."""
     try_block_sizes(plan.decisions.placements, plan.source.traced.foreign)
     return plan.decisions
 
 
 def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
-    """The first lines of the text of `spmd`, and whether these are all. A long program is not lowered farther than that."""
+    """The first lines of the text of `spmd`, and whether they are all. A long program is lowered only that far."""
     with without_collector():
         # A product and its transpose become one op.
         module, is_whole = beginning(_decided(plan), 2 * most)
@@ -51,7 +51,7 @@ def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
 
 
 def _printed(module: ModuleOp, most: int) -> list[str]:
-    """The first lines of the text of a module."""
+    """Prints the first lines of a module's text."""
     page = _Page(most)
     with suppress(_Full):
         Printer(stream=page).print_op(module)
@@ -59,11 +59,11 @@ def _printed(module: ModuleOp, most: int) -> list[str]:
 
 
 class _Full(Exception):
-    """A page has all its lines."""
+    """Raised when a page has all its lines."""
 
 
 class _Page(StringIO):
-    """Takes the first lines of a text, and ends its printing then."""
+    """A stream that takes the first lines of a text, then stops the printer."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How a program differs from the one whose plan was saved: what is gone, new, or of another type, in a few lines.
+"""Describes how a program differs from the one whose plan was saved: what is gone, new, or of another type.
 
 was: params/w1, params/norm            `params/norm` is gone
 now: params/w1, params/block2/wq, wk   `params/block2` is new: 2 values
@@ -18,12 +18,12 @@ from ..views.grouped import grouped
 from ..views.listing import starred
 
 MOST = 6
-"""The most changes of one kind that a report shows."""
+"""The most changes of one kind that a report lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the layouts of a file: alike values, how many there are, and their layout."""
+    """A row of a file's layouts: a name, the number of values that are alike under it, and their layout."""
 
     name: str
     count: int
@@ -36,7 +36,7 @@ class Row:
         return cls(counted[1], int(counted[2]), layout) if counted else cls(name, 1, layout)
 
     def on(self, mesh: Mesh) -> "Row":
-        """With its global type instead of the layout, if that can be read on this mesh."""
+        """The row with its global type in place of its layout, if the layout can be read on this mesh."""
         try:
             for part in re.findall(r"\w+\.\d+:\d+", self.layout):
                 mesh = mesh.having(part)
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Values that only one of two programs has: all of those under a name, or one value."""
+    """Values that only one of two programs has: all values under a name, or one value."""
 
     root: str
     rows: tuple[Row, ...]
@@ -68,14 +68,14 @@ class Tree:
 
     @property
     def kind(self) -> frozenset[tuple[tuple[str, ...], int, str]]:
-        """Equal for trees of which one may be the other under a new name."""
+        """A key: of two trees with equal kinds, one may be the other under a new name."""
         depth = len(parts(self.root))
         return frozenset((tuple(parts(starred(row.name))[depth:]), row.count, row.layout) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The arguments and results of the program that was saved, and of the program now, with their global types.
+    """The arguments and results of the saved program and of the current one, with their global types.
 
     Their keys are names without the numbers of layers: a layer more or less does not make another value.
     """
@@ -92,7 +92,7 @@ class Types:
         return _apart(_trees(self.now, self.was), _trees(self.was, self.now))
 
     def differences(self) -> list[str]:
-        """One line for each tree that is gone or new, for each value whose type, or number of layers, is another one."""
+        """One line for each tree that is gone or new, and for each value whose type or number of layers has changed."""
         gone, new = self.gone, self.new
         renamed, others = dict[str, list[Tree]](), list[Tree]()
         nearest = {kind: Nearest(trees) for kind, trees in grouped(gone, lambda tree: tree.kind).items()}
@@ -111,7 +111,7 @@ class Types:
         return found
 
     def cures(self, pattern_of: str) -> list[str]:
-        """What to write for a pattern that matched values of the program that was saved, and now matches none."""
+        """What to write instead of a pattern that matched values of the saved program, and matches none now."""
         accepts = pattern(starred(pattern_of)).fullmatch
         lost = [tree for tree in self.gone if any(accepts(starred(row.name)) for row in tree.rows)]
         if not lost:
@@ -121,7 +121,7 @@ class Types:
         return [*renamed, f"if the program has none any more: take `{pattern_of}` out of this line"]
 
     def _instead(self, tree: Tree, pattern_of: str, accepts: Callable[[str], object]) -> Iterator[str]:
-        """The names of what is new and of the same type, where this tree was."""
+        """Yields names of new values that have the same types as those that the pattern matched in this tree."""
         begins = parts(pattern_of)[: len(parts(tree.root))] == parts(tree.root)
         types = {row.layout for row in tree.rows if accepts(starred(row.name))}
         whole = [other for other in self.new if begins and not tree.is_value and other.kind == tree.kind]
@@ -133,12 +133,12 @@ class Types:
 
 
 def types(rows: Sequence[str], on: Mesh, now: Sequence[str], mesh: Mesh) -> Types:
-    """The types of the rows of a file, each layout read on its own mesh, and those of a plan."""
+    """The types of a file's rows, read on the file's mesh, and of a plan's rows, read on the plan's."""
     return Types(_joined([Row.read(row).on(on) for row in rows]), _joined([Row.read(row).on(mesh) for row in now]))
 
 
 def layouts_changed(rows: Sequence[str], now: Sequence[str], mesh: Mesh) -> list[str]:
-    """The values of the same type that have another layout; those of a layer more have none to compare with."""
+    """The values whose type is the same but whose layout has changed. Additional layers are not compared."""
     before, after = (_alike(list(map(Row.read, some)), mesh) for some in (rows, now))
     pairs = [(name, old, after[name, kind]) for (name, kind), old in before.items() if (name, kind) in after]
     return [
@@ -149,7 +149,7 @@ def layouts_changed(rows: Sequence[str], now: Sequence[str], mesh: Mesh) -> list
 
 
 def _alike(rows: Sequence[Row], mesh: Mesh) -> dict[tuple[str, str], dict[str, int]]:
-    """The layouts of the values of one name and one type: layers that are alike may have several."""
+    """For each name and type, the layouts with their counts. Layers that are alike may have several."""
     found = dict[tuple[str, str], dict[str, int]]()
     for row in rows:
         found.setdefault((row.name, row.on(mesh).layout), {})[row.layout] = row.count
@@ -161,7 +161,7 @@ def _said(layouts: Mapping[str, int]) -> str:
 
 
 def _joined(rows: Sequence[Row]) -> dict[str, Row]:
-    """One row for values of one name, with all of their types."""
+    """Merges the rows of one name, with all of their types."""
     alike = grouped(rows, lambda row: starred(row.name))
     return {
         name: Row(_name(some), sum(row.count for row in some), " and ".join(dict.fromkeys(row.layout for row in some)))
@@ -170,12 +170,12 @@ def _joined(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 def _name(rows: Sequence[Row]) -> str:
-    """The name of the rows, without the numbers in which they differ."""
+    """The name of the rows, with a star for numbers in which they differ."""
     return rows[0].name if len({row.name for row in rows}) == 1 else starred(rows[0].name)
 
 
 def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
-    """What the others have not, each value under the shortest name under which they have none."""
+    """The values that `others` lacks, each in the tree of the shortest name under which `others` has no values."""
     taken = {each for name in others for each in beginnings(parts(name))}
     found = dict[str, list[Row]]()
     for name, row in these.items():
@@ -186,7 +186,7 @@ def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
 
 
 class Nearest:
-    """Trees by the beginnings of their names, to find those of which no other shares more of a name's beginning.
+    """Trees by their names, to find those that share the longest beginning with a name.
 
     of `params/w2` and `opt/mu/w2`, the first for `params/w1`
     """
@@ -198,18 +198,18 @@ class Nearest:
                 self._under.setdefault(beginning, []).append(tree)
 
     def to(self, name: str) -> list[Tree]:
-        """The trees that are nearest to a name."""
+        """The trees whose names share the longest beginning with this name."""
         return next(self._under[each] for each in ("", *beginnings(parts(name)))[::-1] if each in self._under)
 
 
 def _root(key: str, rows: Sequence[Row]) -> str:
-    """The name that the rows begin with, or its key if they differ in the numbers of layers."""
+    """The name that all rows begin with; the key, if they differ in the numbers of layers."""
     found = {"/".join(parts(row.name)[: len(parts(key))]) for row in rows}
     return found.pop() if len(found) == 1 else key
 
 
 def _apart(trees: Sequence[Tree], others: Sequence[Tree]) -> list[Tree]:
-    """The trees, value by value those that may be what is left of others: `w1`, `w2`   -->   `weights/in`, `weights/out`."""
+    """Splits trees into single values, where these may have become others: `w1`, `w2`   -->   `weights/in`, `weights/out`."""
     kinds = {tree.kind for tree in others}
     found = {row.layout for tree in others for row in tree.rows}
     return [

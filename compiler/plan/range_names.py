@@ -1,4 +1,4 @@
-"""Names for the ranges of a program that its author did not name.
+"""Suggests names for the ranges of a program that its author did not name.
 
 train_step(params, opt, batch): dim 0 of batch/tokens, of batch/labels and of the activations   -->   `batch`
 its dim 1                                                                                       -->   `length`
@@ -13,25 +13,25 @@ from ...rewrites.program.program import Program
 
 BATCH, LENGTH = "batch", "length"
 FEWEST = 2
-"""The fewest arguments that the results of a training step replace."""
+"""From this number of replaced arguments on, a program counts as a training step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The arguments that may lead with the batch, and the classes of their leading dims."""
+    """The arguments that may lead with the batch, with the classes of their leading dims."""
 
     values: tuple[int, ...] = ()
     roots: frozenset[int] = frozenset()
     is_batch: bool = False
-    """Whether they agree: all lead with one range, or with ranges of one length, as what two encoders read does."""
+    """Whether they agree: all lead with one range, or with ranges of equal length, as the inputs of two encoders do."""
 
 
 def inputs(
     program: Program, classes: Classes, arguments: Mapping[str, int], replaced: Collection[str], keys: Collection[int]
 ) -> Inputs:
-    """The arguments of integers of the highest rank; if these do not agree, those of a training step that no result replaces.
+    """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay.
 
-    What no op reads does not count, and random keys do not. If none agree, the result has what disagrees.
+    Arguments that no op reads, and random keys, do not count. If all guesses disagree, the result has the arguments that do.
     """
     read = {name: v for name, v in arguments.items() if v not in keys and program.shape(v) and program.is_read(v)}
     integers = {name: v for name, v in read.items() if program.types[v].dtype.startswith(("int", "uint"))}
@@ -49,7 +49,7 @@ def inputs(
 def range_names(
     program: Program, classes: Classes, arguments: Mapping[str, int], leading: Inputs, keys: Collection[int]
 ) -> dict[str, int]:
-    """Name -> class of dims, for all classes that an argument has.
+    """Names all classes of dims that an argument has.
 
     `batch` is what the inputs lead with, if it is one class, and `length` the next one of integers. Any other range is named
     after the first argument that has it, and its dim there.

@@ -1,4 +1,4 @@
-"""The errors of `claims`: why a claim cannot be made, and an alternative."""
+"""The errors of `claims`: why a claim cannot be made, and what to do instead."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -20,32 +20,33 @@ MOST = 4
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A claim to be made: this value's dim on this axis; dim None keeps the value replicated along it."""
+    """A claim to make: a dim of a value on an axis. Dim None claims the value as replicated along the axis."""
 
     value: int
     dim: int | None
     axis: str
     name: str
     multiple: int = 0
-    """The number of blocks that the tactic makes of the dim, over all of its axes, if there are several."""
+    """The number of blocks that the tactic makes of the dim over all of its axes; 0 if it has one axis."""
     among: tuple[str, ...] = ()
-    """All axes, if a tactic places several on the dim."""
+    """All axes that the tactic places on the dim, if there are several."""
     is_batch: bool = False
-    """Whether the dim is the batch: if it does not divide, its last examples can be dropped."""
+    """Whether the dim is the batch, so that the last examples can be dropped if it does not divide."""
     padded: bool = False
     """Whether the dim may be padded if the axis does not divide it."""
     block: int | None = None
-    """The length of the blocks that go to the devices in turn; None for one block a device."""
+    """The length of the blocks that are dealt to the devices in turn; None for one block a device."""
     stored: bool = False
-    """Whether the value is only stored so: it leaves the dim on which propagation put it, and is redistributed for its uses."""
+    """Whether the claim is only for storage: the value leaves the dim that propagation gave it, and is redistributed for use.
+    """
 
     of: tuple[int, ...] = ()
-    """The parameters for whose sake the value is claimed: where a tactic is restricted to these, it claims the value too."""
+    """The parameters for whose sake the value is claimed. A tactic that is restricted to these claims the value too."""
     said: bool = False
-    """Whether the program itself says so: a value that it computes then lies in one block on each device."""
+    """Whether the program itself makes the claim. A computed value then has one block on each device."""
 
     def parts(self, mesh: Mesh) -> list["SeedOn"]:
-        """The claims on the axes that its axis stands for: on each sub-axis, major to minor, if the mesh splits it."""
+        """The claims on the sub-axes of this claim's axis, major to minor, if the mesh splits it; else this claim."""
         seeds = self.over(mesh.parts(self.axis), mesh)
         given = ({each.name: getattr(seed, each.name) for each in fields(Seed)} for seed in seeds)
         return [SeedOn(**each, place=mesh.place(seed.axis)) for each, seed in zip(given, seeds, strict=True)]
@@ -64,23 +65,23 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class SeedOn(Seed):
-    """A claim to be made on an axis of the plan's mesh."""
+    """A claim to make, on a place of the plan's mesh."""
 
     place: MeshAxis = field(kw_only=True)
 
     @property
     def blocks(self) -> int:
-        """The number of blocks that the tactic makes of the dim, whether on one axis or on several."""
+        """The number of blocks that the tactic makes of the dim, over one axis or several."""
         return self.multiple or self.place.size
 
     @property
     def pads(self) -> int:
-        """The number whose multiple the dim may be padded to; 0 if it may not be."""
+        """The dim may be padded to a multiple of this number; 0 if it may not be padded."""
         return self.blocks if self.padded else 0
 
 
 class Refused(Error):
-    """The error for a claim that cannot be made, with the earlier claim that is in its way, if there is one.
+    """The error for a claim that cannot be made, with the earlier claim that contradicts it, if there is one.
 
     `among` has all errors of the same tactic, this one first. `advice.advised` tries what else would help.
     """
@@ -100,7 +101,7 @@ class Refused(Error):
 
 
 def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
-    """All claims of a tactic are on other values than those to which it is restricted."""
+    """The error for a tactic whose claims are all on values other than those to which it is restricted."""
     assert isinstance(plan.source.addresses, Within), "otherwise it may claim all values"
     names, given = plan.source.addresses.names, plan.source.addresses.given
     claimed = dict.fromkeys(names[value] for seed in seeds for value in seed.of or (seed.value,))
@@ -110,7 +111,7 @@ def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
 
 
 def taken(plan: State, seed: SeedOn, have: Claim) -> Error:
-    """The axis is on another dim of the value, or the value is replicated along it."""
+    """The error for a claim that an earlier one contradicts: the axis is on another dim, or replicates the value."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
     what = "replicated" if seed.dim is None else "tiled" if have.at == WHOLE else f"tiled on dim {seed.dim}"
@@ -121,7 +122,7 @@ def taken(plan: State, seed: SeedOn, have: Claim) -> Error:
 
 
 def _twice(seed: Seed, have: Claim) -> Error:
-    """One tactic makes contradictory claims for a value."""
+    """The error for a tactic that makes contradictory claims on a value."""
     ways = ["replicated" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]
     return Error(
         f"`{seed.name}` cannot be both {ways[0]} and {ways[1]} over `{seed.axis}`",
@@ -149,7 +150,7 @@ def uneven(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
 
 
 def not_in_turn(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
-    """Blocks of the length that the seed asks for do not go to the devices in turn."""
+    """The error for blocks of a length that does not deal the dim to the devices in whole rounds."""
     extent, size, block = plan.source.shape(seed.value)[dim], seed.place.size, seed.block or 1
     here = [f"`{factor}`" for factor in table.on_dim(seed.value, dim)]
     beside = f" beside {', '.join(here)}" if here else ""
@@ -167,7 +168,7 @@ def not_in_turn(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
 
 
 def kept_whole(plan: State, axis: MeshAxis) -> Error | None:
-    """Why an axis cannot be split into sub-axes; None if it can."""
+    """The error for an axis that cannot be split into sub-axes; None if it can."""
     if not any(axis in node.signature.own and not node.signature.once for node in plan.source.program.nodes):
         return None
     title = f"`{axis}` cannot be split into sub-axes: a `shard_map` of the program runs on it"
@@ -175,7 +176,7 @@ def kept_whole(plan: State, axis: MeshAxis) -> Error | None:
 
 
 def _instead(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
-    """Other dims that divide over the axis, and other axes that divide the dim."""
+    """Helps: other dims that the axis divides, and other axes that divide the dim."""
     value, axis = seed.value, seed.place
     shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and next_factor(table, value, d, axis) is not None]
@@ -192,7 +193,7 @@ def _other_axes(plan: State, table: Table, value: int, dim: int, axis: MeshAxis)
 
 
 def _as_said(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
-    """The program says the dim and the axis: only the program can say otherwise."""
+    """Helps for a claim of the program itself: only the program can change the dim or the axis."""
     extent, size = plan.source.shape(seed.value)[dim], seed.place.size
     long = extent - extent % size + size
     helps = [f"make the dim {long} long, or take `{seed.axis}` out of the layout that the program gives it"]
@@ -200,7 +201,7 @@ def _as_said(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
 
 
 def _batch(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
-    """Pad the batch, or drop its last examples. What axis a batch is on is not chosen by what divides it."""
+    """Helps for the batch: pad it, or drop its last examples. Another axis is not suggested."""
     del table
     extent, blocks = plan.source.shape(seed.value)[dim], seed.blocks
     over = extent % blocks
@@ -208,7 +209,7 @@ def _batch(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
 
 
 def not_widened(name: str, *, is_computed: bool) -> Error:
-    """No use of the value would read more of it."""
+    """The error for a value that no use would read in larger windows."""
     why = "no op reads it through a window" if is_computed else "it is an argument, or comes out of a loop or branch"
     return Error(
         f"`{name}` cannot be widened: {why}",
@@ -217,7 +218,7 @@ def not_widened(name: str, *, is_computed: bool) -> Error:
 
 
 def widened_late(plan: State, name: str, value: int, axis: MeshAxis, have: Claim) -> Error:
-    """The op that computes the value is placed already."""
+    """The error for widening a value whose op is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "
         f"by {plan.actions[have.tactic].said}",
@@ -226,7 +227,7 @@ def widened_late(plan: State, name: str, value: int, axis: MeshAxis, have: Claim
 
 
 def too_wide(plan: State, table: Table) -> Error | None:
-    """Why values that are to be widened have windows that no device can be sent; None if all windows fit."""
+    """The error for widened values whose windows are longer than the range, or go around it; None if all windows fit."""
     if not table.too_wide:
         return None
     (value, axis), (window, goes_around) = next(iter(table.too_wide.items()))

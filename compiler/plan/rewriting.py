@@ -1,4 +1,4 @@
-"""A law applied to the program of a plan: the rewritten program is planned by the same tactics.
+"""Applies a law to a plan's program. The rewritten program is planned by the same tactics.
 
 dot(dot(x, w1), w2), `w1` tiled   -->   dot(x, dot(w1, w2)), `w1` tiled by the same tactic, propagated anew
 """
@@ -25,7 +25,7 @@ from .state import Action, State
 
 
 def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object]) -> Some:
-    """The plan of the program in which the law was applied wherever the patterns match."""
+    """Rewrites the program by a law, wherever the patterns match, and plans the result by the same tactics."""
     if len(patterns_of(at)) > 1:
         # Only what the others name would be rewritten.
         check_names(plan, at)
@@ -40,7 +40,7 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
-    """The places where a law is applied: those that match, and share nothing with one before. Raises Error if none does."""
+    """The sites where a law is applied: they match, and share no value with an earlier one. Raises Error if there are none."""
     sites = list(law.sites(plan.source.program))
     if not sites:
         if at != "**":
@@ -63,7 +63,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
 
 
 def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
-    """Whether the patterns match a place: the value, or the scope that its op is in."""
+    """A function that decides whether the patterns match a site: its value, or the scope that its op is in."""
     in_scope = accepting(patterns_of(at))
     try:
         found = plan.source.addresses.find(at).values()
@@ -79,7 +79,7 @@ def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
 
 
 def carried(plan: Some, draft: Draft) -> Some:
-    """The plan of a rewritten program: each tactic makes the claims on the values that are left, and they propagate anew."""
+    """Plans a rewritten program: each tactic makes its claims on the values that are left, and they are propagated anew."""
     program, traced = plan.source.program, plan.source.traced
     module = draft.finish()
     known = traced.sources.origins

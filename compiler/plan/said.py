@@ -1,6 +1,6 @@
-"""The layouts that a program gives its values, as claims: each exactly as it is said, with its axes in their order.
+"""Claims the layouts that a program gives its values, each exactly as the program says, with its axes in their order.
 
-All of them stand before the first one propagates, so that what one argument brings does not reorder the axes of another one. A
+All are claimed before the first one propagates, so that propagation from one argument does not reorder the axes of another. A
 constraint becomes a point of redistribution.
 
     c: (y, _), b: (x*y, _)   -->   c: f32[y*8, 4], b: f32[x*y*2, 4], whichever argument comes first
@@ -22,9 +22,9 @@ from .state import Action, State
 
 
 def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last: bool) -> Some:
-    """Lay values out as the program says, and propagate. Raises Error where a tactic has said otherwise of a value.
+    """Claims layouts as the program says, and propagates. Raises Error if a tactic has claimed another layout of a value.
 
-    If nothing more of what the program says follows, ops that nothing has placed take what constraints leave them.
+    If these are the last of the program's layouts, ops that nothing has placed take what constraints leave them.
     """
     redo, number = partial(place_said, said=said, text=text, is_last=is_last), len(plan.actions)
     said = [(value, kept) for value, each in said if not (kept := even(plan, value, each)).says_nothing]
@@ -40,7 +40,7 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
 
 
 def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
-    """The claims that an annotation makes: of each dim on its axes, and whole along the axes that it does not name."""
+    """The claims of an annotation: each dim on its axes, and replicated along the axes that it excludes."""
     if said.problem:
         return
     said = even(plan, value, said)
@@ -52,7 +52,7 @@ def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
 
 
 def binds(plan: State, value: int, said: Said) -> bool:
-    """Whether an annotation says anything of a value that a plan on this mesh can keep."""
+    """Whether an annotation says anything that a plan on this mesh can keep."""
     said = even(plan, value, said)
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
@@ -77,7 +77,7 @@ def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], num
 
 
 def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[SeedOn], closed: frozenset[int], number: int) -> None:
-    """Claims the layout of one value. What propagation put on its dims leaves them; what a tactic has said of it stays."""
+    """Claims the layout of one value. Claims that propagation made on its dims give way; claims of tactics stay."""
     is_computed, named = is_point(plan.source.program, value), {seed.place for seed in seeds}
     dims = closed if is_computed else {seed.dim for seed in seeds}
     before = {axis: (each.values[value], table.claim(value, axis)) for axis, each in table.axes.items()}

@@ -36,31 +36,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One line of a plan's trace, with the values that it makes claims for, and how far it propagates them."""
+    """One line of a plan's trace, with the values that it claims, and how far the claims are propagated."""
 
     text: str
     kind: str
     values: Mapping[int, None] = field(default_factory=dict[int, None])
-    """In the order in which it names them; looked up like a set."""
+    """The values that it claims, in the order in which it names them. A dict serves as an ordered set."""
     propagate: bool = True
     held: bool = False
     is_said: bool = False
-    """Whether it makes the claims of the program itself, which do not cross its constraints."""
+    """Whether it makes claims of the program itself, which do not cross the program's constraints."""
     reconciles: tuple[int, ...] = ()
-    """The tactics that make such claims, this one included, if it also places what they leave."""
+    """If it also places the ops that such claims leave: the numbers of all actions that make them, with its own."""
     again: str = ""
-    """The axis along which it propagates all claims."""
+    """The axis along which it propagates all claims; empty for other actions."""
     idle: bool = False
-    """Whether it makes no claim that was not there, and nothing follows from it."""
+    """Whether it changes nothing: no claim is new, and nothing follows."""
     redo: Callable[[State], State] | None = field(default=None, compare=False)
-    """The action itself, to apply it again to the plan before it; None for what every plan of the program starts with."""
+    """Applies the action again to a plan; None for the action with which every plan of the program starts."""
 
     def __repr__(self) -> str:
         return f"Action({self.text!r})"
 
     @property
     def is_own(self) -> bool:
-        """Whether the program itself makes its claims: a replay makes them again, and skips its line, which is a comment."""
+        """Whether the program itself makes its claims. A replay skips its line, which is a comment, and makes them again."""
         return self.text.startswith("#")
 
     @property
@@ -71,15 +71,15 @@ class Action:
 
 @dataclass(frozen=True)
 class Source:
-    """The data that all plans of one trace share: the trace, its program as tables, its names, its classes of dims."""
+    """What all plans of one trace share: the trace, the program as tables, its names, its classes of dims."""
 
     traced: Traced
     program: Program
     addresses: Addresses
     root: Traced
-    """The trace before any rewriting of the program."""
+    """The trace before any law rewrote the program."""
     mesh: Mesh
-    """The mesh on which its plans begin: tactics may split axes of it."""
+    """The mesh on which its plans begin. Tactics may split its axes."""
 
     def __repr__(self) -> str:
         return f"Source({self.traced})"
@@ -90,7 +90,7 @@ class Source:
 
     @cached_property
     def range_names(self) -> dict[str, int]:
-        """Names for ranges that nobody has named, each with its class of dims."""
+        """Suggested names for ranges, each with its class of dims."""
         return range_names(self.program, self.classes, self.addresses.arguments, self.inputs, self.keys)
 
     @cached_property
@@ -100,37 +100,37 @@ class Source:
 
     @property
     def batches(self) -> frozenset[int]:
-        """The classes of dims that the inputs lead with; more than one if the program does not say that they are the same."""
+        """The classes of the dims that the inputs lead with. Several, if the program does not identify them."""
         return self.inputs.roots if self.inputs.is_batch else frozenset()
 
     @cached_property
     def replaced(self) -> frozenset[int]:
-        """The arguments that a result replaces in the next call: what a training step stores."""
+        """The arguments that a result replaces in the next call, such as parameters."""
         return frozenset(self.addresses.arguments[name] for name in self.traced.successors)
 
     @cached_property
     def keys(self) -> Mapping[int, int]:
-        """The arguments and results that are random keys, and how many trailing dims make up one key."""
+        """The arguments and results that are random keys, each with the number of trailing dims that make up one key."""
         program, traced = self.program, self.traced
         avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
         return {value: key_rank(aval) for value, aval in avals if is_key(aval)}
 
     def within(self, values: Patterns) -> Source:
-        """The same program, in which patterns match only these values, and claims are made for no others."""
+        """Restricts patterns to these values, so that tactics claim no others."""
         found = replace(self, addresses=self.addresses.within(values, self.traced.successors))
         # What is known of the program is known of it here.
         vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "inputs", "keys", "replaced")})
         return found
 
     def shape(self, value: int) -> tuple[int, ...]:
-        """The extents that the user sees: a random key is one element, `key<fry>[8]` and not `u32[8, 2]`."""
+        """The shape that the user sees. A random key is one element: `key<fry>[8]`, not `u32[8, 2]`."""
         shape = self.program.shape(value)
         return shape[: len(shape) - self.keys.get(value, 0)]
 
 
 @dataclass(frozen=True)
 class State:
-    """A traced program on a mesh, the table of claims, the actions that made them, and the named ranges. Immutable."""
+    """A traced program on a mesh, its table of claims, the actions that made them, and its named ranges. Immutable."""
 
     source: Source
     mesh: Mesh
@@ -140,7 +140,7 @@ class State:
 
     @classmethod
     def start(cls, traced: Traced, mesh: Mesh, bound: Signatures | None = None) -> Self:
-        """The plan on which nothing is placed; it shares `bound` definitions with another program on this mesh."""
+        """Starts a plan on which nothing is placed. `bound` holds definitions that another program on this mesh has bound."""
         with without_collector():
             program = flatten(traced.module, mesh_given(mesh), bound)
         return cls(Source(traced, program, Addresses(traced, program), traced, mesh), mesh, Table(program))
@@ -149,7 +149,7 @@ class State:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        """The plan itself, because it is immutable."""
+        """Returns the plan itself, because it is immutable."""
         return self
 
     def __reduce__(self) -> Never:
@@ -157,17 +157,17 @@ class State:
         raise Error("a plan cannot be pickled: it holds the traced function", helps=helps)
 
     def by(self, redo: Callable[[State], State]) -> Self:
-        """The plan, whose last action this makes when it is applied again."""
+        """Sets how the last action is applied again."""
         return replace(self, actions=(*self.actions[:-1], replace(self.actions[-1], redo=redo)))
 
     @cached_property
     def coloured(self) -> tuple[str, ...]:
-        """The axes of the mesh before it was refined, each of which has a colour where the plan is shown."""
+        """The axes of the mesh before it was refined. Each has a colour where the plan is shown."""
         return tuple(self.mesh.whole())
 
     @cached_property
     def decisions(self) -> Decisions:
-        """Where pending sums are resolved and which values move; all reports of a plan are read from here."""
+        """Where pending sums are resolved, and which values move. All reports of a plan are read off these."""
         with without_collector():
             return decide(self.table)
 
@@ -176,22 +176,25 @@ class State:
         return {}
 
     def once(self, make: Callable[[Self], T]) -> T:
-        """What `make` computes of the plan, computed once for all queries that need it."""
+        """Computes `make(self)` once, and caches it for all queries that need it."""
         if make not in self._known:
             self._known[make] = make(self)
         return cast(T, self._known[make])
 
     @property
     def own(self) -> int:
-        """How many of the first actions are the program's own: a replay makes them again, and its text leaves them out."""
+        """The number of leading actions that are the program's own.
+
+        A replay makes them again, and plan files leave them out.
+        """
         return sum(action.is_own for action in self.actions)
 
     def cited(self, number: int) -> str:
-        """A tactic of the trace by its number and its text: `2: ZeRO(stage=3, axis='data', params='params')`."""
+        """A tactic by its number and text, as sentences cite it: `2: ZeRO(stage=3, axis='data', params='params')`."""
         return f"{number + 1}: {self.actions[number].said}"
 
     def layout_text(self, value: int, layout: Layout | None = None, pending: Pend = ()) -> str:
-        """A value's dtype and layout, by default from the table: `f32[data*128, 256]`."""
+        """The dtype and layout of a value in text, by default as in the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]
         layout = self.table.layout(value) if layout is None else layout
         return layout.with_pending(pending).text(type.dtype)
@@ -199,7 +202,7 @@ class State:
     # --- addressing ------------------------------------------------------------------------------------------------
 
     def names(self, values: Patterns, dim: int | str) -> dict[str, int]:
-        """The values that the patterns match; with a range name, those that have it (or all: `dim_of` raises the error)."""
+        """The values that the patterns match. If `dim` is a range name, those that have the range; or all, if none has it."""
         if isinstance(dim, int):
             return self.source.addresses.find(values)
         roots = self.ranges_named(dim)
@@ -212,13 +215,13 @@ class State:
         return {name: self.source.classes.root(root) for name, root in {**self.source.range_names, **self.labels}.items()}
 
     def ranges_named(self, name: str) -> set[int]:
-        """The classes of dims with this range name, which may be a pattern: `layers/*/w1.1`."""
+        """The classes of dims whose range has this name, which may be a pattern: `layers/*/w1.1`."""
         accepts = pattern(name).fullmatch
         found = {root for label, root in self.range_roots.items() if "*" in name and accepts(label)}
         return found or {self.label(name)}
 
     def label(self, name: str) -> int:
-        """The class of dims that a range name refers to."""
+        """The class of dims that a range name stands for. Raises Error for an unknown name."""
         known = self.range_roots
         if name not in known:
             helps = did_you_mean(
@@ -230,7 +233,7 @@ class State:
         return known[name]
 
     def dim_with(self, label: str) -> str:
-        """A dim that has the range of this name, for errors: `dim 0 of `x``."""
+        """A dim that has the range of this name, as errors say it: `dim 0 of `x``."""
         root, named = (
             self.label(label),
             ((name, self.source.classes.dims(v)) for v, name in self.source.addresses.names.items()),
@@ -238,7 +241,10 @@ class State:
         return next(f"dim {dims.index(root)} of `{name}`" for name, dims in named if root in dims)
 
     def dim_of(self, value: int, dim: int | str, name: str) -> int:
-        """The number of a dim, given by number (negative from the end) or by range name."""
+        """The number of a dim that is given by a number, perhaps negative, or by a range name.
+
+        Raises Error if there is none.
+        """
         shape, dim = self.source.shape(value), dim_number(dim)
         if isinstance(dim, str):
             return self._dim_by_label(value, dim, name)

@@ -1,4 +1,4 @@
-"""A plan as one page: the program, and what each tactic made of it, for a browser without a network.
+"""A plan as one page for a browser without a network: the program, and what each tactic changed in it.
 
 Data flows one way: a plan becomes data, the data is put into the page, the page draws it. The page itself, `page.html`, is
 built from the sources in `page/` of the repository; the licences of what it is made of are in `LICENSES.txt`.

@@ -1,4 +1,4 @@
-"""The collectives of a plan, those of layers that are alike as one row with its members, and the reason for each row.
+"""The collectives of a plan as rows, each with its reasons. Those of layers that are alike share a row, as its members.
 
 all_gather of params/blocks/0/w1, ..., of params/blocks/31/w1   -->   all_gather of params/blocks/*/w1, 32 members
 """
@@ -17,21 +17,21 @@ from .program import Numbers
 
 
 class Sent(NamedTuple):
-    """A collective, and the redistribution that it is a part of."""
+    """A collective, with the redistribution that it belongs to."""
 
     collective: Collective
     move: Move
 
 
 def sent_json(plan: State, pools: Pools) -> list[Json]:
-    """The rows, in the order in which their first members run."""
+    """The rows of the table, in the order in which their first members run."""
     numbers = Numbers(plan)
     sent = (Sent(each, move) for at, move in enumerate(plan.decisions.moves) for each in of_move(plan, at))
     return [_row(plan, members, numbers, pools) for members in alike(sent, _common)]
 
 
 def _common(sent: Sent) -> object:
-    """What collectives of one row have in common: all but the number of a layer, and the bytes."""
+    """The key by which collectives share a row: everything but the number of a layer and the bytes."""
     each = sent.collective
     name, line, tactics = starred(each.value), (each.is_of_maker, place_of(each.source)), each.tactics
     return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tactics, each.why
@@ -58,7 +58,7 @@ def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Js
 
 
 def _member(each: Sent, numbers: Numbers, pools: Pools) -> list[object]:
-    """Its name, the op that makes what it moves, the ops that read the result, the bytes that a device receives in a call."""
+    """A member of a row: its name, the op that makes the value, the ops that read the result, and its bytes in a call."""
     move = each.move
     ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in move.uses]
     return [

@@ -1,4 +1,4 @@
-"""All data of a page: the program once, unless a law rewrites it, and a step for each of the plan's tactics.
+"""All data of a page: the program once (or more often, if laws rewrite it), and a step for each of the plan's tactics.
 
 A step is the plan after some of its tactics: its totals, and every view of it that a page draws.
 
@@ -24,7 +24,7 @@ from .program import Shown, shown
 
 
 def data(plan: State) -> Json:
-    """The data of a plan and of the plans on the way to it."""
+    """The data of a plan, and of the plans after each of its earlier tactics."""
     pools, layouts, steps = Pools(), layouts_pool(), prefixes(plan)
     programs, numbers = _programs(steps, pools)
     own = len(steps[0].actions)

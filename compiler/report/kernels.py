@@ -1,4 +1,4 @@
-"""The dataflow graph of a plan, its nodes that are alike as one: equal kernels, and redistributions between the same ends.
+"""The dataflow graph of a plan, with nodes merged that are alike: equal kernels, and redistributions between the same ends.
 
 Barriers, which only order nodes, are passed through. So a graph of 96 layers has as many nodes here as one of 2.
 
@@ -18,7 +18,7 @@ from .pool import Json, Pools
 
 @dataclass(slots=True)
 class Alike:
-    """Nodes that are shown as one."""
+    """A group of nodes that are shown as one."""
 
     number: int
     kind: str
@@ -28,7 +28,7 @@ class Alike:
 
 
 def kernels_json(graph: Graph, pools: Pools) -> Json:
-    """The nodes that are alike, the values between them, and all nodes in order of issue."""
+    """The merged nodes, the edges between them, and all nodes in order of issue."""
     makers = _makers(graph.nodes)
     found, of = _alike(graph, makers)
     edges: dict[tuple[int, int], list[int]] = {}
@@ -48,7 +48,7 @@ def kernels_json(graph: Graph, pools: Pools) -> Json:
 
 
 def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[int, int]]:
-    """The nodes that are alike together, and for each node the number of its group.
+    """Groups nodes that are alike. Returns the groups, and for each node the number of its group.
 
     The detail of a kernel is what it computes, that of a redistribution what it sends.
     """
@@ -72,7 +72,7 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
 
 
 def _makers(nodes: Iterable[Node]) -> dict[str, int]:
-    """The node that makes each value; what a barrier passes on is made by the node before it."""
+    """Maps each value to the node that makes it, seen through barriers."""
     found: dict[str, int] = {}
     for node in nodes:
         for position, value in enumerate(node.results):
@@ -81,14 +81,14 @@ def _makers(nodes: Iterable[Node]) -> dict[str, int]:
 
 
 def _name(node: Node) -> str:
-    """What a node is called; of arguments and results only the start of the path, which many have in common."""
+    """The shown name of a node. Of an argument or a result it is only the start of the path, which many share."""
     if node.kind in ("argument", "result"):
         return "/".join(parts(node.name)[: 2 if node.kind == "result" else 1])
     return node.name if node.kind == "kernel" else ""
 
 
 def _node(each: Alike, pools: Pools) -> Json:
-    """A group: its kind, name and detail, how many nodes it has, and the bytes that a device receives in all of them."""
+    """The data of a group: its kind, name, detail, number of nodes, and the bytes that a device receives in all of them."""
     first = each.nodes[0]
     types: Sequence[str] = [value.type for value in (first.results if each.kind != "result" else first.operands)]
     return {

@@ -1,4 +1,4 @@
-"""Memory over time: what one device stores while each step of the program runs, by kind, and the largest arrays of it.
+"""Memory over time: the bytes that one device stores while each step of the program runs, by kind, and the largest arrays.
 
 received        what a collective makes
 backward        made by the forward pass, and read by the backward pass
@@ -29,13 +29,13 @@ from .scopes import Scopes
 
 KINDS_OF_BUFFERS = ("received", "backward", "other")
 POINTS = 240
-"""The most points in time that a page has; each has the most that is stored since the one before."""
+"""The most points in time that a page has. Each shows the maximum since the point before."""
 MOST_BARS = 64
 MOST_ROWS = 60
 
 
 def memory_json(plan: State, pools: Pools) -> Json:
-    """The memory of a step: its parts, its course, the arrays that are large at the peak."""
+    """The memory of a step: its totals, its course over time, and the arrays that are large at the peak."""
     stored, profile = over_time(plan)
     # Arrays of layers that are alike are one row, the most first.
     rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
@@ -66,7 +66,7 @@ def _stored(some: Sequence[Stored], pools: Pools) -> Json:
 
 
 class _Moment(NamedTuple):
-    """One point in time: what runs, the number of the program's own step, and what is stored inside of that.
+    """One point in time: the step that runs, the number of the program's own step, and the bytes stored inside of that.
 
     `within` is the number of the innermost region around it; 0 is the program.
     """
@@ -78,7 +78,7 @@ class _Moment(NamedTuple):
 
 
 class _Lasting(NamedTuple):
-    """An array with its kind, its bytes, and the first and the last moment at which it is stored."""
+    """An array with its kind, its bytes, and the first and last moment at which it is stored."""
 
     array: LocalArray
     kind: str
@@ -88,7 +88,7 @@ class _Lasting(NamedTuple):
 
 
 def _moments(profile: Profile) -> Iterator[_Moment]:
-    """All points in time. The first is before the first step, as the first of a loop is before its first step."""
+    """Yields all moments. One comes before the first step of the program, and one before the first step of each trip."""
     yield _Moment(None, -1)
     for time, step in enumerate(profile.steps):
         within = profile.inside.get(time)
@@ -97,7 +97,7 @@ def _moments(profile: Profile) -> Iterator[_Moment]:
 
 
 def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
-    """The points in time of one trip, in the step of the program with this number."""
+    """Yields the moments of one trip of a loop or branch. `time` is the number of the program's own step."""
     region, stored = profile.region, profile.stored()
     yield _Moment(None, time, stored[0], region)
     for number, (step, own) in enumerate(zip(profile.steps, stored[1:], strict=True)):
@@ -107,7 +107,7 @@ def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
 
 
 class _Course:
-    """What is stored from moment to moment."""
+    """The bytes that are stored from moment to moment."""
 
     def __init__(self, plan: State, profile: Profile, pools: Pools) -> None:
         self.plan, self.profile = plan, profile
@@ -117,7 +117,7 @@ class _Course:
         self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
 
     def direction(self, step: Step) -> str:
-        """The direction of an op, or of a loop; empty for a redistribution, and in a program without gradients."""
+        """The direction of an op or a loop; empty for a redistribution, and in a program without gradients."""
         program, sources = self.plan.source.program, self.plan.source.traced.sources
         number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node
         op = program.nodes[number].op if number >= 0 else None
@@ -161,7 +161,7 @@ class _Course:
         return {**found, "inside": [moment.inside for moment in self.moments]}
 
     def name(self, moment: _Moment) -> str:
-        """What runs at a moment, with its direction, and the loop or the branch that it is in."""
+        """What runs at a moment, in text: the op, its direction, and the loop or branch around it."""
         within = self.names[moment.within]
         if moment.step is None:
             return "the start" + (f" of {within}" if within else "")
@@ -169,7 +169,7 @@ class _Course:
         return moment.step.name.removeprefix("lax.") + (f" ({said})" if said else "") + (f" in {within}" if within else "")
 
     def lasting(self) -> Iterator[_Lasting]:
-        """What is stored in the program and inside of its loops and branches, from when to when."""
+        """Yields the arrays of the program and of its loops and branches, with the moments at which they are stored."""
         for buffer, first, last in _ends(self.profile, 0, len(self.moments)):
             yield _Lasting(buffer.arrays[-1], self.kind(buffer), buffer.bytes, first, last)
         for region, start, end in _regions(self.profile, 0):
@@ -178,7 +178,7 @@ class _Course:
                     yield _Lasting(buffer.arrays[-1], "inside", buffer.bytes, first, last)
 
     def bar(self, lasting: _Lasting, pools: Pools) -> list[object]:
-        """What is in it, its kind, its bytes, its first and its last moment, and the line that makes it."""
+        """A bar of the chart: name, kind, bytes, first and last moment, and the source line."""
         array = lasting.array
         name = self.plan.source.addresses.names[array.value] + (f" ({array.form})" if array.form else "")
         line = pools.line(line_of(self.plan, array.value, None))
@@ -186,18 +186,18 @@ class _Course:
 
 
 def _starts(profile: Profile, start: int) -> list[int]:
-    """The first moment of each step of a trip that starts at a moment, and the one after its last."""
+    """The first moment of each step of a trip that starts at `start`, and the moment after its last step."""
     widths = (_width(profile.inside[time]) if time in profile.inside else 1 for time in range(len(profile.steps)))
     return list(accumulate(widths, initial=start + 1))
 
 
 def _width(profile: Profile) -> int:
-    """How many moments a trip has."""
+    """The number of moments in a trip."""
     return _starts(profile, 0)[-1]
 
 
 def _regions(profile: Profile, start: int) -> Iterator[tuple[Profile, int, int]]:
-    """All loops and branches in it, the outer ones first, with their first moments and those after their last."""
+    """Yields all loops and branches in a profile, outer ones first, each with its first moment and the one after its last."""
     for time, first in enumerate(_starts(profile, start)):
         if (within := profile.inside.get(time)) is not None:
             yield within, first, first + _width(within)
@@ -205,7 +205,7 @@ def _regions(profile: Profile, start: int) -> Iterator[tuple[Profile, int, int]]
 
 
 def _ends(profile: Profile, start: int, end: int) -> Iterator[tuple[Buffer, int, int]]:
-    """The buffers of a trip from a moment to another one, with their first and their last moments."""
+    """Yields the buffers of a trip between two moments, each with the first and last moment at which it is stored."""
     starts = [start, *_starts(profile, start), end]
     for buffer in profile.buffers:
         yield buffer, starts[buffer.first + 1], starts[buffer.last + 2] - 1

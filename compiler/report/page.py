@@ -1,4 +1,4 @@
-"""The page: the data of a plan in the page that is built from `page/`, as one file that needs nothing else.
+"""Writes the page: puts a plan's data into the built page `page.html`, as one file that needs nothing else.
 
 The data is JSON, compressed and in base64, so no text of a program can end the element that holds it, and a large program makes
 a page of a few megabytes.
@@ -21,7 +21,7 @@ from .data import data
 
 @dataclass(frozen=True)
 class Page:
-    """The page in a notebook, in a frame so many pixels high."""
+    """A page that a notebook shows in a frame of this height, in pixels."""
 
     html: str = field(repr=False)
     height: int
@@ -35,17 +35,17 @@ class Page:
 
 
 DATA, TITLE = "%partita-data%", "%partita-title%"
-"""What stands in the page where the data and the title go."""
+"""The texts in `page.html` that the data and the title replace."""
 
 
 def write(plan: State, path: str | Path) -> None:
-    """Write the page. Raises Error for a path that is not one, or that cannot be written."""
+    """Writes the page of a plan to a file. Raises Error for a path that cannot be written."""
     target = _target(path)
     write_text(target, html(plan))
 
 
 def html(plan: State) -> str:
-    """The text of the page; the same for the same plan."""
+    """The HTML text of a plan's page. Equal plans give equal texts."""
     page = (files(__package__ or "") / "page.html").read_text(encoding="utf-8")
     before, rest = page.split(TITLE)
     middle, after = rest.split(DATA)
@@ -55,7 +55,7 @@ def html(plan: State) -> str:
 
 
 def packed(found: object) -> str:
-    """JSON, compressed, in base64."""
+    """Encodes an object as JSON, compressed and in base64."""
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(errors="backslashreplace"), compresslevel=6, mtime=0)).decode()
 

@@ -1,4 +1,4 @@
-"""The layouts of a plan's values, and of each layout what is needed to draw it: per dim its placed factors.
+"""The layouts of a plan's values, with what is needed to draw each: the placed factors of every dim.
 
 f32[data*128, 256]{+model}   -->   dims [512 in blocks of 128 over data, 256 whole], sum pending over model
 """
@@ -13,11 +13,11 @@ from ..plan.state import State
 from .pool import Json, Pool
 
 MOST_WINDOWS = 64
-"""The most windows of a dim that are listed."""
+"""The most windows of a dim that the page lists."""
 
 
 class Kept(NamedTuple):
-    """The layout of an array, and the dtype of its elements."""
+    """The layout of an array, with its dtype."""
 
     layout: Layout
     dtype: str
@@ -28,13 +28,13 @@ def layouts_pool() -> Pool[Kept]:
 
 
 def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
-    """The layout of each value, with its pending sums."""
+    """The number of each value's layout in the pool, pending sums included."""
     placements, types = plan.decisions.placements, plan.source.program.types
     return [pool.number(Kept(placements.with_sums(v), type.dtype)) for v, type in enumerate(types)]
 
 
 def changes(before: list[int], after: list[int]) -> Json:
-    """The values whose layout changes, and their new layouts."""
+    """The values whose layouts change between two steps, with their new layouts."""
     found = [(value, new) for value, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     return {"values": [value for value, _ in found], "layouts": [new for _, new in found]}
 

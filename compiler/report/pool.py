@@ -1,4 +1,4 @@
-"""What a page writes once and refers to by number: texts, source lines, layouts."""
+"""Pools: texts, source lines and layouts, which a page writes once and refers to by number."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -6,14 +6,14 @@ from typing import Generic, TypeVar
 from ..inputs.lines import Source
 
 Json = dict[str, object]
-"""An object of the page's data."""
+"""A JSON object in the page's data."""
 
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 
 class Pool(Generic[Key]):
-    """Numbers for things, in the order in which they are first asked for; `items` is what the page has of each."""
+    """Numbers keys in the order in which they are first asked for. `items` holds the page's data of each key."""
 
     def __init__(self, shown: Callable[[Key], object]) -> None:
         self.shown, self.items = shown, list[object]()
@@ -28,7 +28,7 @@ class Pool(Generic[Key]):
 
 
 class Pools:
-    """The texts and the source lines of a page."""
+    """The pools of texts and of source lines."""
 
     def __init__(self) -> None:
         self.texts = Pool[str](str)
@@ -39,7 +39,7 @@ class Pools:
         return self.texts.number(text)
 
     def line(self, source: Source | None) -> int:
-        """The number of a source line: its place, its function and its code; -1 without one."""
+        """The number of a source line: its place, its function and its code; -1 if there is no line."""
         if source is None or not source.line:
             return -1
         # Thousands of ops come from a few hundred lines, whose text takes longer to find than their number.
@@ -53,6 +53,6 @@ class Pools:
 
 
 def code_of(source: Source) -> str:
-    """The text of a line, without its indentation; empty if its file cannot be read."""
+    """The code on a source line, without indentation; empty if its file cannot be read."""
     found = source.location()
     return "" if found is None else (found.text or "").strip()

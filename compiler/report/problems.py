@@ -1,4 +1,4 @@
-"""What a plan leaves open, or does in full on several devices: conflicts, stops, unpartitioned ops, what is in excess."""
+"""What a plan leaves open or does redundantly: conflicts, stops, unpartitioned ops, and excess."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ from .pool import Json, Pools
 from .program import Numbers
 
 MOST_TRIED = 8
-"""The most conflicts, and the most rows of stops, of a step whose ways out are tried."""
+"""Per step, the most conflicts, and the most rows of stops, whose ways out are tried."""
 MOST_ROWS = 200
-"""The most rows of one kind, after those that are alike are one."""
+"""The most rows of one kind, counted after merging those that are alike."""
 
 
 def open_json(plan: State, kinds: Sequence[int], pools: Pools) -> Json:
@@ -74,7 +74,7 @@ def _conflicts(plan: State, pools: Pools) -> list[Json]:
 
 
 def _stop(some: list[Stop], pools: Pools, is_tried: bool) -> Json:
-    """A row of stops, with what to do if that is tried."""
+    """A row of stops that are alike. Its cure is given if cures are tried."""
     first = some[0]
     value = starred(first.value) if len(some) > 1 else first.value
     return {

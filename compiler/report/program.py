@@ -1,4 +1,4 @@
-"""The program as a page draws it: its arguments, ops and results, each in its fold, and the values between them."""
+"""The program as the page draws it: arguments, ops and results, each in its fold, and the values between them."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from .scopes import Part, Scopes, Tree
 
 
 class Numbers:
-    """The numbers of ops in the page: first the arguments, then the program's ops, then the results."""
+    """Numbers the nodes of the page: first the arguments, then the program's ops, then the results."""
 
     def __init__(self, plan: State) -> None:
         self.program = plan.source.program
@@ -22,11 +22,11 @@ class Numbers:
         self._arguments = {value: number for number, value in enumerate(self.program.arguments)}
 
     def op(self, node: int, position: int = 0) -> int:
-        """An op, or the result at a position for the number behind the last one."""
+        """The number of an op; for the number after the last op, that of the result at `position`."""
         return self.first + node if node < len(self.program.nodes) else self.end + position
 
     def maker(self, value: int) -> int:
-        """What makes a value: an op, or the argument that it is."""
+        """The number of the op that makes a value, or of the argument that it is."""
         made = self.program.producer[value]
         return self._arguments.get(value, -1) if made < 0 else self.first + made
 
@@ -73,7 +73,7 @@ def shown(plan: State, pools: Pools) -> Shown:
 
 
 def _path(kind: str, name: str) -> list[Part]:
-    """The folds of an argument or a result: its path in the tree, with layers that are alike in one."""
+    """The folds of an argument or a result: its path in the tree, in which layers that are alike share a fold."""
     found = parts(starred(f"{name}/"))
     outer = 2 if kind == "result" else 1
     return [Part(kind, "/".join(found[:outer])), *([Part("path", "/".join(found[outer:]))] if found[outer:] else [])]

@@ -1,4 +1,4 @@
-"""Where an op is in the user's program, from the outside in, so that a page can fold it.
+"""Folds: where each op is in the user's program, from the outside in.
 
 transpose(jvp(layers_3/mlp)), in block at lm.py:119   -->   backward / layers_3 / mlp / block / lm.py:119
 """
@@ -15,13 +15,13 @@ from ..views.listing import starred
 from .pool import Json, Pools, code_of
 
 MOST_ALIKE = 6
-"""The most scopes that differ only by a number and stand beside each other."""
+"""More scopes than this that stand side by side and differ only by a number get a fold around them."""
 MOST_OUTSIDE = 3
-"""The most folds beside the forward and the backward pass."""
+"""Up to this many folds may stand beside the forward and the backward pass."""
 
 
 class Part(NamedTuple):
-    """One fold: its kind, its text and the number of its line.
+    """One fold: its kind, its text, and the number of its source line.
 
     `kind` is `direction`, `region`, `scope`, `alike` for many scopes, `function` or `line`; outside of the program it is
     `argument` or `result`, and `path`.
@@ -36,14 +36,14 @@ OUTSIDE = Part("direction", "outside of grad")
 
 
 class Tree:
-    """The folds of a program. Fold 0 is the program itself, and each other one knows the one around it."""
+    """All folds of a program. Fold 0 is the program itself; each other fold knows its parent."""
 
     def __init__(self) -> None:
         self.parts, self.parents = [Part("program", "")], [-1]
         self._numbers: dict[tuple[int, str, str], int] = {}
 
     def number(self, path: list[Part]) -> int:
-        """The number of the innermost fold of a path."""
+        """The number of the innermost fold of a path. Folds that are new are added."""
         at = 0
         for part in path:
             key = at, part.kind, part.text
@@ -64,34 +64,37 @@ class Tree:
 
 
 class Around(NamedTuple):
-    """What is around a region: the folds, and the names of the scopes among them."""
+    """What surrounds a region: its folds, and the names of the scopes among them."""
 
     parts: list[Part]
     scopes: list[str]
 
 
 class Place(NamedTuple):
-    """Where an op is: its region, and its line with the scopes around it."""
+    """Where an op is: its region, and its source line, with the scopes around it."""
 
     region: int
     source: Source | None
 
 
 class Scopes:
-    """The folds of the ops of one program."""
+    """Finds the folds of the ops of one program."""
 
     def __init__(self, plan: State, pools: Pools) -> None:
         self.sources, self.pools = plan.source.traced.sources, pools
         self.regions = self._regions(plan.source.program)
 
     def folds(self, program: Program, lines: Sequence[Source | None], tree: Tree) -> list[int]:
-        """The fold in which each op is: thousands of ops come from a few hundred lines, whose ops are in one fold."""
+        """The fold of each op. Thousands of ops come from a few hundred lines, and the ops of a line share a fold."""
         places = [Place(node.region, source) for node, source in zip(program.nodes, lines, strict=True)]
         numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places)).items()}
         return [numbers[place] for place in places]
 
     def _paths(self, places: Iterable[Place]) -> dict[Place, list[Part]]:
-        """Where they are. What a program with a backward pass does besides is one fold, unless it is in few functions."""
+        """The path of each place.
+
+        If there is a backward pass, everything outside of both passes is put into one fold, unless it is little.
+        """
         found = _together({place: self._path(place) for place in places})
         first = {path[0][:2] for path in found.values() if path}
         if ("direction", "backward") not in first or sum(kind != "direction" for kind, _ in first) <= MOST_OUTSIDE:
@@ -106,7 +109,7 @@ class Scopes:
         return [Part("direction", source.direction), *found] if source.direction else found
 
     def _regions(self, program: Program) -> list[Around]:
-        """For each region what is around it: the scopes of its loop, and `scan#0 × 8`, or `cond#1:0`."""
+        """For each region, what surrounds it: the scopes of its loop, then `scan#0 × 8` or `cond#1:0`."""
         found = [Around([], []) for _ in program.regions]
         counts: Counter[str] = Counter()
         for outer, controls in enumerate(program.controls):
@@ -122,7 +125,7 @@ class Scopes:
 
 
 def _together(paths: Mapping[Place, list[Part]]) -> dict[Place, list[Part]]:
-    """The paths, with a fold around many scopes that differ only by a number: `layers_* × 96`."""
+    """Puts a fold around many scopes that differ only by a number: `layers_* × 96`."""
     alike: dict[tuple[Part | str, ...], dict[str, None]] = {}
     for path in paths.values():
         for key, text in _numbered(path).values():
@@ -131,7 +134,7 @@ def _together(paths: Mapping[Place, list[Part]]) -> dict[Place, list[Part]]:
 
 
 def _numbered(path: list[Part]) -> dict[int, tuple[tuple[Part | str, ...], str]]:
-    """The scopes of a path whose names have a number: where they are, with what is around them and the name without it."""
+    """The scopes of a path whose names contain a number, by position: the path with the number starred, and the name."""
     starless = ((at, part, starred(f"/{part.text}/")[1:-1]) for at, part in enumerate(path) if part.kind == "scope")
     return {at: ((*path[:at], name), part.text) for at, part, name in starless if name != part.text}
 
@@ -147,13 +150,13 @@ def _inside(path: list[Part], alike: dict[tuple[Part | str, ...], dict[str, None
 
 
 def _scopes(names: list[str], around: Around) -> Iterator[Part]:
-    """The scopes that are not around the region already."""
+    """Yields the scopes of an op that do not surround its region already."""
     inside = names[len(around.scopes) :] if names[: len(around.scopes)] == around.scopes else names
     return (Part("scope", name) for name in inside)
 
 
 def _lines(source: Source, pools: Pools) -> Iterator[Part]:
-    """The function of a line, with those around it, and the line."""
+    """Yields the function of a source line, with the functions around it, then the line itself."""
     if source.line:
         line = pools.line(source)
         yield from (Part("function", name, line) for name in source.function.split(".<locals>."))

@@ -1,4 +1,4 @@
-"""Device-local code on devices.
+"""Runs device-local code on devices.
 
     compiled       a plan as a callable with the original's signature
     partitioned    a plan as one JAX primitive, so that a derivative or `vmap` of it is a separate plan

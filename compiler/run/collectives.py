@@ -1,4 +1,4 @@
-"""The collectives of the spmd dialect, run by `jax.lax` inside a `shard_map`.
+"""Runs the collectives of the spmd dialect by `jax.lax`, inside of a `shard_map`.
 
 `block` is the number of local elements that stay together inside the axes. If it spans the whole dim, the collective is
 JAX's tiled one. Otherwise the dim is reshaped around it, `M * block --> [M, block]`, which is free.
@@ -38,7 +38,7 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
 
 
 def _names(axes: AxesAttr) -> tuple[str, ...]:
-    """The axes as JAX's mesh has them: of one that it has in parts, these."""
+    """The axes by their names in JAX's mesh. An axis that the mesh has only in parts is replaced by the parts."""
     known = get_abstract_mesh().axis_names
     return tuple(
         part
@@ -48,7 +48,7 @@ def _names(axes: AxesAttr) -> tuple[str, ...]:
 
 
 def _permute(op: spmd.PermuteOp, x: Array) -> Array:
-    """JAX's permute numbers devices in the order of the mesh's axes, whatever the order in which it is given the axes."""
+    """Permutes by `lax.ppermute`, which numbers devices in the order of the mesh's axes, not in the order of its argument."""
     sizes, order = get_abstract_mesh().shape, _names(op.over)
     axes = tuple(axis for axis in sizes if axis in order)
     numbers = np.arange(op.over.size).reshape(tuple(sizes[axis] for axis in axes))
@@ -81,7 +81,7 @@ BYTES: Mapping[str, str] = {
     "uint4": "uint8",
     "float4_e2m1fn": "float8_e4m3fn",
 }
-"""Types of less than a byte, each with a one-byte type that holds all its numbers."""
+"""Maps each type of less than a byte to a one-byte type that holds all of its numbers."""
 
 
 def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callable[[Array], Array]) -> Array:
@@ -96,7 +96,7 @@ def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callabl
 
 
 def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
-    """The element that one device has, where the `others` have -0.0. XLA:CPU begins a sum with 0.0, and would lose its sign.
+    """The sum of an element and -0.0 on all `others`, with its sign. XLA:CPU begins a sum with 0.0, and would lose the sign.
 
     The bits are added as integers, and the bits of the others subtracted: integers wrap around, so every bit is right.
     """
@@ -109,7 +109,7 @@ def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
 
 
 def _ordered(x: Array, fold: Callable[[Array], Array], monoid: str) -> Array:
-    """The maximum or minimum; NaN if there is one. XLA:CPU would lose the NaN of one device.
+    """The maximum or minimum over devices, or NaN if there is one. XLA:CPU would lose a NaN that only one device has.
 
     The bits are ordered as integers: those of negative numbers are turned around, and NaN comes last.
     """
@@ -125,7 +125,7 @@ def _ordered(x: Array, fold: Callable[[Array], Array], monoid: str) -> Array:
 
 @cache
 def _across(monoid: str) -> Callable[..., Array]:
-    """The function that folds with a monoid over the devices of mesh axes."""
+    """JAX's function that folds with this monoid over the devices of mesh axes."""
     return getattr(lax, SPELLED[MONOIDS[monoid].fold or "sum"].across)
 
 
@@ -146,11 +146,11 @@ def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
 
 
 SCATTERS = 8
-"""The largest group over which XLA:TPU runs a reduce_scatter as it is. Of one over more devices it makes an all_reduce."""
+"""The largest group over which XLA:TPU runs a reduce_scatter. Over more devices, it compiles an all_reduce instead."""
 
 
 def _scatter(op: spmd.ReduceScatterOp, x: Array, dim: int, tiled: bool) -> Array:
-    """A sum of which each device of the group keeps its part. On many TPUs it is two, which together send the same bytes.
+    """A reduce_scatter with sums. Over many TPUs it is two in a row, which together send the same bytes.
 
     16 devices   -->   groups of 4 whose parts lie furthest apart, and then groups of 4 neighbours
     """
@@ -184,7 +184,7 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
 
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
-    """The rows of this device, which it finds in a table of all devices' rows, or of their first rows if they are runs."""
+    """Takes this device's rows. A table lists the rows of each device or, if they are consecutive, their first rows."""
     dim, rows, index = op.number("dim"), op.rows.data, lax.axis_index(_names(op.over))
     are_runs = all(each == tuple(range(each[0], each[0] + len(each))) for each in rows)
     table = np.array([each[0] for each in rows] if are_runs else rows)
@@ -216,6 +216,6 @@ def _apart(x: Array, dim: int, *blocks: int) -> Array:
 
 
 def _together(x: Array, dim: int, count: int) -> Array:
-    """`count` dims from `dim` on as one."""
+    """Merges `count` dims, from `dim` on, into one."""
     shape = x.shape
     return x.reshape(*shape[:dim], prod(shape[dim : dim + count]), *shape[dim + count :])

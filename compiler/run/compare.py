@@ -24,7 +24,11 @@ def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> 
 
 
 def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
-    """Result -> the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if the runs do not share a NaN or an infinity."""
+    """For each result, the largest
+    a-b
+    /(1e-3+
+    b
+    ) of its elements. Raises Error if NaNs or infinities differ."""
     traced = plan.source.traced
     if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
         raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
@@ -45,7 +49,7 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
 def _run(
     what: str, plan: State, call: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> list[Array]:
-    """The results of a call. Raises Error if XLA cannot compile or run it."""
+    """Calls a function, and returns the leaves of its result. Raises Error if XLA cannot compile or run it."""
     function = plan.source.traced.function
     try:
         return tree.tree_leaves(jax.block_until_ready(call(*args, **kwargs)))
@@ -57,7 +61,7 @@ def _run(
 
 
 def unsharded(leaf: T) -> T:
-    """An argument for the original function: with axes in its type, JAX would need a sharding for each contraction.
+    """Removes mesh axes from an argument's type. JAX would need a sharding for each contraction of the original function.
 
     f32[512@z, 8]   -->   f32[512, 8]
     """
@@ -73,7 +77,7 @@ def unsharded(leaf: T) -> T:
 
 
 def fetched(array: Array) -> np.ndarray:
-    """The whole array. If other processes hold parts of it, all of them fetch it at the same time."""
+    """Fetches a whole array. If other processes hold parts of it, all processes must fetch it at the same time."""
     array = unwrap(array)
     if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
         return np.asarray(array)
@@ -83,7 +87,11 @@ def fetched(array: Array) -> np.ndarray:
 
 
 def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
-    """The largest |a-b|/(1e-3+|b|); equal infinities and NaNs do not differ."""
+    """The largest
+    a-b
+    /(1e-3+
+    b
+    ). Equal infinities and NaNs count as equal. Raises Error if only one side has them."""
     wide = np.complex128 if b.dtype.kind == "c" else np.float64
     left, right = a.astype(wide), b.astype(wide)
     same = (left == right) | (np.isnan(left) & np.isnan(right))

@@ -28,7 +28,7 @@ from .program_mesh import is_inside
 from .resharded import PlacementWarning, gathered
 
 R = TypeVar("R", default=Any)
-"""What the function returns; anything, for a plan that does not know it."""
+"""The type of the function's result. It is Any for a plan that does not know it."""
 
 
 class Compiled(Generic[R]):
@@ -55,12 +55,12 @@ class Compiled(Generic[R]):
         return f"<{self.__name__}, compiled for {self.plan.mesh}>"
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Itself, as a function of JAX: nothing of it changes."""
+        """Returns itself, as a `jax.jit` function does: it is never changed."""
         return self
 
     @cached_property
     def consts(self) -> Sequence[Array]:
-        """The arrays that the program closes over, with the plan's shardings unless the devices can only compile."""
+        """The arrays that the program closes over, with the plan's shardings, unless the devices can only compile."""
         if only_described(self.mesh):
             return self.traced.consts
         with jax.ensure_compile_time_eval():
@@ -68,7 +68,7 @@ class Compiled(Generic[R]):
 
     @cached_property
     def shapes(self) -> Sequence[ShapeDtypeStruct]:
-        """The types of these arrays: lowering a call needs no arrays on devices."""
+        """The types of the arrays in `consts`. Lowering needs only these."""
         own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
         return tuple(jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own)
 
@@ -87,7 +87,7 @@ class Compiled(Generic[R]):
         return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
-        """The results, as arrays with the plan's `NamedSharding`s."""
+        """Runs the plan. The results are arrays with the plan's `NamedSharding`s."""
         try:
             # A `shard_map` around runs the plan on its own devices, to which these arrays are not committed.
             consts = self.traced.consts if self.traced.consts and is_inside() else self.consts
@@ -102,18 +102,18 @@ class Compiled(Generic[R]):
         return results
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
-        """JAX's `Lowered`, as `jax.jit(f).lower` gives it."""
+        """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
         return cast(Any, self.jitted).lower(self.shapes, *args, **kwargs)
 
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
-        """The jaxpr of a call, with every collective in it."""
+        """The jaxpr of a call. It contains every collective."""
         return cast(Any, self.jitted).trace(self.shapes, *args, **kwargs).jaxpr
 
 
 def misplaced(
     plan: State, args: Sequence[object], kwargs: dict[str, object], mesh: DeviceMesh, cures: Sequence[str] = ()
 ) -> Error | None:
-    """The error for devices that cannot run, or for the first argument that is not an array or is committed elsewhere.
+    """The error for devices that cannot run, or for the first argument that is not an array, or is committed elsewhere.
 
     None if all fit. `cures` are the helps for arguments on other devices; a compiled plan has its own.
     """
@@ -143,12 +143,12 @@ def misplaced(
 
 
 def only_described(mesh: DeviceMesh) -> bool:
-    """Whether its devices are those of a `jax.experimental.topologies` description, for which XLA compiles and nothing runs."""
+    """Whether the devices are those of a `jax.experimental.topologies` description: XLA compiles for them, but cannot run."""
     return not any(mesh.devices.flat[0].client is backend for backend in backends().values())
 
 
 def cannot_run(name: str, mesh: DeviceMesh) -> Error | None:
-    """The error of a call on devices that are only described; None if they are there."""
+    """The error for a call on devices that are only described; None if they are real."""
     if not only_described(mesh):
         return None
     return Error(
@@ -161,7 +161,7 @@ def cannot_run(name: str, mesh: DeviceMesh) -> Error | None:
 
 
 def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
-    """The mesh on real devices, in order: of `jax.set_mesh`, if its mesh has as many. Raises Error if there are too few."""
+    """The mesh on real devices, in order; by default those of `jax.set_mesh`, if as many. Raises Error if there are too few."""
     program = get_concrete_mesh()
     default = list(program.devices.flat) if devices is None and program.size == mesh.size else devices
     found = _distinct(jax.devices() if default is None else default)
@@ -182,11 +182,11 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
 
 
 _SEVERAL = (list, tuple, set, frozenset, np.ndarray, np.flatiter)
-"""What holds devices: not a generator, which may never end."""
+"""The types that may hold devices. A generator is not one of them, because it may never end."""
 
 
 def _distinct(devices: object) -> list[Device]:
-    """The devices as a list. Raises Error for a value that is not a device, and for a repeated one."""
+    """Checks devices, and returns them as a list. Raises Error for a value that is not a device, and for a repeated device."""
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, _SEVERAL) else [devices]
     for position, each in enumerate(found):
         if not isinstance(each, jax.Device):

@@ -1,4 +1,4 @@
-"""Running a device-local function: its named ops by their JAX primitives, its collectives by `jax.lax`."""
+"""Runs a device-local function: its named ops by JAX primitives, its collectives by `jax.lax`."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -18,7 +18,7 @@ from .program_mesh import text
 
 
 def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:
-    """The operands of the block's terminator on one device, for its parts of the arguments."""
+    """Runs a block on one device's parts of the arguments, and returns the operands of its terminator."""
     return run_block(block, inputs, foreign, _run)
 
 
@@ -34,7 +34,7 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
 
 
 def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-    """A `shard_map` on another mesh, which `jax.vmap` runs. Raises Error if JAX cannot map its body."""
+    """Runs a `shard_map` whose mesh is not the plan's, by `jax.vmap`. Raises Error if JAX cannot map its body."""
     try:
         return run_op(op, operands, foreign)
     except (NotImplementedError, ValueError, TypeError) as error:
@@ -51,7 +51,7 @@ def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object])
 
 
 def _once(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-    """An op that runs once: its operands are replicated, and only the first device runs it; the others hold zeros."""
+    """Runs an op on the first device only. Its operands are replicated, and the other devices return zeros."""
     first = lax.axis_index(tuple(mesh_of(op))) == 0
     types = cast("Sequence[ArrayType]", op.result_types)
     zeros = lambda: [jnp.zeros(type.shape, type.dtype) for type in types]  # noqa: E731

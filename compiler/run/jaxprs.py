@@ -1,4 +1,4 @@
-"""Programs as jaxprs: the parts that form a derivative or a batch.
+"""Jaxprs: the operations from which derivatives and batches are built.
 
 y, r0, r1, r1 = forward x   -->   y, r1 = forward x, and r0, a constant, in the tangent
 """
@@ -28,12 +28,12 @@ def avals(closed: ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
 
 
 def is_smooth(aval: ShapedArray) -> bool:
-    """Whether a value has a tangent: integers have none."""
+    """Whether a value has a tangent. Integers have none."""
     return bool(jnp.issubdtype(aval.dtype, jnp.inexact))
 
 
 def on_arrays(run: Callable[..., Sequence[Array]], types: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The function on the arrays that hold keys, where it takes or gives keys."""
+    """Traces a function whose keys are passed and returned as the arrays that hold them."""
 
     def physically(*arrays: Array) -> list[Array]:
         return [unwrap(each) for each in run(*(as_aval(array, aval) for array, aval in zip(arrays, types, strict=True)))]
@@ -42,7 +42,10 @@ def on_arrays(run: Callable[..., Sequence[Array]], types: Sequence[ShapedArray])
 
 
 def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
-    """The results to keep (the first `count`, each other one once), and for the others their positions, None for a constant."""
+    """Returns the results to keep: the first `count`, and of the others each different one that is computed.
+
+    Also returns, for each of the others, where it is among those kept; None for a constant.
+    """
     dependent = _dependent(jaxpr)
     at: dict[int, int | None] = {id(each): number for number, each in reversed(list(enumerate(jaxpr.outvars[:count])))}
     kept = list(range(count))
@@ -55,7 +58,7 @@ def distinct(jaxpr: Jaxpr, count: int) -> tuple[list[int], list[int | None]]:
 
 
 def _dependent(jaxpr: Jaxpr) -> set[Var]:
-    """The variables that are computed from an argument, or with an effect."""
+    """The variables that are computed from an argument, or by an equation with an effect."""
     found: set[Var] = set(jaxpr.invars)
     for eqn in jaxpr.eqns:
         if eqn.effects or any(type(atom) is not Literal and atom in found for atom in eqn.invars):
@@ -64,7 +67,7 @@ def _dependent(jaxpr: Jaxpr) -> set[Var]:
 
 
 def constants(closed: ClosedJaxpr, numbers: Sequence[int]) -> ClosedJaxpr:
-    """The program with only these results, which do not depend on an argument."""
+    """The program of these results alone. They do not depend on an argument, so it takes none."""
     jaxpr, dependent = closed.jaxpr, _dependent(closed.jaxpr)
     eqns = [eqn for eqn in jaxpr.eqns if not eqn.effects and dependent.isdisjoint(eqn.outvars)]
     outvars = [jaxpr.outvars[number] for number in numbers]
@@ -74,7 +77,7 @@ def constants(closed: ClosedJaxpr, numbers: Sequence[int]) -> ClosedJaxpr:
 
 
 def giving(closed: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
-    """The program with only these results."""
+    """The program, reduced to these results."""
     run = function(closed)
 
     def fewer(*arrays: Array) -> list[Array]:
@@ -85,7 +88,7 @@ def giving(closed: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
 
 
 def making(tangent: ClosedJaxpr, made: Flags, constants: ClosedJaxpr) -> ClosedJaxpr:
-    """The tangent that computes its constant residuals, and takes the others as arguments."""
+    """The tangent program, which computes its constant residuals itself and takes the others as arguments."""
     run, make = function(tangent), function(constants)
     makes = [*made, *[False] * (len(avals(tangent)[0]) - len(made))]
 
@@ -101,7 +104,7 @@ def which(flags: Flags, wanted: bool = True) -> list[int]:
 
 
 def batch_type(aval: ShapedArray, size: int) -> ShapedArray:
-    """The type with a batch of this size as its first dim, which no axis tiles."""
+    """The type with a new first dim, a batch of this size, which no axis tiles."""
     sharding: Any = aval.sharding
     spec = PartitionSpec(None, *sharding.spec)
     return cast(Any, aval).update(shape=(size, *aval.shape), sharding=sharding.update(spec=spec))

@@ -1,4 +1,4 @@
-"""A plan as one JAX primitive, so that each transformation of it is a separate plan.
+"""A plan as one JAX primitive, so that each of its transformations is a plan of its own.
 
 The derivative of a compiled plan is the plan of the original function's derivative, never the derivative of device-local code.
 It follows the same tactics. Tangents and cotangents have the layouts of their primals, and a batch dim is replicated.
@@ -63,7 +63,7 @@ Types = tuple[ShapedArray, ...]
 
 
 class Like(NamedTuple):
-    """The argument or result of a program whose layout another one takes: its number, arguments first.
+    """An argument or result whose layout another program adopts, by its number in `of`; arguments come first.
 
     `dims` maps each of its dims to a dim of the other one.
     """
@@ -73,7 +73,7 @@ class Like(NamedTuple):
     dims: tuple[int, ...]
 
     def batched(self, dim: int | None) -> Like:
-        """The same for an array with one more dim, the batch dim."""
+        """Returns the same, for an array with the batch as an additional dim."""
         return self if dim is None else self._replace(dims=tuple(at + (at >= dim) for at in self.dims))
 
     def kin(self) -> Kin:
@@ -82,7 +82,7 @@ class Like(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Linearized:
-    """A program that also returns the residuals of its tangent, and the tangent, a program of residuals and tangents.
+    """A program that also returns the residuals of its tangent; and the tangent, a program of residuals and tangents.
 
     `varies` says which results have a tangent. `residuals` says which of the arguments and results of `forward` they are.
     """
@@ -106,7 +106,7 @@ class Partitioned:
     made: ClosedJaxpr | None = None
     likes: Sequence[Like | None] = ()
     gathered: list[Gathered] = field(default_factory=list[Gathered])
-    """What calls gathered of the results, of those of its derivative's forward part, and of those over a batch."""
+    """What calls have gathered: results of the program, of the forward part of its derivative, and of its batches."""
     known: dict[object, object] = field(default_factory=dict[object, object])
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class Partitioned:
 
     @cached_property
     def jaxpr(self) -> ClosedJaxpr:
-        """The unpartitioned program; keys are passed as the arrays that hold them."""
+        """The unpartitioned program. Keys are passed as the arrays that hold them."""
         if self.made is not None:
             return self.made
         traced = self.root.source.traced
@@ -142,7 +142,7 @@ class Partitioned:
 
     @cached_property
     def ends(self) -> list[Like]:
-        """For each argument and result: the layout that a transformed program gives to what corresponds to it."""
+        """For each argument and result, the layout that transformed programs adopt for what corresponds to it."""
         own = [Like(self, end, tuple(range(aval.ndim))) for end, aval in enumerate(chain(*avals(self.jaxpr)))]
         likes = self.likes or [None] * len(own)
         return [like or each for like, each in zip(likes, own, strict=True)]
@@ -151,7 +151,7 @@ class Partitioned:
 
     @cached_property
     def shardings(self) -> tuple[list[NamedSharding], list[NamedSharding]]:
-        """The layouts of the arguments, including the arrays that the program closes over, and of the results."""
+        """The shardings of the arguments, including the arrays that the program closes over, and of the results."""
         program = self.plan.source.program
         return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
 
@@ -161,7 +161,7 @@ class Partitioned:
         return NamedSharding(self.mesh, spec(layout, rank))
 
     def lower(self) -> Callable[..., Sequence[Array]]:
-        """The device-local function over the mesh, lowered once."""
+        """The device-local function over the mesh. It is lowered once."""
         return self.once(self.mapped)
 
     def mapped(self) -> Callable[..., Sequence[Array]]:
@@ -200,7 +200,10 @@ class Partitioned:
     # --- transformed -----------------------------------------------------------------------------------------------
 
     def once(self, make: Callable[..., M], *how: object) -> M:
-        """What a method makes of the program, such as a transformation of it. Computed once, for any mesh of the caller."""
+        """Calls a method that makes something of the program, such as a transformation.
+
+        The result is cached, for any mesh of the caller.
+        """
         key = make.__name__, *how
         if key not in self.known:
             with on_no_mesh():
@@ -208,11 +211,14 @@ class Partitioned:
         return cast(M, self.known[key])
 
     def derived(self, jaxpr: ClosedJaxpr, likes: Sequence[Like | None], is_call: bool = False) -> Partitioned:
-        """A program that is made of this one. A tangent, or a cotangent, is no call: it lies as its primal, by its type."""
+        """Makes a program out of this one. With `is_call`, it reports what it gathers: a tangent or cotangent does not."""
         return Partitioned(self.root, self.mesh, jaxpr, likes, self.gathered if is_call else [])
 
     def linearized(self, varies: Flags) -> Linearized:
-        """The program linearized in the arguments that vary. It returns each residual once, unless the tangent computes it."""
+        """Linearizes the program in the arguments that vary.
+
+        It returns each residual once, unless the tangent computes it itself.
+        """
         first, count, results = len(self.jaxpr.consts), len(varies), len(avals(self.jaxpr)[1])
         allowed = (False,) * first + (True,) * count
         forward, _, moving, inputs, tangent = linearize_jaxpr(self.jaxpr, varies, allow_fwds=allowed, is_vjp=True)
@@ -228,7 +234,7 @@ class Partitioned:
         return Linearized(program, self.derived(pushed, likes), tuple(moving), residuals)
 
     def pushed(self, varies: Flags) -> Partitioned:
-        """The program and its tangent in one, for programs that JAX differentiates only in forward mode."""
+        """The program together with its tangent, for programs that JAX differentiates only in forward mode."""
         (ins, outs), run, moved = avals(self.jaxpr), function(self.jaxpr), which(varies)
         smooth = [number for number, aval in enumerate(outs) if is_smooth(aval)]
 
@@ -245,7 +251,7 @@ class Partitioned:
         return self.derived(jaxpr, [*self.ends[: len(ins)], *more[0], *self.ends[len(ins) :], *more[1]], is_call=True)
 
     def transposed(self, linear: Flags, varies: Flags) -> Partitioned:
-        """The program, linear in some arguments, transposed in them: a function of the others and the cotangents."""
+        """Transposes the program in its linear arguments. The new program takes the other arguments and the cotangents."""
         count, run = len(linear), function(self.jaxpr)
         fixed, moved, given = which(linear, False), which(linear), [count + each for each in which(varies)]
         structs = [physical(aval) for aval in chain(*avals(self.jaxpr))]
@@ -262,7 +268,7 @@ class Partitioned:
         return self.derived(jaxpr, [self.ends[each] for each in (*fixed, *given, *moved)])
 
     def batched(self, dims: tuple[int | None, ...], size: int) -> Partitioned:
-        """The program mapped over a batch; all its results have the batch as their first dim."""
+        """Maps the program over a batch. All results have the batch as their first dim."""
         run = jax.vmap(function(self.jaxpr), in_axes=dims, out_axes=0, axis_size=size)
         ins, outs = avals(self.jaxpr)
         structs = zip(map(physical, ins), dims, strict=True)
@@ -276,9 +282,9 @@ class Partitioned:
 
 
 def with_unread(results: list[Array], unread: Sequence[Array], axes: Sequence[str]) -> list[Array]:
-    """The results, of which the smallest depends on arguments that the program does not read, in what never happens.
+    """Makes the smallest result depend, by a condition that is never true, on arguments that the program does not read.
 
-    XLA would take such an argument whole on every device, because nothing says how it is wanted. A barrier says it too, but
+    XLA would otherwise replicate such an argument, because nothing determines its layout. A barrier would determine it too, but
     with barriers XLA:CPU may give wrong results.
     """
     at = min(
@@ -358,9 +364,9 @@ def _types(
 
 
 partitioned_p: Any = Primitive("partitioned")
-"""A planned program, run on devices."""
+"""Runs a planned program on devices."""
 linear_p: Any = Primitive("partitioned_linear")
-"""A tangent, planned only if it runs. That of a `custom_vjp` cannot run, but is transposed like any other."""
+"""Runs a tangent. It is planned only if it runs: that of a `custom_vjp` cannot run, but is transposed like any other."""
 
 for primitive in (partitioned_p, linear_p):
     primitive.multiple_results = True

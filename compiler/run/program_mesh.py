@@ -1,4 +1,4 @@
-"""A device-local function over a mesh: `jax.shard_map`, extended to cases that JAX's does not handle.
+"""Runs a device-local function over a mesh: `jax.shard_map`, extended to cases that JAX's own does not handle.
 
     over_devices(f, mesh, [P("data")], [P()])(x)    -->    f(x[0:64]) on the first of four devices, f(x[64:128]) on the next
 
@@ -37,7 +37,7 @@ def over_devices(
     out_specs: Sequence[PartitionSpec],
     location: Location | None = None,
 ) -> Callable[..., Sequence[Array]]:
-    """The function of global arrays that runs `local` on each device's blocks.
+    """Makes a function of global arrays that runs `local` on each device's blocks.
 
     It uses the given mesh, even if `jax.set_mesh` sets another one for the rest of the program. Inside a user's `shard_map` it
     uses the axes that are left there. Raises Error, at the location, if the program's mesh has no place for it.
@@ -45,7 +45,7 @@ def over_devices(
     shardings, axes = [NamedSharding(mesh, each) for each in in_specs], mesh.axis_names
 
     def full(mesh: DeviceMesh | AbstractMesh, leaves: Sequence[Array]) -> Sequence[Array]:
-        """The `shard_map` over these axes of the mesh, on these leaves.
+        """Calls the `shard_map` over these axes of the mesh on these leaves.
 
         Empty arrays are created on the devices, because XLA drops a kernel that takes only empty arrays.
         """
@@ -78,28 +78,28 @@ def over_devices(
 
 
 def spec(layout: Layout, rank: int | None = None) -> PartitionSpec:
-    """The layout as a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
+    """Converts a layout to a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
     dims = range(layout.rank if rank is None else rank)
     return PartitionSpec(*(tuple(str(factor.place) for factor in layout.at(dim)) or None for dim in dims))
 
 
 def on_no_mesh() -> AbstractContextManager[object]:
-    """JAX without a mesh: what is traced here can run under any."""
+    """A context without a mesh. What is traced in it can run under any mesh."""
     return jax.sharding.use_abstract_mesh(AbstractMesh((), ()))
 
 
 def is_inside() -> bool:
-    """Whether this is the body of a `shard_map`."""
+    """Whether the code runs inside of the body of a `shard_map`."""
     return AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types
 
 
 def is_explicit(array: object) -> bool:
-    """Whether the type of an array says how it lies on `Explicit` axes, which XLA cannot change."""
+    """Whether the type of an array gives its layout over `Explicit` axes, which XLA cannot change."""
     return isinstance(array, jax.Array) and AxisType.Explicit in jax.typeof(array).sharding.mesh.axis_types
 
 
 def given(array: Array) -> Array:
-    """An argument as JAX takes one that is not placed: whole, if the program's mesh has `Explicit` axes."""
+    """Replicates an argument that is not placed, if the program's mesh has `Explicit` axes, as JAX does."""
     mesh = jax.sharding.get_abstract_mesh()
     if AxisType.Explicit not in mesh.axis_types or not jax.typeof(array).sharding.mesh.empty:
         return array
@@ -107,7 +107,7 @@ def given(array: Array) -> Array:
 
 
 def entered(array: Array, sharding: NamedSharding) -> Array:
-    """An argument on the plan's mesh, as the plan wants it, if its type has `Explicit` axes of the program's.
+    """Moves an argument to the plan's mesh, as the plan wants it, if its type has `Explicit` axes of the program's mesh.
 
     f32[512@z, 8]   -->   f32[512, 8]
     """
@@ -118,17 +118,17 @@ def entered(array: Array, sharding: NamedSharding) -> Array:
 
 
 class Gathered(NamedTuple):
-    """A result that the program's mesh cannot lay out as the plan does: its layout on the plan's mesh, and what is kept."""
+    """A result that the program's mesh cannot lay out as the plan does: its sharding by the plan, and the part that is kept."""
 
     layout: NamedSharding
     kept: NamedSharding
 
 
 def returned(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | None]:
-    """A result of the plan, which lies like this, on the program's mesh if that has `Explicit` axes.
+    """Moves a result of the plan to the program's mesh, if that has `Explicit` axes. `layout` is its sharding by the plan.
 
-    The type says that it lies on these as on the plan's axes. A dim is gathered over the axes for which they cannot say it, and
-    over the minor ones beside these.
+    Its type then names the program's axes in place of the plan's. A dim is gathered over plan axes that the program's axes
+    cannot express, and over the axes minor to these.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if AxisType.Explicit not in mesh.axis_types or is_inside():
@@ -151,7 +151,7 @@ def returned(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | Non
 
 
 def typed(array: Array, aval: ShapedArray) -> Array:
-    """The array as one of this type, if the type has `Explicit` axes, or axes of a `shard_map` around along which it varies."""
+    """Gives an array this type: its layout on `Explicit` axes, and the axes of a `shard_map` along which it varies."""
     wanted = aval.sharding
     if AxisType.Explicit in wanted.mesh.axis_types and jax.typeof(array).sharding != wanted:
         array = jax.sharding.reshard(array, wanted)
@@ -159,20 +159,20 @@ def typed(array: Array, aval: ShapedArray) -> Array:
 
 
 def varying(array: Array, axes: Iterable[str]) -> Array:
-    """The array as one that differs along these axes of a `shard_map` around: in its body, JAX notes this in types."""
+    """Marks an array as varying along these axes of an enclosing `shard_map`, in whose body types record that."""
     missing = tuple(axis for axis in axes if axis not in varying_axes(jax.typeof(array)))
     return jax.lax.pcast(array, missing, to="varying") if missing else array
 
 
 def unvarying(block: Array) -> Array:
-    """The block without these axes in its type: JAX does not note them in what the ops of a plan make of it."""
+    """Removes varying axes from a block's type. JAX does not track them through the ops of a plan."""
     if not varying_axes(jax.typeof(block)):
         return block
     return lax.reshape_p.bind(block, new_sizes=block.shape, dimensions=None, sharding=None)
 
 
 def check_size(mesh: AbstractMesh, location: Location | None) -> None:
-    """Raises Error if the program's mesh has more devices than this one, or fewer: JAX runs all of a program on its mesh."""
+    """Raises Error if the program's mesh has another number of devices: JAX runs a whole program on one mesh."""
     theirs = jax.sharding.get_abstract_mesh()
     if theirs.empty or theirs.size == mesh.size:
         return
@@ -186,7 +186,7 @@ def check_size(mesh: AbstractMesh, location: Location | None) -> None:
 
 
 def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
-    """The mesh of the `shard_map` around, if it leaves the axes of this one to XLA. Raises Error if it does not."""
+    """The mesh of the enclosing `shard_map`. Raises Error unless it leaves all axes of the plan's mesh to XLA."""
     theirs = jax.sharding.get_abstract_mesh()
     kinds = dict(zip(theirs.axis_names, theirs.axis_types, strict=True))
     left = {axis: size for axis, size in theirs.shape.items() if kinds[axis] is AxisType.Auto}
@@ -212,15 +212,15 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
 
 
 def text(axes: Mapping[str, int]) -> str:
-    """The axes of a mesh with their sizes: `data=4, model=2`."""
+    """The axes of a mesh with their sizes, in text: `data=4, model=2`."""
     return ", ".join(f"{axis}={size}" for axis, size in axes.items())
 
 
 def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh) -> Sequence[tuple[Axes, bool]]:
-    """The axes of their mesh that cut each dim into the same blocks, and whether they do: of the same names, if it has these.
+    """For each dim, the axes of `theirs` that cut it into the same blocks, and whether the blocks are the same.
 
-    Otherwise those over the same devices: `data*model` of data=4, model=2 is `z` of z=8. If there are none, those that cut it
-    into fewer blocks, each of several: `data` is `u`, and not the same, if theirs is u=2, v=4.
+    Axes over the same devices count: `data*model` of data=4, model=2 is `z` of z=8. If there are none, axes that cut the dim
+    into fewer, larger blocks are taken, and are not the same: `data` becomes `u` if theirs is u=2, v=4.
     """
     if all(theirs.shape.get(axis) == mesh.shape[axis] for axes in dims for axis in axes):
         return [(axes, True) for axes in dims]
@@ -242,7 +242,7 @@ def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh)
 
 
 def _joined(axes: Sequence[str], mesh: AbstractMesh) -> list[tuple[int, int]]:
-    """The strides of these axes in the numbers of devices, and their sizes; those that follow each other there are one."""
+    """The (stride, size) of these axes in the numbering of devices. Axes that follow each other are merged."""
     strides, found = _strides(mesh), list[tuple[int, int]]()
     for axis in axes:
         stride, size = strides[axis], mesh.shape[axis]
@@ -253,6 +253,6 @@ def _joined(axes: Sequence[str], mesh: AbstractMesh) -> list[tuple[int, int]]:
 
 
 def _strides(mesh: AbstractMesh) -> dict[str, int]:
-    """By how many devices one step along each axis goes on."""
+    """The number of devices between neighbours along each axis."""
     sizes = list(mesh.shape.values())
     return {axis: prod(sizes[number + 1 :]) for number, axis in enumerate(mesh.shape)}

@@ -1,9 +1,8 @@
-"""What XLA moves in each call beside the plan: arguments that lie otherwise than the plan wants them, and results of which the
-program's mesh cannot say how they lie.
+"""Finds what XLA moves in each call beside the plan: arguments that lie otherwise, and results that must be gathered.
 
     x: f32[8, 64] placed as P("model"), wanted as P("data")   -->   an Error that names both; `pt.jit` raises it, or warns
 
-Arrays that are not placed are not meant: whoever calls has to place them, or JAX does.
+Arrays that are not placed are left out: the caller or JAX has to place them in any case.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ class PlacementWarning(UserWarning):
 
 
 def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wanted: Sequence[NamedSharding]) -> Error | None:
-    """The error that names the arguments that are moved; None if there are none."""
+    """The error that names the arguments which each call moves; None if there are none."""
     found = [
         (name, leaf, sharding)
         for name, leaf, sharding in zip(names, leaves, wanted, strict=False)
@@ -47,7 +46,7 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
 
 
 def gathered(function: Function, found: Sequence[Gathered]) -> Error:
-    """The error that says what is gathered of the results of a call, and of what its derivative keeps."""
+    """The error that lists the results of a call, and the residuals of its derivative, that are gathered."""
     own, theirs = _mesh(found[0].layout), _mesh(found[0].kept)
     # A call may be traced several times.
     ways = dict.fromkeys(f"{_said(each.layout)} of {own} becomes {_said(each.kept)} of {theirs}" for each in found)
@@ -65,19 +64,19 @@ def _mesh(sharding: NamedSharding) -> str:
 
 
 def _is_placed(leaf: Array) -> bool:
-    """Whether its caller has placed the array. Under `jax.set_mesh`, JAX puts one that is not placed whole on all devices."""
+    """Whether the caller has placed an array. Under `jax.set_mesh`, JAX replicates arrays that are not placed."""
     if isinstance(leaf, Tracer) or not leaf.committed:
         return False
     return get_concrete_mesh().empty or not leaf.is_fully_replicated
 
 
 def _of(leaf: Array, wanted: NamedSharding) -> NamedSharding:
-    """The sharding without the dims of one key, which an array of keys does not show."""
+    """The sharding of an array of keys, without the dims inside of a key, which the array does not show."""
     return NamedSharding(wanted.mesh, PartitionSpec(*wanted.spec[: leaf.ndim]))
 
 
 def _note(name: str, lies: Sharding, wanted: NamedSharding) -> str:
-    """How an argument lies and how the plan wants it: where the specs are the same, by the devices."""
+    """How an argument lies, and how the plan wants it, in text. If the specs are equal, it names the devices."""
     ways = [_said(lies), _said(wanted)]
     if ways[0] == ways[1]:
         ways = [f"{way} on {_devices(each)}" for way, each in zip(ways, (lies, wanted), strict=True)]
@@ -87,7 +86,7 @@ def _note(name: str, lies: Sharding, wanted: NamedSharding) -> str:
 
 
 def _devices(sharding: Sharding) -> str:
-    """How many devices, and the axes of their mesh: `8 devices (data=4, model=2)`."""
+    """The number of devices and the axes of their mesh, in text: `8 devices (data=4, model=2)`."""
     mesh = f" ({text(sharding.mesh.shape)})" if isinstance(sharding, NamedSharding) else ""
     return f"{counted(sharding.num_devices, 'device')}{mesh}"
 

@@ -1,4 +1,4 @@
-"""A plan tried on arrays of a user, or on random ones: each result against that of the unpartitioned run.
+"""Tries a plan on the user's arrays or on random ones: compares each result with that of the unpartitioned run.
 
 inputs(plan, ["x=x.npy"], seed=0)    -->    the leaves of the arguments, x from its file
 errors(plan, leaves)                 -->    {"result": 4.7e-07}
@@ -27,7 +27,7 @@ from .compare import differences
 
 
 def host_devices(count: int) -> None:
-    """Request this many host devices, unless JAX is already initialised or the environment sets the number."""
+    """Requests this many host devices, unless JAX is initialised already, or the environment sets the number."""
     with suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)
 
@@ -41,7 +41,7 @@ def enough_devices(plan: State) -> None:
 
 
 def inputs(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
-    """The leaves of the arguments: from files, `x=x.npy` or `all.npz`, otherwise random."""
+    """The leaves of the arguments: read from files, `x=x.npy` or `all.npz`, otherwise random."""
     traced, files = plan.source.traced, read(given)
     avals = dict(zip(traced.arg_names, traced.in_avals, strict=False))
     for name, array in files.items():
@@ -55,7 +55,7 @@ def inputs(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndar
 
 
 def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
-    """The arrays of the files, by name."""
+    """Reads arrays from files, by name."""
     found: dict[str, np.ndarray] = {}
     for each in given:
         name, equals, file = each.rpartition("=")
@@ -73,7 +73,7 @@ def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
 
 # Any: an array, or a dict of arrays.
 def _loaded(file: Path) -> Any:
-    """The array of a file, or its arrays by name."""
+    """Loads a file: one array, or several by name."""
     try:
         with file.open("rb") as stream:
             loaded: Any = np.load(stream, allow_pickle=False)
@@ -83,7 +83,7 @@ def _loaded(file: Path) -> Any:
 
 
 def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
-    """A random array: small floats, small integers, booleans or keys."""
+    """Draws a random array: small floats, small integers, booleans, or keys."""
     if is_key(aval):
         return jax.random.split(jax.random.key(int(random.integers(1 << 30))), aval.shape) if aval.shape else jax.random.key(0)
     dtype: Any = jnp.dtype(aval.dtype)
@@ -93,7 +93,7 @@ def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
 
 
 def errors(plan: State, leaves: Sequence[Array | np.ndarray]) -> dict[str, float]:
-    """How far each result of the partitioned run on these arrays is from the original's."""
+    """For each result, the difference between the partitioned run on these arrays and the original."""
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
     bound = passed(traced.function.signature, {**dict(zip(traced.arguments, values, strict=True)), **traced.static})

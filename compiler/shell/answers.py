@@ -1,4 +1,4 @@
-"""What a command answers: the session after it, and a text that is the same in a terminal and in a script."""
+"""The answer of a command: the session after it, and a text that is the same in a terminal and in a script."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,20 +11,20 @@ from ..views.view import View
 from .session import Session
 
 TYPED = 32
-"""The columns that a prompt leaves for what is typed."""
+"""The columns that a prompt leaves for typing."""
 LEAST = 20
 """The columns that a prompt may take on any screen."""
 SIGN = " > "
-"""What ends a prompt."""
+"""The end of a prompt."""
 Text = Callable[[int], str]
-"""A text of so many columns."""
+"""Takes a number of columns; returns a text of at most this width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The session after a command, and what it says. With `ends`, the session is over.
+    """The session after a command, and the answer's text. With `ends`, the session is over.
 
-    What it says may be known in part at first: each of `later`, a text of so many columns, takes the place of what was said
+    The text may be incomplete at first: each of `later`, given a number of columns, returns a text that replaces the one
     before.
     """
 
@@ -32,22 +32,22 @@ class Answer:
     text: str = ""
     ends: bool = False
     clears: bool = False
-    """Whether a terminal shows nothing above it."""
+    """Whether a terminal clears the screen first."""
     later: Iterator[Text] | None = field(default=None, compare=False)
 
     def final(self) -> str:
-        """What it says in the end."""
+        """The answer's last text, after all of `later`."""
         last = deque(self.later or (), maxlen=1)
         return last[0](self.session.width) if last else self.text
 
 
 def shown(what: object, width: int) -> str:
-    """A view, a table or anything else as text that is at most so wide."""
+    """A view, a table or anything else as a text of at most this width."""
     return what.text(width) if isinstance(what, View) else str(what)
 
 
 def prompt(session: Session) -> str:
-    """The branch, and how the plan stands. It leaves room to type: what is longer is said shorter.
+    """The prompt: the branch, and a summary of the plan. The summary is shortened to leave room for typing.
 
     data=4 model=2 · 12 all_gather 9 all_reduce · 1.50 MiB >     -->     data=4 model=2 · 21 collectives · 1.50 MiB >
                                                                  -->     4x2 · 21 collectives · 1.50 MiB >
@@ -59,12 +59,12 @@ def prompt(session: Session) -> str:
 
 
 def standing(plan: Plan) -> str:
-    """The mesh, the collectives of a call, and the bytes that a device receives in it."""
+    """A summary of a plan: its mesh, the collectives of a call, and the bytes that a device receives in it."""
     return next(_standing(plan))
 
 
 def _standing(plan: Plan) -> Iterator[str]:
-    """How a plan stands, each time in fewer words."""
+    """Summaries of a plan, each shorter than the one before."""
     kinds, received = plan.counts(), plan.bytes_per_device()
     counts = " ".join(f"{times} {kind}" for kind, times in kinds.items() if times) or "no collectives"
     mesh, sizes = str(plan.mesh).replace(", ", " "), "x".join(map(str, plan.mesh.axes.values()))

@@ -1,4 +1,4 @@
-"""What a step has changed, in at most six lines, of what is known without delay: on 96 layers, memory would take a second.
+"""The changes of a step, in at most six lines. Only what is known without delay: on 96 layers, memory would take a second.
 
 layouts: params/blocks/*/w1 x 12: f32[64, 256] --> f32[64, model*128]
   params/blocks/*/w2 x 12: f32[256, 64] --> f32[model*128, 64]; and 2 more
@@ -23,7 +23,7 @@ MOST = 2
 
 
 def changes(before: State, after: State, most: int = MOST) -> list[str]:
-    """The lines that say what is different after a step; one line if nothing is."""
+    """The lines that describe a step's changes; "nothing has changed" if there are none."""
     lines = [
         *_layouts(layouts(before), layouts(after), most),
         *_collectives(counts(before), counts(after)),
@@ -59,7 +59,7 @@ def _bytes(before: State, after: State) -> Iterator[str]:
 
 
 def _flops(before: State, after: State) -> Iterator[str]:
-    """Only if a law has rewritten the program: placements change flops too, and `diff` shows them."""
+    """The change in flops, only if a law has rewritten the program: placements change flops too, and `diff` shows these."""
     if before.source is not after.source:
         computes, computed = flops_per_device(after), flops_per_device(before)
         yield f"a device computes {computes} in a call, before {computed}"

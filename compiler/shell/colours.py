@@ -1,4 +1,4 @@
-"""Colours for a terminal: each mesh axis has its own everywhere, in layouts, in prompts and in what is typed.
+"""Colours for a terminal: each mesh axis has the same colour everywhere, in layouts, in prompts and in typed text.
 
 f32[data*128, model*512]     `data` in cyan, `model` in magenta, as in `@data`, `over model` and `data=4`
 """
@@ -15,14 +15,14 @@ PALETTE = ("cyan", "magenta", "yellow", "green", "blue", "red")
 """The colours of axes, in the order of the mesh; `ansicyan` is prompt_toolkit's name of the first."""
 
 MARKS: Mapping[str, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold", "help": "bold green"}
-"""The words that begin the parts of an error."""
+"""The words that begin the parts of an error -> their style."""
 
 
 _PART = re.compile(rf"^(?P<mark>{'|'.join(MARKS)}):|^\s*\|\s+(?P<caret>\^+)", re.MULTILINE)
 
 
 def styles(text: str, mesh: Mesh) -> Iterator[tuple[int, int, str]]:
-    """The stretches of a text that have a colour, with that colour."""
+    """The coloured parts of a text: start, end and colour of each."""
     for start, end, which in axes_in(text, tuple(mesh.whole())):
         yield start, end, PALETTE[which % len(PALETTE)]
     for found in _PART.finditer(text):

@@ -95,7 +95,7 @@ Run = Callable[[Asked], Answer | str]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its group, how it is called, an example, what its arguments are, and what it does."""
+    """A command: its group, its usage, an example, the kinds of its arguments, and the function that runs it."""
 
     group: str
     usage: str
@@ -103,7 +103,7 @@ class Command:
     takes: tuple[str, ...]
     run: Run
     slow: str = ""
-    """What a terminal shows while the command works, if that may take longer than a moment."""
+    """The text that a terminal shows while the command works, if that may take longer than a moment."""
 
     @property
     def name(self) -> str:
@@ -111,12 +111,12 @@ class Command:
 
     @property
     def most(self) -> int:
-        """How many words it takes at most."""
+        """The most words that it takes."""
         return len(self.takes)
 
     @property
     def least(self) -> int:
-        """How many it needs: those that are not in brackets."""
+        """The fewest words that it takes: those of `usage` that are not in brackets."""
         return len(re.sub(r"\[[^\]]*\]", "", self.usage).split()) - 1
 
 
@@ -136,5 +136,5 @@ def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -
 
 
 def known() -> dict[str, str]:
-    """What a line can begin with, each with its summary: statements and commands."""
+    """The words that a line can begin with (statements and commands), each with its summary."""
     return {**dict.fromkeys(tactics.STATEMENTS, ""), **{name: tactics.summary(each.run) for name, each in TABLE.items()}}

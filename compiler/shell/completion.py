@@ -1,4 +1,4 @@
-"""What can follow what is typed: names part by part, dims, axes, ranges, tactics, commands, each with what it is.
+"""Completions of typed text: names part by part, dims, axes, ranges, tactics, commands, each with a description.
 
 tile params/bl     -->   blocks/          24 values
 tile params/w1.    -->   0  256;  1  1024, the range params/w1.1
@@ -25,7 +25,7 @@ from .typed import Typed
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A word that may stand from column `start` of the line on, and what it is."""
+    """A word that may stand from column `start` of the line on, and its description."""
 
     text: str
     start: int
@@ -69,7 +69,7 @@ def _starting(typed: str, words: Mapping[str, str]) -> Found:
 
 
 def _statement(session: Session, words: list[str], typed: str) -> tuple[Found, int]:
-    """What follows in a statement, and how much of the typed word stays as it is."""
+    """The words that may follow in a statement, and how many characters of the typed word stay as they are."""
     if "over" in words[2:] or words[0] == "propagate":
         return _starting(typed, _axes(session)), 0
     if words[0] == "tile" and words[1:2] == ["range"]:
@@ -79,7 +79,7 @@ def _statement(session: Session, words: list[str], typed: str) -> tuple[Found, i
     value, dot, dim = typed.rpartition(".")
     if dot and words[0] != "replicate":
         return _starting(dim, _dims(session, value)), len(value) + 1
-    # A word that no comma follows ends the values.
+    # A word without a comma after it ends the values.
     if not words[-1].endswith(",") and len(words) > 1:
         return _starting(typed, _behind(session, words)), 0
     ranges = {"range": "all dims of a range"} if words == ["tile"] else {}
@@ -87,7 +87,7 @@ def _statement(session: Session, words: list[str], typed: str) -> tuple[Found, i
 
 
 def _behind(session: Session, words: list[str]) -> dict[str, str]:
-    """What may follow the values of a statement."""
+    """The words that may follow the values of a statement, with descriptions."""
     if words[0] == "name":
         return {"as": "then the name"} if words[-1] != "as" else {}
     axes = {f"@{axis}": meta for axis, meta in _axes(session).items()}
@@ -114,7 +114,7 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
 
 
 def _in_call(session: Session, name: str, inside: str) -> Found:
-    """Inside of a call: names and axes in quotes, otherwise its parameters."""
+    """The words inside of a call: names and axes in quotes, otherwise its parameters."""
     if (quoted := _QUOTED.search(inside)) is not None and len(re.findall("[\"']", inside)) % 2:
         if name == "rewrite":
             yield from _starting(quoted[1], _in_rewrite(session, inside))
@@ -128,7 +128,7 @@ def _in_call(session: Session, name: str, inside: str) -> Found:
 
 
 def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
-    """What a law is given: its name, where it applies, the ranges of a value's dims."""
+    """The words for the arguments of `rewrite`: a law's name, the places where it applies, the ranges of a value's dims."""
     law = _LAW.match(inside)
     if law is None:
         return described()
@@ -136,7 +136,7 @@ def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
 
 
 def _values(session: Session, typed: str) -> Found:
-    """Names, each with how many values there are under it, or with its layout."""
+    """Names of values, each with the number of values under it, or with its layout."""
     for name, node, goes_on in session.names.under(typed):
         if goes_on:
             yield name, counted(node.count - (node.value is not None), "value")

@@ -1,6 +1,6 @@
-"""What a line of a session does: commands of the table, or tactics.
+"""Runs a line of a session: commands of the table, or tactics.
 
-tile w1.1 @model; tile x.0 @data   -->   two steps, and what has changed
+tile w1.1 @model; tile x.0 @data   -->   two steps, and their changes
 undo; explain w1                   -->   two answers
 """
 
@@ -22,7 +22,7 @@ COMMANDS = (looking, moving, running, helping)
 
 
 ALSO = {"exit": "quit", "?": "help"}
-"""What other shells call some commands."""
+"""Names that other shells use -> the commands."""
 
 
 def find(typed: Typed) -> Command | None:
@@ -44,9 +44,9 @@ def find(typed: Typed) -> Command | None:
 
 
 def do(session: Session, typed: Typed) -> Answer:
-    """What a line does: its commands, one after another, or none of them.
+    """Runs a line: all of its commands, one after another, or none of them.
 
-    Raises Error, with a caret into the line; the session is then as it was.
+    Raises Error, with a caret into the line; the session is then unchanged.
     """
     answer = Answer(session)
     for each in _together(typed):
@@ -63,7 +63,7 @@ def do(session: Session, typed: Typed) -> Answer:
 
 
 def _together(typed: Typed) -> list[Typed]:
-    """The commands of a line. Tactics that follow each other are one, so that what they change is said once."""
+    """Splits a line into commands. Adjacent tactics count as one, so that their changes are reported once."""
     found: list[Typed] = []
     for each in typed.commands():
         if each.words and found and tactics.is_tactic(each) and tactics.is_tactic(found[-1]):
@@ -74,7 +74,7 @@ def _together(typed: Typed) -> list[Typed]:
 
 
 def _later(later: Iterator[Text], typed: Typed, before: str) -> Iterator[Text]:
-    """What an answer says later, below what was said before. Between two texts, memory is given back."""
+    """The later texts of an answer, below the text `before`. Memory is collected between two of them."""
     while True:
         with typed.located(), without_collector():
             text = next(later, None)

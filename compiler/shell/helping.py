@@ -1,4 +1,4 @@
-"""`help`: the commands and tactics on a screen, and one of them with its picture. And the end of a session."""
+"""The command `help`: all commands and tactics on a screen, or one of them in full. Also the commands that clear and quit."""
 
 import inspect
 import re
@@ -43,7 +43,7 @@ def help(asked: Asked) -> str:
 
 
 def _filled(text: str, width: int) -> str:
-    """A docstring whose paragraphs are as wide as the screen. Lines with blanks before them, and those after an arrow, stay."""
+    """A docstring with its paragraphs wrapped to the screen. Indented lines, and paragraphs with an arrow, stay as they are."""
     return "\n\n".join(each if re.search(r"^\s|-->", each, re.MULTILINE) else fill(each, width) for each in text.split("\n\n"))
 
 
@@ -59,7 +59,7 @@ def _overview(width: int) -> list[str]:
 
 
 def _row(left: str, right: str, room: int, width: int) -> list[str]:
-    """An example and what it does, which may take several lines."""
+    """An example and its description, which may take several lines."""
     rows = wrap(right, max(width - room - 4, 20))
     return [f"  {left:{room}}  {rows[0]}", *(f"{'':{room + 4}}{row}" for row in rows[1:])]
 

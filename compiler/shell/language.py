@@ -1,4 +1,4 @@
-"""The language of a session: what a text tells its reader to type is a line of the shell.
+"""The language of a session: answers cite tactics and questions as lines of the shell, not as Python.
 
 plan.tile('x', 0, 'data')     -->     `tile x.0 @data`
 plan.ranges()                 -->     `ranges`
@@ -17,7 +17,7 @@ from .typed import Typed
 
 
 def language(typed: Typed) -> Language:
-    """The language of somebody who has typed this line, which an answer that is cut repeats."""
+    """The language for answers to this line: an answer that is cut repeats the line with `all`."""
     is_call = bool(typed.words) and is_tactic(typed) and "(" in typed.said
 
     def whole(_: str) -> str:
@@ -27,7 +27,7 @@ def language(typed: Typed) -> Language:
 
 
 def _cited(line: str) -> str:
-    """A line of a trace as `history` shows it. What the program itself does has no line."""
+    """A line of a trace as `history` shows it. Lines for constraints of the program itself stay as they are."""
     try:
         return statement(line)
     except Error:
@@ -35,7 +35,7 @@ def _cited(line: str) -> str:
 
 
 def _line(line: str) -> str:
-    """The shortest line for a call. In a statement `AXIS` stands for an axis that the reader has to choose."""
+    """The shortest line for a call. In a statement, `AXIS` stands for an axis that the reader has to choose."""
     try:
         call = Call.read(line)
         asked = str(replace(call, args=tuple("AXIS" if each is ... else each for each in call.args)))
@@ -58,4 +58,4 @@ SHELL = Language(
     lambda number: f"`explain conflict {number + 1}`",
     first=1,
 )
-"""The language of the shell where no line is typed: between two of them."""
+"""The language of the shell where no line is being answered."""

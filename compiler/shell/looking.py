@@ -22,7 +22,7 @@ from .commands import ALL, Asked, command
 from .screen import described
 
 LARGE = 2_000
-"""The ops of a program from which `diff` leaves out memory and flops, unless they are asked for."""
+"""The number of ops from which `diff` leaves out memory and flops, unless they are asked for."""
 
 
 @command("look", "show [VALUES] [all]", "show params/**", "value", "all")
@@ -205,7 +205,7 @@ def blocked(asked: Asked) -> str:
 
 
 def _cured(stop: Stop) -> str:
-    """What to do where propagation stops. It is tried."""
+    """The help for a stop: a tactic that was tried, or advice."""
     if (found := stop.cure) is None:
         return f"help: {stop.advice}" if stop.advice else "no tactic was found with which it does not stop here"
     write = taken(stop.number) if found.place else ""

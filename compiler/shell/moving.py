@@ -1,4 +1,4 @@
-"""Commands that go back, aside and on, and that change a plan otherwise than by a typed tactic."""
+"""Commands that undo, redo and branch, and that change a plan otherwise than by a typed tactic."""
 
 from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error

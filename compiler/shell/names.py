@@ -1,4 +1,4 @@
-"""The names of a program's values as a tree, in which a terminal completes them part by part, as a file system does.
+"""The names of a program's values as a tree, in which a terminal completes them part by part, like paths of files.
 
 params/  -->  params/blocks/ (24 values), params/embed (f32[512, 64])
 """
@@ -14,7 +14,7 @@ from ..plan.state import Source, State
 
 @dataclass(slots=True)
 class Node:
-    """A part of names: what comes behind it, the value that ends here, and how many there are in all."""
+    """A node of the tree of names: the parts that may follow, the value whose name ends here, and how many values are below."""
 
     inner: dict[str, Node] = field(default_factory=dict[str, "Node"])
     value: int | None = None
@@ -47,7 +47,7 @@ class Names:
         return cls(root, plan.source)
 
     def under(self, typed: str) -> Iterator[tuple[str, Node, bool]]:
-        """Names that continue a typed one by one part: the name, its node, and whether it can go on."""
+        """The names that continue a typed one by one part: each with its node, and whether it can go on."""
         *before, last = typed.split("/")
         node = self.root
         for part in before:

@@ -17,11 +17,15 @@ from .forms import FORMS
 from .session import Session
 
 TOLERANCE = 0.01
-"""The largest |a-b|/(1e-3+|b|) that agrees."""
+"""The largest difference `
+a-b
+/(1e-3+
+b
+)` at which results agree."""
 MOST_LINES = 40
 """The most lines of a lowered form that are shown."""
 MOST_ROWS = 4
-"""The most rows of the screen that a line of it takes: the first one has the types of all arguments and results."""
+"""The most rows of the screen for one line: the first line has the types of all arguments and results."""
 
 
 @command("try", "lower [FORM] [FILE]", "lower spmd", "form", "file", slow="lowering")
@@ -42,7 +46,7 @@ def lower(asked: Asked) -> str:
 
 
 def _screen(session: Session, form: str) -> list[str]:
-    """The lines of a lowered form that fit on a screen, and what says how to see all of it.
+    """The lines of a lowered form that fit on a screen, and a hint how to see the rest.
 
     Of `spmd`, no more is lowered than is shown: all of a large program would take seconds.
     """

@@ -1,4 +1,4 @@
-"""A session on a screen: what it begins with, and lines that are longer than the screen is wide.
+"""A session on a screen: its greeting, and lines that are longer than the screen is wide.
 
 train_step at llama.py:104: 887 ops, for 8 devices, data=2 model=4
   batch    i32[30, 9]
@@ -19,11 +19,11 @@ from .language import SHELL
 from .session import Session
 
 MOST = 8
-"""The most arguments, or trees of them, that have a line."""
+"""The most arguments, or trees of arguments, that are listed."""
 
 
 def described(plan: Plan) -> list[str]:
-    """Its name, file and line, its ops, the mesh, and its arguments: those of one tree together, unless they are few."""
+    """The program's name, file, line, ops and mesh, and its arguments; if there are many, a line for each tree of them."""
     found = plan.source.traced.function
     place = found.location() or found.location("fn")
     where = f" at {Path(place.file).name}:{place.line}" if place is not None else ""
@@ -44,7 +44,7 @@ def _arguments(plan: Plan) -> Iterator[str]:
 
 
 def _shown(plan: Plan, names: Sequence[str]) -> str:
-    """The shape of one array; of several, how large they are and which one is the largest."""
+    """The type of one array; for several, their number, their size and the largest one."""
     values, types = plan.source.addresses.arguments, plan.source.program.types
     if len(names) == 1:
         return plan.layout_text(values[names[0]])
@@ -60,15 +60,15 @@ _CARETS = re.compile(r"\s*\| *\^")
 
 
 def greeting(session: Session) -> str:
-    """What a session begins with: what the program is, and where to start."""
+    """The greeting of a session: the program, and where to start."""
     with read_in(SHELL):
         return "\n".join([*described(session.plan), START])
 
 
 def folded(text: str, width: int) -> str:
-    """A text whose long lines go on below, further to the right. A screen would break them in the middle of a word.
+    """Wraps long lines, further lines indented, because a screen would break them in the middle of a word.
 
-    Of a line with carets below it, only that part is shown.
+    Of a line with carets below it, only the part around the carets is shown.
     """
     lines = [each for line in text.split("\n") for each in (_below(line, width) if _CARETS.match(line) else [line])]
     for at, (typed, carets) in enumerate(pairwise(lines)):
@@ -78,7 +78,7 @@ def folded(text: str, width: int) -> str:
 
 
 def _below(carets: str, width: int) -> list[str]:
-    """A line of carets with what it says, which goes below them if it is too long."""
+    """A line of carets with its label, which goes below the carets if it is too long."""
     ends = carets.rindex("^") + 1
     gutter, said = carets[: carets.index("|") + 2], carets[ends:].strip()
     if len(carets) <= width or not said:
@@ -87,7 +87,7 @@ def _below(carets: str, width: int) -> list[str]:
 
 
 def _around(typed: str, carets: str, width: int) -> tuple[str, str]:
-    """As much of a line as fits, with the carets in it."""
+    """As much of a line as fits around its carets, and the carets moved accordingly."""
     gutter = typed.index("|") + 2
     left = max(min(carets.index("^") - width // 2, len(typed) - width), 0)
     begun = typed[gutter + left : width + left]

@@ -25,9 +25,9 @@ Write = Callable[[str], None]
 def run(
     session: Session, lines: Iterable[str], file: str, write: Write, typed_in: Callable[[str, str], None] | None = None
 ) -> Session:
-    """The session after all lines. Raises Error, with a caret into its line, for the first one that fails.
+    """Runs all lines; returns the session after them. Raises Error, with a caret into its line, for the first one that fails.
 
-    `typed_in` writes a prompt and what is typed behind it, if that is to look otherwise than an answer.
+    `typed_in` writes a prompt and the line typed at it, if these should look different from answers.
     """
     for number, line in enumerate(lines, 1):
         typed = Typed(line.rstrip("\r\n"), number, file)
@@ -47,7 +47,7 @@ def run(
 
 
 def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tuple[str, Error | None]:
-    """The SVG of a session, and the error of the line at which it ends, if one fails: the picture shows it too."""
+    """Returns the SVG of a session, and the error of the line at which it ends, if one fails: the picture shows it too."""
     console = Console(record=True, width=session.width, file=StringIO(), force_terminal=True, color_system="truecolor")
 
     def made(text: str) -> Text:
@@ -70,6 +70,6 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tu
         failed = error
         write(f"error: {error}")
     svg = console.export_svg(title=title, unique_id="shell")
-    # The fonts of the system: a picture loads nothing.
+    # Uses the system's fonts, so that a picture loads nothing.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE), failed

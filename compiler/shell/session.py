@@ -1,8 +1,8 @@
-"""The state of a session: branches of plans, and where each of them is. Immutable, so `undo` is the plan before.
+"""The state of a session: branches of plans, and the present step of each. Immutable, so `undo` returns to an earlier plan.
 
 tile x.0 @data       plans: plain, tiled       at 1
 undo                 plans: plain, tiled       at 0, and `redo` goes on
-branch other         another name for where this branch is now
+branch other         another branch with the same plans, at the same step
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MAIN = "main"
 WIDEST = 160
 """The most columns that an answer takes."""
 KEPT = 3
-"""The last plans of a branch that keep what they have computed; an older one computes it again if it is looked at."""
+"""How many of a branch's last plans keep their cached results; an older plan computes them again when it is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The plans of a branch, one for each step, and which of them is the present one."""
+    """The plans of a branch, one for each step, and the number of the present one."""
 
     plans: tuple[Plan, ...]
     at: int = 0
@@ -36,15 +36,15 @@ class Branch:
         return self.plans[self.at]
 
     def then(self, plan: Plan) -> Branch:
-        """The branch with one more step; what was undone is forgotten."""
+        """The branch with one more step; undone steps are forgotten."""
         before = self.plans[: self.at + 1]
         old = before[:-KEPT]
-        # A copy has no memos: the decisions of a large program take more room than all of its tables.
+        # A copy has no cached results: the decisions of a large program take more room than all of its tables.
         light = tuple(replace(each) if "decisions" in vars(each) else each for each in old)
         return Branch((*light, *before[-KEPT:], plan), self.at + 1)
 
     def moved(self, steps: int) -> Branch:
-        """The branch some steps on, or back. Raises Error if it is not that long."""
+        """The branch moved by this many steps, back if negative. Raises Error if it is not that long."""
         if not 0 <= self.at + steps < len(self.plans):
             what, there = ("undo", self.at) if steps < 0 else ("redo", len(self.plans) - 1 - self.at)
             title = (
@@ -58,7 +58,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a session has made so far. Made by `Session.start`; each command returns another one."""
+    """All branches of a session, and the present one. Made by `Session.start`; each command returns a new one."""
 
     branches: Mapping[str, Branch] = field(repr=False)
     known: Names = field(repr=False)
@@ -68,7 +68,7 @@ class Session:
 
     @classmethod
     def start(cls, plan: Plan, width: int = 100) -> Session:
-        """The session on a plan. What all plans of the program share is made here, so that the first answer is fast too."""
+        """Starts a session on a plan. Computes what all plans of the program share, so that the first answer is fast too."""
         grammar(GRAMMAR, STARTS)
         plan.range_roots.get("")
         return cls({MAIN: Branch((plan,))}, Names.of(plan), width=width)
@@ -88,7 +88,7 @@ class Session:
 
     @property
     def origin(self) -> Plan:
-        """The plan that the session began with."""
+        """The plan with which the session began."""
         return self.branch.plans[0]
 
     def then(self, plan: Plan) -> Session:
@@ -99,7 +99,7 @@ class Session:
         return replace(self, branches={**self.branches, self.here: branch})
 
     def on(self, name: str) -> Session:
-        """The session on another branch, which begins here if there is none of this name."""
+        """The session on another branch; a new one, starting at the present plan, if there is none of this name."""
         return replace(self, branches={**self.branches, name: self.branches.get(name, self.branch)}, here=name)
 
     def named(self, name: str) -> Plan:

@@ -19,7 +19,7 @@ STATEMENTS = ("tile", "replicate", "name", "propagate")
 
 
 def is_tactic(typed: Typed) -> bool:
-    """Whether it is a statement or a call, and not a command."""
+    """Whether the line is a statement or a call, and not a command."""
     first = typed.words[0].text
     return first in STATEMENTS or "(" in first or typed.alone[typed.words[0].end :].lstrip().startswith("(")
 
@@ -36,13 +36,13 @@ def summary(documented: object) -> str:
     return (documented.__doc__ or "").strip().partition("\n")[0]
 
 
-# What Python has before the name of a tactic.
+# The prefix that Python has before the name of a tactic.
 _BEFORE = re.compile(r"(^\s*|;\s*)(pt\.|plan\.)(?=\w+\()")
 
 
 def apply(session: Session, typed: Typed) -> Answer:
-    """The session after the tactics of a line. Raises Error for one that is refused, and then none of them is applied."""
-    # Of tactics that are pasted from Python, `pt.` and `plan.` are left out.
+    """Applies the tactics of a line, each as a step. Raises Error if one is refused; then none of them is applied."""
+    # In tactics pasted from Python, `pt.` and `plan.` are blanked out.
     said = _BEFORE.sub(lambda found: found[1] + " " * len(found[2]), typed.alone)
     text = Text(typed.file, "\n" * (typed.number - 1) + said)
     program = Program(text, session.origin.mesh, {}, {}, {})

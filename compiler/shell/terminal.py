@@ -1,6 +1,6 @@
 """A session in a terminal: prompt_toolkit reads lines, with completion, history and Ctrl-R; rich shows the answers.
 
-The answers are those of a script; a terminal adds colours, and says that something takes its time.
+The answers are those of a script; a terminal adds colours, and shows when a command takes long.
 """
 
 import os
@@ -33,7 +33,7 @@ from .session import WIDEST, Session
 from .typed import Typed
 
 SIGN = 3
-"""The columns that the sign of work takes."""
+"""The columns of the spinner."""
 
 
 class Terminal(Completer, Lexer):
@@ -52,9 +52,10 @@ class Terminal(Completer, Lexer):
         )
 
     def run(self) -> Session:
-        """Reads until `quit` or the end of the input; an error leaves the session as it is.
+        """Reads lines until `quit` or the end of the input. An error leaves the session unchanged.
 
-        A defect of Partita, or what the user's own code raises, ends it; the tactics are then shown, so that they are not lost.
+        An exception, from a defect of Partita or from the user's own code, ends the session; its tactics are then shown, so
+        that they are not lost.
         """
         self.measure()
         self.show(greeting(self.session))
@@ -66,7 +67,7 @@ class Terminal(Completer, Lexer):
         return self.session
 
     def ends(self) -> bool:
-        """Reads a line and answers it. Whether it was the last one."""
+        """Reads a line and answers it; returns whether it was the last one."""
         self.measure()
         try:
             line = self.reader.prompt([("", "\n"), *self._coloured(prompt(self.session), "fg:ansibrightblack")])
@@ -87,7 +88,7 @@ class Terminal(Completer, Lexer):
         self.show("\n".join(["the session ends by an exception; its tactics were:", *tactics]))
 
     def answer(self, typed: Typed) -> Answer:
-        """Does a line and shows the answer, or the error."""
+        """Runs a line and shows the answer, or the error."""
         try:
             with self._patience(typed) as status:
                 answer = do(self.session, typed)
@@ -108,7 +109,7 @@ class Terminal(Completer, Lexer):
         self.console.print(coloured(folded(text, self.session.width), self.session.plan.mesh), soft_wrap=True)
 
     def _followed(self, answer: Answer, typed: Typed, status: Status | None) -> str:
-        """What an answer says in the end, or at Ctrl-C; until then it is shown beside the sign of work."""
+        """The final text of an answer, or the text at Ctrl-C; earlier texts are shown beside the spinner."""
         text, width = answer.text, answer.session.width
         try:
             for later in answer.later or ():
@@ -120,7 +121,7 @@ class Terminal(Completer, Lexer):
         return text
 
     def _patience(self, typed: Typed) -> AbstractContextManager[Status | None]:
-        """Shows that a slow command is at work."""
+        """Shows a spinner while a slow command runs."""
         first = (each.words[0].text for each in typed.commands() if each.words)
         slow = next((TABLE[word].slow for word in first if word in TABLE and TABLE[word].slow), "")
         return self.console.status(slow) if slow and self.console.is_terminal else nullcontext()
@@ -143,7 +144,7 @@ class Terminal(Completer, Lexer):
 
 
 def _history() -> History:
-    """The file that keeps the lines of all sessions; without a place for it they are kept until the end."""
+    """The history of typed lines: in a file for all sessions, or in memory if there is no place for the file."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     folder = Path(base) / "partita"
     try:

@@ -1,4 +1,4 @@
-"""A typed line: its commands and their words, each with its place, so that errors point at what was typed.
+"""A typed line: its commands and their words, each with its columns, so that errors point into the line.
 
 undo; explain params/w3     -->     error: no value is named `params/w3`
                                       --> shell:2:15
@@ -13,7 +13,7 @@ from typing import NoReturn
 from ...dialects.ground.errors import Error, Location
 
 _WORD = re.compile(r'"[^"\n]*"|\S+')
-# What may hold a `;` that ends no command: quotes, brackets and a comment. And one that does.
+# Matches what may contain a `;` that ends no command (quotes, brackets, a comment), and a `;` that ends one.
 _MARK = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<comment>(?<!\S)\#.*)|(?P<end>;)""")
 
 
@@ -28,7 +28,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A line of a session, or the columns of it that are one command: its text, its number, and the file that it comes from."""
+    """A line of a session, or the columns of one command in it: the text, the line's number, and its file."""
 
     text: str
     number: int = 1
@@ -38,16 +38,16 @@ class Typed:
 
     @property
     def said(self) -> str:
-        """What these columns say."""
+        """The text of these columns."""
         return self.text[self.start : self.end].strip()
 
     @property
     def alone(self) -> str:
-        """These columns where they stand, with blanks before them."""
+        """The text of these columns, with blanks in place of the columns before."""
         return " " * self.start + self.text[self.start : self.end]
 
     def commands(self) -> list["Typed"]:
-        """The commands of the line, which `;` separates; an empty one too."""
+        """The commands of the line, which `;` separates; empty ones too."""
         ends, depth = list[int](), 0
         for mark in _MARK.finditer(self.text):
             depth += (mark["open"] is not None) - (mark["close"] is not None)
@@ -56,7 +56,7 @@ class Typed:
         return [replace(self, start=start, end=end) for start, end in zip(starts, [*ends, None], strict=True)]
 
     def to(self, other: "Typed") -> "Typed":
-        """From the start of this command to the end of another one."""
+        """The columns from the start of this command to the end of another one."""
         return replace(self, end=other.end)
 
     @property
@@ -72,15 +72,15 @@ class Typed:
         return Location(self.file, self.number, start + 1, max(end, start + 1) + 1, self.text)
 
     def fail(self, word: Word | None, title: str, *helps: str) -> NoReturn:
-        """Raises an error at a word, or behind the last one."""
+        """Raises Error at a word, or after the last word if it is None."""
         end = len(self.alone.rstrip())
         raise Error(title, location=self.location(word.start, word.end) if word else self.location(end, end), helps=helps)
 
     @contextmanager
     def located(self) -> Generator[None]:
-        """Points the errors of a command, which have no place of their own, at the word that they are about.
+        """Points an error of a command without a location at the word that it is about.
 
-        What an error tries out for its helps is tried here, for the reader of this line.
+        Its helps are computed here, in the language of this line.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the program of a plan looks like: found from how ops use values, never from the names of ops.
+"""What a plan's program looks like. It is found from how ops use values, never from the names of ops.
 
     products         products of the forward pass, parameters and inputs: where structure is looked for
     pairs            pairs of products over a range that nothing between them folds

@@ -1,4 +1,4 @@
-"""Keys and values: what attention reads at all positions, found from structure.
+"""Keys and values: finds, from structure, what attention reads at all positions.
 
 scores = q @ k    a product of computed values with the range of positions twice: once from each
 max over k        the first op that folds one of the two says which is that of the keys
@@ -13,24 +13,24 @@ from ..plan.state import State
 from .products import Passes, is_product, sums
 
 Spot = tuple[int, int, int]
-"""A value, its dim of the positions of queries, and that of keys."""
+"""A value, its dim of query positions, and its dim of key positions."""
 
 
 def keys(plan: State, root: int) -> list[int]:
-    """The values that attention reads at all positions, in every pass, each where it is smallest; `root` is their class."""
+    """The keys and values of attention, in every pass, each where it is smallest. `root` is the class of positions."""
     found = _Attention(Passes(plan), root)
     return list(dict.fromkeys(_smallest(plan, value, root) for node in found.scores() for value in found.read_by(node)))
 
 
 @dataclass(frozen=True)
 class _Attention:
-    """The products of a program that have the range of positions twice, and what follows from them."""
+    """The products of a program whose results have the range of positions twice, and the ops that follow them."""
 
     passes: Passes
     root: int
 
     def scores(self) -> Iterator[Node]:
-        """Products of two computed values, each of which gives the result its own positions."""
+        """Yields the products of two computed values, each of which gives the result positions of its own."""
         for node in self.passes.plan.source.program.nodes:
             computed = is_product(node) and all(self.passes.parameter(value) is None for value in node.operands)
             if computed and len(self.own(node, 0)) == len(self.own(node, 1)) == 1:
@@ -44,7 +44,7 @@ class _Attention:
         return [at for at in single if at not in other and at in node.signature.result_at[0]]
 
     def read_by(self, node: Node) -> list[int]:
-        """The keys of a product of scores, and the values that what follows multiplies by the scores."""
+        """The keys of a product of scores, and the values that the scores are multiplied by."""
         dims = [node.signature.result_at[0][self.own(node, position)[0]].dim for position in (0, 1)]
         first, reached = self.followed((node.results[0], dims[0], dims[1]))
         if first is None:
@@ -52,7 +52,7 @@ class _Attention:
         return [node.operands[first], *self.values(reached, first)]
 
     def followed(self, start: Spot) -> tuple[int | None, list[Spot]]:
-        """Which of two dims is folded first, by another op than a product if there is one; and the values that have both."""
+        """Which of the two dims is folded first, if possible by an op that is no product; and the values with both dims."""
         ahead, seen, folded = [start], {start[0]}, list[tuple[bool, int]]()
         for spot in ahead:
             for node, after in self.after(spot):
@@ -66,7 +66,7 @@ class _Attention:
         return (folded[0][1] if folded else None), ahead
 
     def after(self, spot: Spot) -> Iterator[tuple[Node, tuple[int, int | None, int | None]]]:
-        """The ops that read a value, with what they make and where its two dims are there."""
+        """Yields the ops that read a value, each with a result and the places of the two dims in it."""
         for node, position in self.passes.plan.source.program.reads(spot[0]):
             digits = node.signature.operand_dims[position]
             if any(len(digits[dim]) != 1 for dim in spot[1:]):
@@ -76,7 +76,7 @@ class _Attention:
                 yield node, (value, None if query is None else query.dim, None if key is None else key.dim)
 
     def values(self, reached: list[Spot], key: int) -> Iterator[int]:
-        """What products sum with scores over the dim of the keys."""
+        """Yields the values: the operands that products sum with scores over the dim of the keys."""
         for spot in reached:
             for node, position in self.passes.plan.source.program.reads(spot[0]):
                 digits = node.signature.operand_dims[position][spot[1 + key]]
@@ -85,7 +85,7 @@ class _Attention:
 
 
 def _smallest(plan: State, value: int, root: int) -> int:
-    """The value, or what it is made of by ops of one operand that keep its positions, if that has fewer bytes.
+    """The smallest of a value and its sources, back through ops of one operand that keep its positions.
 
     keys of 2 heads, repeated for 8 heads of queries   -->   the keys of 2 heads
     """

@@ -1,4 +1,4 @@
-"""Whether the result that is taken for an argument's successor is computed from it, element by element.
+"""Checks that the result taken for an argument's successor is computed from that argument, element by element.
 
 step(params, m) -> (m, params), both trees alike   -->   result/0/w is computed from `m/w` alone: it is not the new `params/w`
 """
@@ -8,7 +8,7 @@ from ..plan.state import State
 
 
 def mistaken(plan: State, argument: str, result: str) -> str | None:
-    """The result that is computed from the argument element by element, if the one that is taken for it is not."""
+    """The result that is computed from the argument element by element, if the one taken for its successor is not."""
     value, results = plan.source.addresses.arguments[argument], plan.source.addresses.results
     if argument_of(plan, results[result], value):
         return None
@@ -17,6 +17,6 @@ def mistaken(plan: State, argument: str, result: str) -> str | None:
 
 
 def argument_of(plan: State, result: int, argument: int) -> bool:
-    """Whether a value is computed from another by ops that keep all of its dims."""
+    """Whether a value is computed from an argument by ops that keep all of its dims."""
     made_of, dims = plan.source.program.made_of, plan.source.classes.dims
     return argument in reached([result], lambda value: made_of(value) if dims(value) == dims(argument) else ())

@@ -1,4 +1,4 @@
-"""Pairs of products, found from structure: a range that products with parameters make, and that others sum over.
+"""Pairs of products, found from structure: a range that products with parameters make, and that other products sum over.
 
 Between the two, every op must keep the range apart. A pair then costs one all_reduce forward, after the sum, and one backward
 (Megatron, arXiv 1909.08053).
@@ -31,19 +31,19 @@ from .products import Passes, flops, is_product, sums
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A range that some products make and others sum over, or a candidate for one, and why it is none."""
+    """A range that some products make and others sum over; or a candidate that is not a pair, with the reason."""
 
     columns: tuple[str, ...]
-    """The parameters of the products that make it, each with its dim: `params/w1.1`."""
+    """The parameters of the products that make the range, each with its dim: `params/w1.1`."""
     rows: tuple[str, ...]
     extent: int
     weights: tuple[tuple[int, int], ...] = ()
-    """The parameters, as values with their dims."""
+    """The parameters of the pair, as values with their dims."""
     why_not: str = ""
     cure: str = ""
     source: Source | None = None
     stop: Blocked | None = field(default=None, repr=False, compare=False)
-    """The op that takes parts of the range, each of which is on few of the devices."""
+    """The op that takes parts of the range, if each part would be on only a few devices."""
 
     def __str__(self) -> str:
         if self.why_not:
@@ -54,13 +54,13 @@ class Pair:
 
 
 def pairs(plan: State, axis: str, padded: bool = False) -> Listing[Pair]:
-    """The pairs that the parameters of a program form, in program order, and the candidates that are none, with the reason."""
+    """The pairs that a program's parameters form, in program order, and the candidates that are not pairs, with the reasons."""
     return plan.once(_Pairs(axis, padded))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """The pairs of a plan, which are looked for once."""
+    """The arguments of `pairs`, as a function of the plan, so that a plan searches once."""
 
     axis: str
     padded: bool
@@ -71,7 +71,7 @@ class _Pairs:
 
 
 def with_stops(plan: Some, found: Iterable[Pair]) -> Some:
-    """The plan after a tactic of pairs, in which the weights are listed as stopped that it leaves whole for their parts."""
+    """Returns the plan with stops for the weights that a tactic of pairs leaves whole, because ops take parts of them."""
     stops = [each.stop for each in found if each.stop is not None]
     left = {
         (each.node, each.operand, each.axis): each
@@ -90,7 +90,7 @@ def _row(each: Pair) -> Sequence[Cell]:
 
 
 class NoPair(Exception):
-    """Why a candidate is no pair, the op that says so, and what stops there, if it takes parts of so many elements."""
+    """Raised for a candidate that is not a pair: the reason, the op, and its stop if it takes parts of `run` elements."""
 
     def __init__(self, why: str, node: Node | None = None, run: int = 0, stop: Blocked | None = None) -> None:
         super().__init__(why)
@@ -99,16 +99,16 @@ class NoPair(Exception):
 
 @dataclass(slots=True)
 class Trial:
-    """What one candidate reaches: ops and arguments in the order in which they take the axis."""
+    """What the propagation of one candidate reaches: ops and arguments, in the order in which they take the axis."""
 
     seeded: list[MeshAxis] = field(default_factory=list[MeshAxis])
-    """The axes on which it has begun."""
+    """The axes on which the candidate has been claimed."""
     nodes: list[Node] = field(default_factory=list[Node])
     arguments: list[int] = field(default_factory=list[int])
 
 
 class Watched(Sweep):
-    """A propagation through the forward pass that shows each op that takes the axis to a judge, and remembers what it did."""
+    """A propagation through the forward pass. It reports each op that takes the axis to a judge, and records it."""
 
     def __init__(self, search: "Search", axis: MeshAxis, tactic: int, trial: Trial) -> None:
         super().__init__(search.table, axis, tactic, False, search.padded)
@@ -131,7 +131,7 @@ class Watched(Sweep):
 
 
 class Search:
-    """The search for pairs on one axis; what it finds keeps its claims in a table that is thrown away."""
+    """The search for pairs on one axis. It propagates in a copy of the plan's table."""
 
     def __init__(self, plan: State, axis: str, padded: bool) -> None:
         self.plan, self.axis, self.padded, self.passes = plan, axis, padded, Passes(plan)
@@ -141,7 +141,7 @@ class Search:
         for part in self.parts:
             self.table.touch(part)
         self.refused = set[int]()
-        """The classes of dims that cannot be a pair."""
+        """The classes of dims that cannot form a pair."""
 
     def found(self) -> Iterator[Pair]:
         for node in self.passes.products() if self.parts else ():
@@ -152,7 +152,7 @@ class Search:
         return all(self.table.axes[part].nodes[node.number] is None for part in self.parts)
 
     def of_weight(self, node: Node, position: int) -> Iterator[Pair]:
-        """The pair that begins at a product with a parameter, and the candidates before it that are none."""
+        """Yields the pair that begins at a product with a parameter, after the candidates that are not pairs."""
         value = node.operands[position]
         if self.passes.parameter(value) in (None, *self.passes.inputs) or not self.is_free(node):
             return
@@ -171,12 +171,12 @@ class Search:
                 yield pair
 
     def is_made(self, node: Node, position: int, index: int) -> bool:
-        """Whether the product makes the range of an index: it comes from this operand alone, and is in the result."""
+        """Whether a product makes the range of an index: it is in this operand and the result, but not in the other operand."""
         signature = node.signature
         return index not in signature.operand_at[1 - position] and index in signature.result_at[0]
 
     def tried(self, value: int, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
-        """The pair over a dim, or why there is none, and its products' flops; None if the dim is too short."""
+        """The pair over a dim, or why it is none, and the flops of its products; None if the dim is too short."""
         trial, before = Trial(), (dict(self.table.blocked), dict(self.table.conflicts))
         try:
             pair = self.judged(trial, value, dim) if self.propagated(trial, value, dim) else None
@@ -188,7 +188,7 @@ class Search:
         return pair, sum(flops(node) for node in trial.nodes if is_product(node))
 
     def propagated(self, trial: Trial, value: int, dim: int) -> bool:
-        """Tiles the dim on the axis, and propagates through the forward pass; False if it is too short. Raises NoPair."""
+        """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""
         number = len(self.plan.actions)
         for part in self.parts:
             pads = part.size if self.padded else 0
@@ -203,7 +203,7 @@ class Search:
         return True
 
     def refusal(self, no: NoPair, value: int, dim: int) -> Pair:
-        """What the listing says of a candidate that is no pair."""
+        """The entry of the listing for a candidate that is not a pair."""
         self.refused.add(self.of(value, dim))
         source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
         name, cure, stop = self.named(value, dim), "", None
@@ -217,7 +217,7 @@ class Search:
         return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop)
 
     def undo(self, trial: Trial, value: int) -> None:
-        """Removes all claims of a trial: it took only what was free."""
+        """Removes all claims of a trial. It has claimed only what was free."""
         for part in self.parts:
             nodes, values = self.table.axes[part].nodes, self.table.axes[part].values
             for node in trial.nodes:
@@ -230,7 +230,7 @@ class Search:
     # --- judgement -------------------------------------------------------------------------------------------------
 
     def judge(self, node: Node) -> None:
-        """Raises NoPair for an op that folds the range, unless it multiplies by a parameter."""
+        """Raises NoPair if the op folds the range, except in a product with a parameter."""
         for part in self.parts:
             claim = self.table.axes[part].nodes[node.number]
             if claim is None or node.signature.indices[claim.at].folds is None:
@@ -239,7 +239,7 @@ class Search:
                 raise NoPair(f"`{node.kind}` folds the range", node)
 
     def judged(self, trial: Trial, value: int, dim: int) -> Pair | None:
-        """The pair of a candidate that is propagated. Raises NoPair."""
+        """The pair that a propagated candidate forms. Raises NoPair if it forms none."""
         if met := self.passes.inputs.intersection(trial.arguments):
             raise NoPair(f"input `{self.plan.source.addresses.names[min(met)]}` has the range")
         for node in trial.nodes:
@@ -254,7 +254,7 @@ class Search:
         return Pair(tuple(columns), tuple(rows), self.program.shape(value)[dim], weights)
 
     def kept_apart(self, node: Node) -> None:
-        """Raises NoPair if an op of the forward pass needs what this one makes whole, or in other blocks."""
+        """Raises NoPair if an op of the forward pass reads the result of this one whole, or in other blocks."""
         for part in self.parts:
             table = self.table.axes[part]
             for value in node.results:
@@ -277,7 +277,7 @@ class Search:
                 raise NoPair(f"`{use.kind}` {why}", use, run, stop if run else None)
 
     def run(self, value: int, dim: int) -> int:
-        """How many elements the parts of a dim have that ops take of a value: the largest that divides all."""
+        """The number of elements in the parts that ops take of a dim: the greatest common divisor of all parts."""
         uses = (use for use in self.program.readers(value) if use.signature.shifts)
         parts = [self.program.shape(part)[dim] for use in uses for part in use.results]
         return gcd(*parts, self.program.shape(value)[dim])
@@ -287,7 +287,7 @@ class Search:
         return next((stop.reason for stop in stops if stop is not None), "two of its dims ask for the axis")
 
     def weights(self, node: Node) -> Iterator[tuple[str, tuple[int, int], bool]]:
-        """The parameters of a product that have the range: name, value with dim, and whether the product sums over it."""
+        """Yields the parameters of a product that have the range: name, value with dim, whether the product sums over it."""
         table = self.table.axes[self.parts[0]]
         claim = table.nodes[node.number]
         assert claim is not None, "a trial has placed it"
@@ -300,6 +300,6 @@ class Search:
                 yield self.named(*weight), weight, sums(node, claim.at)
 
     def named(self, value: int, dim: int) -> str:
-        """The name of a dim: that of the parameter, if the value is one that is only moved."""
+        """The name of a dim. If the value is a parameter that is only moved, it is the parameter's."""
         value, dim = self.passes.on_parameter(value, dim) or (value, dim)
         return f"{self.plan.source.addresses.names[value]}.{dim}"

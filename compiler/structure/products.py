@@ -1,4 +1,4 @@
-"""Products, and the passes of a training step: what tactics that find their ranges from structure look at.
+"""Products, and the passes of a training step, in which tactics look for ranges.
 
 dot_general of `x` and `w` in jvp(block)                  -->   a product of the forward pass, with a parameter
 dot_general of `q` and `k` in transpose(jvp(attention))   -->   a product of the backward pass, of two computed values
@@ -19,7 +19,7 @@ Spot = tuple[int, int]
 
 
 def is_product(node: Node) -> bool:
-    """Whether it sums products of two operands: an index of both is in no result."""
+    """Whether an op sums products of two operands: some index of both operands is in no result."""
     if node.is_border or len(node.operands) != 2 or node.signature.instance.moves:
         return False
     left, right = node.signature.operand_at
@@ -44,12 +44,12 @@ class Passes:
 
     @cached_property
     def is_differentiated(self) -> bool:
-        """Whether the program contains a backward pass, so that the forward pass is only what JAX's scopes say."""
+        """Whether the program contains a backward pass. If not, all ops count as forward."""
         sources = self.plan.source.traced.sources
         return any(sources.direction(op).transposed for op in sources)
 
     def is_forward(self, node: Node) -> bool:
-        """Whether the op belongs to the forward pass."""
+        """Whether an op belongs to the forward pass."""
         return not self.is_differentiated or self.plan.source.traced.sources.direction(node.op).name == "forward"
 
     def products(self) -> Iterator[Node]:
@@ -57,17 +57,17 @@ class Passes:
         return (node for node in self.plan.source.program.nodes if is_product(node) and self.is_forward(node))
 
     def parameter(self, value: int) -> int | None:
-        """The argument that a value is, perhaps moved, cast or one layer of it; None if it is computed."""
+        """The argument that a value is, perhaps moved, cast, or one layer of it; None if it is computed."""
         return argument(self.plan.source.program, value)
 
     @cached_property
     def inputs(self) -> frozenset[int]:
-        """The arguments with a batch."""
+        """The arguments that have a batch dim."""
         source = self.plan.source
         return frozenset(v for v in source.program.arguments if not source.batches.isdisjoint(source.classes.dims(v)))
 
     def on_parameter(self, value: int, dim: int) -> Spot | None:
-        """The parameter that a value is, and which of its dims a dim is; None if its range is not on one dim of it alone."""
+        """The parameter that a value is, and the dim of it that this dim is; None if no single dim has the range."""
         argument, classes = self.parameter(value), self.plan.source.classes
         if argument is None:
             return None
@@ -75,7 +75,7 @@ class Passes:
         return (argument, dims.index(own)) if dims.count(own) == 1 else None
 
     def shared(self) -> list[Spot]:
-        """The parameters with a range that products share with what they multiply, and keep, as experts and their tokens.
+        """Parameters with a range that products share with the other operand and keep in the result, as experts do with tokens.
 
         A range over which a product with a parameter sums is a width, as that of a depthwise convolution between dense layers.
         """
@@ -92,7 +92,7 @@ class Passes:
 
     @cached_property
     def widths(self) -> frozenset[int]:
-        """The classes of dims over which a product with a parameter sums."""
+        """The classes of dims that a product with a parameter sums over."""
         of = self.plan.source.classes.of
         return frozenset(
             of(value, position.dim)
@@ -104,13 +104,13 @@ class Passes:
         )
 
     def first_fold(self, value: int, dim: int) -> Node | None:
-        """The first op of the forward pass that folds a dim of a value, or what becomes of it."""
+        """The first op of the forward pass that folds a dim of a value, or that dim in values computed from it."""
         spots = reached([(value, dim)], lambda spot: [made for _, _, spots in self.read(spot) for made in spots])
         folds = (node for spot in spots for node, folds, _ in self.read(spot) if folds)
         return min(folds, key=lambda node: node.number, default=None)
 
     def read(self, spot: Spot) -> Iterator[tuple[Node, bool, list[Spot]]]:
-        """The forward ops that read a dim of a value, whether they fold it, and where it is in what they make."""
+        """Yields the forward ops that read a dim of a value, whether they fold it, and where it is in their results."""
         for node, position in self.plan.source.program.reads(spot[0]):
             digits = node.signature.operand_dims[position][spot[1]]
             if len(digits) == 1 and self.is_forward(node):

@@ -1,4 +1,4 @@
-"""`plan.ranges`: the ranges of a program, each with a name by which it can be tiled, and the dims that it stands for.
+"""`plan.ranges`: the ranges of a program, each with a name by which it can be tiled, and its dims.
 
 name     extent   dims                            placed on
 batch       512   batch/x.0, batch/y.0            data
@@ -20,7 +20,7 @@ MOST = 4
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Dims that the program identifies with each other: what the definitions of its ops give one index.
+    """Dims that the program identifies with each other: the definitions of its ops give them one index.
 
     `dims` are those of arguments and results, `NAME.DIM`. `count` is how many dims of all values there are. `axes` are the mesh
     axes that a tactic has placed on them.
@@ -28,18 +28,18 @@ class Range:
 
     name: str
     extents: tuple[int, ...]
-    """More than one only if a loop splits the range into trips, or a part is taken of it."""
+    """Several only if a loop splits the range into trips, or an op takes a part of it."""
     dims: tuple[str, ...]
     count: int
     axes: tuple[str, ...]
     is_stack: bool = False
-    """Whether a loop takes the range apart into its trips, as it does with the layers of stacked parameters."""
+    """Whether a loop takes the range apart into trips, as it does with the layers of stacked parameters."""
     alike: str = ""
-    """Of such a range, the first of the same extent: the only one that has a row on a screen."""
+    """For a stack, the first stack of the same extent. Only that one gets a row in the table."""
 
     @property
     def dims_text(self) -> str:
-        """The first of its dims, those of layers that are alike together."""
+        """The first of the dims, in text. Layers that are alike are merged."""
         rows = merged([name] for name in self.dims)
         more = f", and {len(rows) - MOST} more" if len(rows) > MOST else ""
         return ", ".join(str(row[0]) for row in rows[:MOST]) + more
@@ -52,7 +52,7 @@ class Range:
 
 
 def ranges(plan: State) -> Listing[Range]:
-    """The ranges that arguments have, those of most dims first."""
+    """The ranges of a program's arguments and results, those with the most dims first."""
     source, root_of = plan.source, plan.source.classes.root
     # A name that a tactic gave to another range is no longer the suggested one.
     names = {root_of(root): f"range {root}" for root in source.range_names.values()}
@@ -97,14 +97,14 @@ _COLUMNS = ("name", "extent", "dims of arguments and results", "dims of all", "p
 
 
 def _stacks(plan: State) -> set[int]:
-    """The classes of dims that loops take apart into trips, or stack up from them."""
+    """The classes of dims that loops take apart into trips, or stack up from trips."""
     nodes = [node for node in plan.source.program.nodes if node.kind in TRIPS]
     stacked = (node.operands[0] if node.kind == "trip" else node.results[0] for node in nodes)
     return {plan.source.classes.of(value, 0) for value in stacked}
 
 
 def _dims(plan: State) -> dict[int, Counter[int]]:
-    """The extents of each class of dims, and how many dims of all values have them."""
+    """For each class of dims, how many dims of all values have which extent."""
     found = defaultdict[int, Counter[int]](Counter)
     for value, type in enumerate(plan.source.program.types):
         for root, extent in zip(plan.source.classes.dims(value), type.shape, strict=True):
@@ -113,7 +113,7 @@ def _dims(plan: State) -> dict[int, Counter[int]]:
 
 
 def _axes(plan: State) -> dict[int, dict[str, None]]:
-    """The axes that are on a dim of each class, in the order of the table."""
+    """For each class of dims, the mesh axes on its dims, in the order of the table."""
     found: dict[int, dict[str, None]] = {}
     for axis in plan.table.axes:
         for value, type in enumerate(plan.source.program.types):

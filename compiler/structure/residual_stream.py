@@ -1,4 +1,4 @@
-"""The stream of activations between the parts of a model that a tactic has placed on an axis: what their sums add up to.
+"""The residual stream: the activations to which the parts of a model add their sums, for parts that are placed on an axis.
 
 h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backward, the gradient of what w1 is multiplied by
 """
@@ -16,11 +16,11 @@ from .products import Passes, sums
 
 
 def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
-    """The values of which sums over an axis are resolved, if they have the dims of what products with parameters make.
+    """The values at which sums over an axis are resolved, if they have the dims of a product with a parameter.
 
-    Each with the parameters whose products are summed there. Forward, backward, and where they are recomputed; sums of lookups
-    among them. They are read off the plan's decisions, so a sum that waits is where it ends: three gradients of one value are
-    one.
+    Each comes with the parameters whose products are summed there. Forward, backward and recomputed sums are included, and sums
+    of lookups. They are read off the plan's decisions, so a sum that waits counts where it resolves: three gradients of one
+    value count as one sum.
     """
     parts = set(plan.mesh.named(axis))
     kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}
@@ -35,7 +35,7 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
 
 
 def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
-    """The parameters of the products and lookups whose sums over these axes wait until a value."""
+    """Yields the parameters of the products and lookups whose sums over these axes are pending until a value."""
     program, waiting = plan.source.program, plan.decisions.placements.sources
     tables = [plan.table.axes[part] for part in parts if part in plan.table.axes]
 
@@ -55,7 +55,7 @@ def _is_summed(program: Program, value: int, tables: Iterable[AxisTable]) -> boo
 
 
 def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
-    """Where a tactic tiles the value: where a product or a lookup makes it; if it adds up several, where it is read."""
+    """The values to tile: the value, if a product or a lookup makes it; if it adds up several sums, its readers' results."""
     program = plan.source.program
     if _is_summed(program, value, plan.table.axes.values()):
         return [value]
@@ -64,7 +64,7 @@ def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
 
 
 def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
-    """What the forward products make that sum over the axis and multiply by a parameter."""
+    """Yields the results of forward products with a parameter that sum over the axis."""
     passes, table = Passes(plan), plan.table.axes.get(part)
     for node in passes.products() if table is not None else ():
         claim = table.nodes[node.number] if table is not None else None

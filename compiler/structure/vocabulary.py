@@ -1,4 +1,4 @@
-"""The vocabulary of a program, found from structure: the rows of tables that inputs look up, and what logits are made along.
+"""The vocabulary, found from structure: the rows of the tables that inputs look up, and the dims of the heads that make logits.
 
 x = params["embed"][tokens]             -->   embed.0: the tokens of the batch look rows up
 logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and first folded by an op that is no product
@@ -13,7 +13,7 @@ from .products import Passes, Spot, is_product
 
 
 def vocabulary(plan: State) -> list[Spot]:
-    """The parameters that have the vocabulary, and on which dim: tables first, then what makes logits."""
+    """The parameters that have the vocabulary, each with the dim: first tables, then heads."""
     passes = Passes(plan)
     found = dict.fromkeys(_tables(passes))
     extents = {plan.source.program.shape(value)[dim] for value, dim in found}
@@ -23,7 +23,7 @@ def vocabulary(plan: State) -> list[Spot]:
 
 
 def _tables(passes: Passes) -> Iterator[Spot]:
-    """The parameters of which an input looks up rows."""
+    """Yields the parameters in which an input looks up rows, each with the dim."""
     program = passes.plan.source.program
     for node in program.nodes:
         indices = node.signature.indices
@@ -37,12 +37,12 @@ def _tables(passes: Passes) -> Iterator[Spot]:
 
 
 def _reads_input(passes: Passes, node: Node) -> bool:
-    """Whether what the op looks up comes from an input."""
+    """Whether the ids that an op looks up come from an input."""
     return not passes.inputs.isdisjoint(reached(node.operands[1:], passes.plan.source.program.made_of))
 
 
 def _heads(passes: Passes, extents: set[int]) -> Iterator[Spot]:
-    """The parameters by which products make a range of such an extent that something else than a product folds first."""
+    """Yields parameters by which products make a range of such an extent, if the first op that folds it is not a product."""
     for node in passes.products():
         for position, value in enumerate(node.operands):
             if passes.parameter(value) in (None, *passes.inputs):

@@ -1,4 +1,4 @@
-"""A plan beside its file: the same, or an error that says what is different, by which tactic, and what to do.
+"""Compares a plan with its file: either it is the same, or an error says what differs, by which tactic, and what to do.
 
 error: the plan of train_step is not that of `plan.partita`: 4 all_reduce --> 5 all_reduce
   --> plan.partita:6:3
@@ -26,12 +26,12 @@ from ..notation.statements import statement
 from ..plan.history import plain
 
 MOST = 8
-"""The most collectives that a failure shows."""
+"""The most collectives that a failure lists."""
 UPDATE = "if this is what you want: pytest --update-plans"
 
 
 def keep(plan: Plan, path: Path, update: bool) -> None:
-    """Compares a plan with a file, or writes it. Raises Error for a plan that differs, and for a file that does not exist."""
+    """Compares a plan with a file, or with `update` writes it. Raises Error if the plan differs, or if there is no file."""
     if update:
         text = written(plan)
         if not path.exists() or read_text(path) != text:
@@ -46,7 +46,7 @@ def keep(plan: Plan, path: Path, update: bool) -> None:
 
 
 def difference(plan: Plan, path: Path) -> Error | None:
-    """What is different between a plan and its file; None if nothing is."""
+    """The error that says what differs between a plan and its file; None if nothing does."""
     saved = load(path)
     block, mesh = saved.block(function=plan.source.traced.name), plan.source.mesh
     title = f"the plan of {plan.source.traced.name} is not that of `{path.name}`"
@@ -68,7 +68,7 @@ def difference(plan: Plan, path: Path) -> Error | None:
 
 
 def _counts(made: Replayed, plan: Plan) -> str:
-    """The counts that differ, for a title."""
+    """The counts that differ, as the end of a title."""
     was = _recorded(line.record or "" for line in made.block.lines) or Counter(made.plan.counts())
     now = plan.counts()
     changed = [f"{was[kind]} --> {times} {kind}" for kind, times in now.items() if was[kind] != times]
@@ -76,7 +76,7 @@ def _counts(made: Replayed, plan: Plan) -> str:
 
 
 def _recorded(records: Iterable[str]) -> Counter[str]:
-    """How many collectives of each kind the records of a file count."""
+    """Adds up the collectives of each kind that the records of a file count."""
     found = Counter[str]()
     for record in records:
         for times, kind in re.findall(rf"(\d+) ({'|'.join(KINDS)})", record.partition(": ")[2]):
@@ -85,14 +85,14 @@ def _recorded(records: Iterable[str]) -> Counter[str]:
 
 
 def _tactics(before: Plan, after: Plan) -> list[str]:
-    """The tactics that only the file has, and those that only the plan has."""
+    """The tactics that only the file has, and those that only the plan has, as a note."""
     was, now = ([statement(action.text) for action in plan.actions] for plan in (before, after))
     changed = [line for line in difflib.ndiff(was, now) if line[:2] in ("- ", "+ ")]
     return ["\n".join(["its tactics are not those of the file:", *changed])] if changed else []
 
 
 def _collectives(made: Replayed, plan: Plan) -> list[str]:
-    """The collectives that are new, each with its tactic."""
+    """The collectives that are new, each with its tactic, as notes."""
     if made.plan.trace != plan.trace:
         had = Counter(map(_key, made.plan.collectives()))
         # Of those that are alike, as many as there were before are not new.
@@ -112,7 +112,7 @@ def _key(each: Collective) -> tuple[object, ...]:
 
 
 def _more(made: Replayed, collectives: Sequence[Collective]) -> Iterator[Collective]:
-    """Of the tactics that cause more collectives of a kind than their records say, the last ones of this kind, each once."""
+    """Yields, for each tactic that causes more collectives of a kind than its record says, the last of these, each once."""
     said = set[int]()
     for line, (first, last) in zip(made.block.lines, made.spans, strict=True):
         if line.record is None:

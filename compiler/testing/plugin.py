@@ -1,4 +1,4 @@
-"""A plugin of pytest: a plan is compared with the file beside a test, and `--update-plans` writes the file.
+"""A pytest plugin: the fixture `plan_file` compares a plan with the file beside a test, and `--update-plans` writes the file.
 
 def test_the_plan(plan_file):
     plan_file(pt.plan(train_step, mesh, *shapes).apply(*TACTICS), "plan.partita", all_gather=0, memory="<16GiB")

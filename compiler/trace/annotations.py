@@ -1,4 +1,4 @@
-"""What a program itself says about layouts, read from JAX: constraints, shardings of arguments and calls, metadata of models.
+"""Reads what a program says about layouts: constraints, shardings of arguments and calls, metadata of models.
 
     with_sharding_constraint(h, NamedSharding(mesh, P("data", None)))   -->   h: Said((("data",), ()), axes=("data", "model"))
     a Partitioned box of ("embed", "mlp") around the argument w         -->   w: Said((("embed",), ("mlp",)))
@@ -19,10 +19,10 @@ from ..ops.constrain import Dims
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A layout that the program gives a value: for each dim its axes. `by` is what says so.
+    """A layout that the program gives a value: for each dim its axes. `by` is the construct that gives it.
 
-    `axes` are those of the annotation's own mesh, if no dim is left open: the value is whole along those that it does not name.
-    With a `problem`, it is no claim.
+    `axes` are those of the annotation's own mesh, if no dim is left open: the value is replicated along those that it does not
+    name. With a `problem`, it cannot become a claim.
     """
 
     dims: Dims = ()
@@ -35,20 +35,20 @@ class Said:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether any layout satisfies it."""
+        """Whether every layout satisfies it."""
         return not self.problem and (not self.dims or (not self.axes and all(dim is None for dim in self.dims)))
 
     def of_argument(self) -> Self:
-        """The same of an argument: a dim that no axis tiles is open, so that a tactic can still tile it."""
+        """Opens the dims that no axis tiles, as for an argument, so that a tactic can still tile them."""
         return replace(self, dims=tuple(dim or None for dim in self.dims), axes=())
 
 
 Annotation = tuple[SSAValue, Said]
-"""A value of the program, and what the program says of it."""
+"""A value of the program, with what the program says about it."""
 
 
 def read(sharding: object, rank: int, by: str, unconstrained: Sequence[int] = ()) -> Said | None:
-    """What a sharding says of an array of this rank; None if it says nothing, as JAX's `UnspecifiedValue`."""
+    """Reads a sharding of an array of this rank; None if it says nothing, as JAX's `UnspecifiedValue`."""
     if isinstance(sharding, NamedSharding):
         spec, kind = sharding.spec, sharding.memory_kind
         dims = tuple(None if dim in unconstrained else _axes(spec[dim] if dim < len(spec) else None) for dim in range(rank))
@@ -61,7 +61,7 @@ def read(sharding: object, rank: int, by: str, unconstrained: Sequence[int] = ()
 
 
 def _axes(entry: object) -> tuple[str, ...] | None:
-    """The axes of one entry of a `PartitionSpec`."""
+    """The axes of one entry of a `PartitionSpec`; None if the entry is unconstrained."""
     if entry is PartitionSpec.UNCONSTRAINED:
         return None
     if entry is None:
@@ -70,7 +70,7 @@ def _axes(entry: object) -> tuple[str, ...] | None:
 
 
 def of_arguments(leaves: Sequence[object], arguments: Mapping[str, object]) -> dict[int, Said]:
-    """By the number of its leaf, what is said of an argument: the sharding of a committed array, or a model's metadata.
+    """The annotations of arguments, by the number of the leaf: the sharding of a committed array, or a model's metadata.
 
     A dim that no axis tiles is left open: an argument that is replicated can still be tiled by a tactic.
     """
@@ -88,7 +88,7 @@ def _of_leaf(leaf: object) -> Said | None:
 
 
 def _boxed(arguments: Mapping[str, object]) -> Iterator[tuple[int, Said]]:
-    """The leaves in boxes with names for their dims: `linen.Partitioned` and its like, and variables of `nnx`."""
+    """Yields the leaves in boxes that name their dims, such as `linen.Partitioned` and `nnx` variables, with their numbers."""
     number = 0
     for each in tree.tree_leaves(tuple(arguments.values()), is_leaf=_is_box):
         names, inside = _names(each), tree.tree_leaves(each)
@@ -102,7 +102,7 @@ def _is_box(each: object) -> bool:
 
 
 def _names(box: object) -> Sequence[object] | None:
-    """The names of the dims of the array in a box; None for anything else."""
+    """The names of the dims of the array in a box; None for anything that is not a box."""
     kind = type(box)
     if not hasattr(kind, "get_metadata") and not hasattr(kind, "get_partition_spec"):
         return None

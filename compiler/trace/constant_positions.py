@@ -1,4 +1,4 @@
-"""Reads and updates at positions that are known when the program is traced: they become slices, and updates of slices.
+"""Turns reads and updates at positions that are known at tracing into slices, and updates of slices.
 
 JAX writes `x.at[1:-1].set(y)` as a scatter, and `lax.dynamic_slice(x, (3, 0), ...)` with the starts as operands. A plan does
 not know which elements are looked up. Slices are read through windows, so it knows what is where.
@@ -31,7 +31,7 @@ Function = Callable[..., Array]
 
 
 class Slices(NamedTuple):
-    """The windows of an op as one slice of its array: along each dim the first position, the number of them and their step.
+    """The windows of an op as one slice: for each dim of the array the first position, the number of positions, and their step.
 
     `order` has the dims of the array in the order in which the array of windows has them; dims of extent 1 may be anywhere.
     """
@@ -42,7 +42,7 @@ class Slices(NamedTuple):
     order: tuple[int, ...]
 
     def taken(self, x: Array) -> Array:
-        """The slice."""
+        """Takes the slice of an array."""
         return lax.slice(x, self.firsts, self.ends, self.steps)
 
     @property
@@ -50,7 +50,7 @@ class Slices(NamedTuple):
         return [first + (n - 1) * step + 1 for first, n, step in zip(self.firsts, self.counts, self.steps, strict=True)]
 
     def is_local(self, shape: Shape, reads: bool) -> bool:
-        """Whether devices that hold blocks of the array need little of what others hold, and not more than a lookup sends.
+        """Whether devices that hold blocks of the array need little of what others hold, and no more than a lookup sends.
 
         A step that does not divide the extent gives them different windows. A read of a few rows is sent to all devices once.
         """
@@ -58,11 +58,11 @@ class Slices(NamedTuple):
         return all(not n % step for _, step, n in dims) and not (reads and any(2 * count * step < n for count, step, n in dims))
 
     def read(self, x: Array, shape: Shape) -> Array:
-        """The array of windows, of this shape."""
+        """Reads the array of windows, in this shape."""
         return lax.reshape(lax.transpose(self.taken(x), self.order), shape)
 
     def write(self, x: Array, windows: Array, combine: Combine | None) -> Array:
-        """The array with the windows in their place, or combined with what is there."""
+        """Writes the windows into the array or, with `combine`, combines them with what is there."""
         part = lax.reshape(windows, [self.counts[dim] for dim in self.order])
         part = lax.transpose(part, tuple(np.argsort(self.order).tolist()))
         part = part if combine is None else combine(self.taken(x), part)
@@ -72,7 +72,7 @@ class Slices(NamedTuple):
 
 
 def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
-    """The function that does the same as a read or an update at these positions; None if they are not those of one slice."""
+    """A function that does a read or an update as one slice; None if its positions are not those of one slice."""
     name, avals = op_name(name_of(eqn.primitive)), [cast(Any, atom.aval) for atom in eqn.invars]
     definition = definitions[name].with_arity(len(avals), 1)
     if any(map(is_key, avals)) or (name == "scatter" and eqn.params["update_jaxpr"] is not None):
@@ -101,7 +101,7 @@ def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
 
 
 def _slices(form: Form, vectors: Positions, shape: Shape, windows: Shape) -> Slices | None:
-    """The one slice that all windows together are, if each one begins a step after the one before."""
+    """The slice that all windows together are, if each one begins a fixed step after the one before; otherwise None."""
     numbers, rank = form.numbers, len(shape)
     spans = numbers.spans(rank)
     origin = {out: dim for dim, out in spans.items() if out is not None}

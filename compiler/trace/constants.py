@@ -1,4 +1,4 @@
-"""The integers and booleans that a program computes from its literals.
+"""Computes the integers and booleans that follow from a program's literals.
 
 The positions of `x.at[1:-1]` are literals. Between them and the op that uses them, JAX puts a broadcast, a comparison with 0,
 or an `iota` times the step. Their values are computed by the definitions of these ops.
@@ -22,13 +22,13 @@ from ...dialects.types import ArrayType
 Positions = np.ndarray[Any, np.dtype[Any]]
 
 EXACT = ("bool", "int", "uint")
-"""The prefixes of the names of their dtypes."""
+"""Prefixes of the dtypes that are computed."""
 MOST = 1 << 20
-"""The largest number of elements that are computed."""
+"""The most elements of a value that is computed."""
 
 
 class Constants:
-    """The values of one program that follow from literals. They are computed when they are asked for."""
+    """The values of one program that follow from literals. They are computed on demand."""
 
     def __init__(self) -> None:
         # A user's function is not run while a program is traced.
@@ -37,23 +37,23 @@ class Constants:
         self.known: dict[SSAValue, Positions] = {}
 
     def may_follow(self, name: str, types: Sequence[ArrayType]) -> bool:
-        """Whether the results of an op are computed from known operands."""
+        """Whether the results of an op can be computed if its operands are known."""
         return name in self.ops and all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST for each in types)
 
     def made(self, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
-        """Takes note of the results of an op that may follow from literals."""
+        """Records the results of an op that may follow from literals."""
         if self.fixed.issuperset(operands):
             self.fixed.update(results)
 
     def enter(self, arguments: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
-        """Takes note of the values that the arguments of a region have whenever it runs."""
+        """Records the arguments of a region that have known values whenever it runs."""
         for argument, value in zip(arguments, values, strict=True):
             if (known := self.of(value)) is not None:
                 self.fixed.add(argument)
                 self.known[argument] = known
 
     def of(self, value: SSAValue) -> Positions | None:
-        """The value, if it follows from literals alone."""
+        """Computes a value that follows from literals alone; None for any other value."""
         if value not in self.fixed:
             return None
         waiting = [value]

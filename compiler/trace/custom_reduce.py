@@ -18,11 +18,11 @@ Arrays = Sequence[Array]
 Combine = Callable[[Arrays, Arrays], Arrays]
 
 FEW = 8
-"""The most elements of a window that is combined from slices one by one; a larger one is built from two halves."""
+"""Windows of up to this many elements are combined from slices one by one. A larger window is built from two halves."""
 
 
 def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
-    """Takes the operands, then as many initial values."""
+    """A function that does the fold. It takes the operands, then as many initial values."""
     closed, dims = eqn.params["jaxpr"], cast("tuple[int, ...]", eqn.params["dimensions"])
 
     def reduced(*values: Array) -> Arrays:
@@ -39,7 +39,7 @@ def reduce(eqn: JaxprEqn) -> Callable[..., Arrays]:
 
 
 def _folded(combine: Combine, arrays: Arrays, dim: int) -> Arrays:
-    """Folds a dim to extent 1; the last of an odd number of elements is combined at the end."""
+    """Folds a dim to extent 1, by halves. The last of an odd number of elements is combined at the end."""
     extent = arrays[0].shape[dim]
     if extent == 1:
         return arrays
@@ -49,12 +49,12 @@ def _folded(combine: Combine, arrays: Arrays, dim: int) -> Arrays:
 
 
 def _each(arrays: Arrays, dim: int, start: int, length: int, stride: int = 1) -> Arrays:
-    """`length` elements along a dim of each array."""
+    """Slices `length` elements along a dim of each array."""
     return [lax.slice_in_dim(array, start, start + (length - 1) * stride + 1, stride, dim) for array in arrays]
 
 
 def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
-    """The combiner of scalars, elementwise on arrays of this rank."""
+    """The combiner of scalars, mapped over arrays of this rank."""
     function = cast("Callable[..., Arrays]", jaxpr_as_fun(closed))
     for _ in range(rank):
         function = cast("Callable[..., Arrays]", jax.vmap(function))
@@ -62,7 +62,7 @@ def _combiner(closed: ClosedJaxpr, rank: int) -> Combine:
 
 
 def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
-    """Pads the operands, then takes one windowed dim after another.
+    """A function that does the windowed fold. It pads the operands, then folds one dim after another.
 
     The initial values count once in each window, and padding does not count: they need not be the identity of the combiner.
     """
@@ -91,7 +91,7 @@ def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
 
 
 def where_there(combine: Combine) -> Combine:
-    """The combiner on arrays with a mask as the first one: it combines only the elements that exist."""
+    """Makes a combiner whose first arrays are masks. It combines only elements that exist."""
 
     def combined(left: Arrays, right: Arrays) -> Arrays:
         (here, *left), (there, *right) = left, right
@@ -103,7 +103,7 @@ def where_there(combine: Combine) -> Combine:
 
 
 def _windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: int, stride: int, count: int) -> Arrays:
-    """`count` windows along one dim, each `width` elements that lie `dilation` apart."""
+    """Folds `count` windows along one dim, each of `width` elements that lie `dilation` apart."""
     if width <= FEW:
         found = _each(arrays, dim, 0, count, stride)
         for place in range(1, width):

@@ -1,4 +1,4 @@
-"""Primitives that are retraced into others, which have definitions and so can be tiled.
+"""Expands primitives into others that have definitions and so can be tiled, by tracing them again.
 
 Random bits are counters under an elementwise hash. A counter is the sum of one number per dim. A primitive that moves the
 elements of an array of keys moves the rows of the `uint32` array that holds them.
@@ -35,7 +35,7 @@ Rule = Callable[[JaxprEqn], "Function | None"]
 
 
 def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> ClosedJaxpr | None:
-    """The program that computes the same as this equation on physical arrays; None if the equation stays.
+    """The program that computes the same as this equation on physical arrays; None if the equation stays as it is.
 
     A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason. `positions` are those at
     which it reads or updates an array, where they are constant.
@@ -54,7 +54,7 @@ def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> Close
 
 
 def _mapped(eqn: JaxprEqn, function: Function) -> Function:
-    """The function mapped over the trailing dims of the key operands: a key is a row of numbers."""
+    """Maps the function over the trailing dims of key operands, because a key is a row of numbers."""
     ranks = [key_rank(atom.aval) for atom in eqn.invars]
     for _ in range(max(ranks)):
         function = jax.vmap(function, in_axes=tuple(-1 if rank else None for rank in ranks), out_axes=-1)
@@ -88,7 +88,7 @@ def _reshape(eqn: JaxprEqn) -> Function | None:
 
 
 def _convert(eqn: JaxprEqn) -> Function | None:
-    """A conversion that only removes a weak type does nothing inside a program."""
+    """Drops a conversion that only removes a weak type."""
     (x,), (result,) = eqn.invars, eqn.outvars
     return (lambda *xs: xs) if cast(Any, x.aval).dtype == cast(Any, result.aval).dtype else None
 
@@ -147,13 +147,13 @@ def _concatenate(eqn: JaxprEqn) -> Function | None:
 
 
 def _pad(eqn: JaxprEqn) -> Function | None:
-    """Around no elements there is only padding."""
+    """Expands a pad of an empty array to a broadcast of the padding value."""
     shape = cast(Any, eqn.outvars[0].aval).shape
     return (lambda *xs: lax.broadcast(xs[1], shape)) if _is_empty(eqn.invars[0].aval) else None
 
 
 def _makes_nothing(eqn: JaxprEqn) -> bool:
-    """Whether an op with a definition reads arrays for results without elements."""
+    """Whether an op with a definition reads arrays, but its results have no elements."""
     name, reads = name_of(eqn.primitive), any(physical(atom.aval).shape for atom in eqn.invars)
     return reads and name != "tag" and op_name(name) in definitions and all(_is_empty(var.aval) for var in eqn.outvars)
 
@@ -163,13 +163,16 @@ def _is_empty(aval: Aval) -> bool:
 
 
 def _empty(eqn: JaxprEqn) -> Function:
-    """Results that are uninitialised, or have no elements, are zeros, as in JAX."""
+    """Makes zeros for results that are uninitialised, or have no elements, as JAX does."""
     structs = [physical(var.aval) for var in eqn.outvars]
     return lambda *_: [jnp.zeros(struct.shape, struct.dtype) for struct in structs]
 
 
 def _across(fold: Function) -> Rule:
-    """A collective under `vmap`: its named axis is a dim, which it folds. A collective over a mesh axis stays."""
+    """The rule of a collective under `vmap`, where the named axis is a dim that it folds.
+
+    A collective over a mesh axis stays.
+    """
 
     def rule(eqn: JaxprEqn) -> Function | None:
         axes = eqn.params["axes"]
@@ -181,7 +184,7 @@ def _across(fold: Function) -> Rule:
 
 
 def _approx_top_k(eqn: JaxprEqn) -> Function | None:
-    """The largest elements, as many as the result holds. The smallest are those whose negatives are the largest."""
+    """Finds as many of the largest elements as the result holds. The smallest elements are found by their negatives."""
     params, shape = dict(eqn.params), cast(Any, eqn.outvars[0].aval).shape
     sign = 1 if params.pop("is_max_k") else -1
     if params.pop("aggregate_to_topk") and sign > 0:
@@ -196,7 +199,7 @@ def _approx_top_k(eqn: JaxprEqn) -> Function | None:
 
 
 def _random(implementation: Function) -> Rule:
-    """The rule of a primitive on keys: the generator's implementation, on the array that holds the keys."""
+    """The rule of a primitive on keys: the generator's implementation, applied to the array that holds the keys."""
 
     def rule(eqn: JaxprEqn) -> Function:
         keys = cast(Any, eqn.invars[0].aval)
@@ -241,4 +244,4 @@ _RULES: Mapping[str, Rule] = {
 }
 
 EXPANDED = frozenset(_RULES)
-"""The names of the primitives that have a rule here."""
+"""The names of the primitives that are expanded here."""

@@ -1,4 +1,4 @@
-"""From a jaxpr to an xDSL function: one pass, one operation per equation.
+"""Imports a jaxpr as an xDSL function, in one pass, with one operation for each equation.
 
 Calls are inlined, loops keep their body as a region, and composite primitives are expanded. Everything that depends only on
 an equation's parameters and operand types is computed once for all equations that share them: a training step has tens of
@@ -66,11 +66,11 @@ class Recipe:
     params: ParamsAttr
     results: tuple[ArrayType, ...]
     may_follow: bool = False
-    """Whether the values of the results are known if those of the operands are."""
+    """Whether the results are known if the operands are."""
 
 
 class Importer:
-    """Fills one function. `origins` holds the origin of each operation, `frame.arrays` the captured arrays."""
+    """Imports one function. `origins` holds the origin of each operation, `frame.arrays` the captured arrays."""
 
     def __init__(self, in_avals: Sequence[Aval]) -> None:
         self.types: dict[Aval, ArrayType] = {}
@@ -113,7 +113,7 @@ class Importer:
         return made.results
 
     def end(self, last: Operation) -> None:
-        """Ends the block that is being filled, without the ops that nothing reads because their values are known."""
+        """Ends the current block, and removes the ops that nothing reads because their values are known."""
         block = self.frame.block
         block.add_op(last)
         for op in reversed(list(block.ops)):
@@ -171,7 +171,7 @@ class Importer:
         return Recipe(OPS[found.op], encode(eqn.params, self.foreign), results)
 
     def whole(self, eqn: JaxprEqn, why: str = "") -> ParamsAttr:
-        """The parameters of a primitive without a definition: JAX's, those needed to run it by name, and the reason."""
+        """The parameters of a primitive without a definition: JAX's own, those needed to run it by name, and the reason."""
         name = name_of(eqn.primitive)
         extra: dict[str, Value] = {"primitive": name}
         for key, atoms in (("in_keys", eqn.invars), ("out_keys", eqn.outvars)):
@@ -184,7 +184,7 @@ class Importer:
         return ParamsAttr.of(**dict(encode(eqn.params, self.foreign).items()), **extra)
 
     def type(self, aval: Aval) -> ArrayType:
-        """The type of a value: keys are the `uint32` arrays that hold them."""
+        """The type of a value. Keys have the type of the `uint32` arrays that hold them."""
         # JAX interns avals, so they are found by identity.
         found = self.types.get(aval)
         if found is None:
@@ -217,7 +217,7 @@ class Importer:
         return found
 
     def capture(self, array: Array) -> SSAValue:
-        """An array that the program closes over: one more argument of the block."""
+        """Captures an array that the program closes over, as an additional argument of the block."""
         frame = self.frame
         found = frame.captured.get(id(array))
         if found is None:
@@ -294,7 +294,7 @@ class Step:
 
 
 def imported(closed: ClosedJaxpr) -> Importer:
-    """The live part of a jaxpr as the operations of one block; the arrays that it captures are its last arguments."""
+    """Imports the live part of a jaxpr as one block. The arrays that it captures are the block's last arguments."""
     jaxpr, _ = dce_jaxpr(closed.jaxpr, True, True)
     importer = Importer([var.aval for var in jaxpr.invars])
     arguments = importer.frame.block.args
@@ -362,7 +362,7 @@ def _remat(step: Step) -> Values:
 
 
 def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
-    """Keeps the regions of a loop, each by the parameter that counts its consts. What a region captures is its last consts."""
+    """A handler that keeps the regions of a loop. Arrays that a region captures become its last consts."""
 
     def handle(step: Step) -> Values:
         own, operands = step.params, step.operands
@@ -450,7 +450,7 @@ _SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
 
 
 def _unread(why: str) -> Handler:
-    """The operands themselves; the plan lists that what the program says of them is not applied."""
+    """A handler that passes operands on, and records that the program's annotation is not applied, with the reason."""
 
     def handle(step: Step) -> Values:
         step.to.annotations.append((step.operands[0], Said(by=step.name, problem=why)))
@@ -509,4 +509,4 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 INLINED = frozenset(_HANDLERS) - {"shard_map", "psum_invariant", "pvary"}
-"""The names of the primitives that become no op, and of those that keep a region."""
+"""The names of the primitives that become no op, or an op with regions."""

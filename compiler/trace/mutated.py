@@ -1,4 +1,4 @@
-"""Arguments that a function changes in place, such as `flax.nnx` modules.
+"""Finds arguments that a function changes in place, such as `flax.nnx` modules.
 
 JAX calls a function on copies of its arguments: what it writes into them is lost unless it returns it. `jax.jit` says nothing.
 
@@ -27,7 +27,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments that a function is called with, and their leaves before the call."""
+    """The arguments of a call, and their leaves before it."""
 
     names: Sequence[str]
     values: Sequence[object]
@@ -35,7 +35,7 @@ class Given:
     structure: PyTreeDef
     held: Mapping[str, Held]
     attributes: Mapping[str, object]
-    """Those of them that are attributes of objects, by name."""
+    """The leaves that are attributes of objects, by name."""
 
     @classmethod
     def of(cls, names: Sequence[str], values: Sequence[object]) -> Given:
@@ -43,10 +43,10 @@ class Given:
         return cls(names, values, leaves, structure, held(names, values), _attributes(names, values))
 
     def changed(self, function: Function, returned: object) -> dict[str, object]:
-        """The attributes of objects that hold another value after the call: the leaf's name, and what it holds now.
+        """The attributes of objects that hold another array after the call, by name, with the new array.
 
-        Dicts and lists are not among them. A function that writes into those has its own copy, as every user of JAX knows.
-        Raises Error if one of them is not an array any more, since no result can be that, and for another attribute that is
+        Dicts and lists are not included: a function that writes into those has its own copy, as every user of JAX knows. Raises
+        Error if such an attribute is no longer an array, because it cannot be a result then, and if any other attribute has
         changed, unless the function returns its object.
         """
         now, structure = tree.tree_flatten(self.values)
@@ -113,7 +113,7 @@ def _lost(function: Function, names: Sequence[str]) -> Error:
 
 
 def captured(function: Function, error: Exception) -> Error | None:
-    """The error for a module that a function closes over and changes, which Flax refuses before it is changed."""
+    """The error for a module that a function closes over and changes. Flax refuses the change."""
     if type(error).__name__ != "TraceContextError":
         return None
     said = str(error).split(" (https://")[0]

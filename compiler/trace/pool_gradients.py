@@ -1,4 +1,4 @@
-"""The gradient of a maximum or minimum over windows: each window's cotangent goes to the first of its best elements.
+"""The gradient of a maximum or minimum over windows: a window's cotangent goes to the first of its best elements.
 
 Every element asks the windows that it is in, at most `ceil(width / stride)` of them along a dim, whether they chose it. So the
 gradient reads through windows, and is tiled as other ops that do.
@@ -25,11 +25,11 @@ from ..jax_private import jnp, lax
 from ..ops.stored import stored
 
 FEW = 16
-"""The most elements of a window. An op with larger windows is not expanded: its dims under the window run unpartitioned."""
+"""The most elements of a window. With larger windows the op is not expanded, and its windowed dims run unpartitioned."""
 
 
 def select_and_scatter_add(eqn: JaxprEqn) -> Callable[[Array, Array], Array] | None:
-    """Takes the cotangents of the windows, then the array under the windows."""
+    """A function of the windows' cotangents and the array that computes the gradient; None if the op is not expanded."""
     named = (eqn.params[name] for name in ("window_dimensions", "window_strides", "padding"))
     window = [(dim, *each) for dim, each in enumerate(zip(*named, strict=True)) if each != (1, 1, (0, 0))]
     counts, shape = (cast("tuple[int, ...]", cast(Any, atom.aval).shape) for atom in eqn.invars)
@@ -40,7 +40,7 @@ def select_and_scatter_add(eqn: JaxprEqn) -> Callable[[Array, Array], Array] | N
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Windows over an array: dim, width, stride and padding of each dim under the window; `better` compares two elements."""
+    """Windows over an array: dim, width, stride and padding of each windowed dim. `better` compares two elements."""
 
     window: tuple[tuple[int, int, int, tuple[int, int]], ...]
     shape: tuple[int, ...]
@@ -61,7 +61,7 @@ class _Pool:
         return reduce(lax.add, (lax.select(lax.eq(chosen, places), given, nothing) for chosen, given in asked), nothing)
 
     def places(self) -> Array:
-        """The position of each element in the dims under the window, as one number."""
+        """The position of each element in the windowed dims, as one number."""
         return self.numbered(self.shape, {dim: (1, 0) for dim, *_ in self.window})
 
     def numbered(self, shape: tuple[int, ...], along: Mapping[int, tuple[int, int]]) -> Array:
@@ -73,7 +73,7 @@ class _Pool:
         return found
 
     def chosen(self, x: Array) -> Array:
-        """The position of the best element of each window, of equal ones the first in row-major order; -1 in padding alone."""
+        """The position of the best element of each window, the first of equal ones in row-major order; -1 if all is padding."""
         padded = _pad(x, np.zeros((), x.dtype), {dim: padding for dim, _, _, padding in self.window})
         offsets = [*product(*(range(width) for _, width, _, _ in self.window))]
         best, position, found = self.slice(padded, offsets[0]), self.position(offsets[0]), self.inside(offsets[0])
@@ -97,7 +97,7 @@ class _Pool:
         )
 
     def inside(self, at: tuple[int, ...]) -> Array | None:
-        """Whether the element at this place of each window is one of the array's, and no padding; None if all are."""
+        """A mask of the windows whose element at this place belongs to the array, and is no padding; None if all do."""
         found: Array | None = None
         for start, (dim, _, stride, (lo, _)) in zip(at, self.window, strict=True):
             first, last = start - lo, start - lo + (self.counts[dim] - 1) * stride
@@ -114,7 +114,7 @@ class _Pool:
         return array
 
     def spread(self, array: Array, outside: ArrayLike, dim: int, stride: int, lo: int, back: int) -> Array:
-        """For each element of a dim, what the window has that begins at or before it, or the one so many windows back."""
+        """For each element of a dim, the value of the last window that begins at or before it, or `back` windows earlier."""
         windows, rest = divmod(lo, stride)
         blocks, first = -(-(self.shape[dim] + rest) // stride), back - windows
         moved = jnp.repeat(_pad(array, outside, {dim: (first, blocks - self.counts[dim] - first)}), stride, dim)
@@ -122,7 +122,7 @@ class _Pool:
 
 
 def _pad(array: Array, outside: ArrayLike, edges: Mapping[int, tuple[int, int]]) -> Array:
-    """The array with so many elements more, or fewer, before and after it in these dims."""
+    """Pads or crops an array by this many elements before and after it, in these dims."""
     if not any(any(edge) for edge in edges.values()):
         return array
     return lax.pad(array, outside, [(*edges.get(dim, (0, 0)), 0) for dim in range(len(array.shape))])

@@ -1,4 +1,4 @@
-"""Mutable references become values, as they do when JAX compiles: a write gives the next value of the reference.
+"""Replaces mutable references by values, as JAX does when it compiles: a write gives the reference's next value.
 
 r = new_ref 0.0;  r[...] += x;  y = r[...]   -->   %r = add 0.0, x;  y = %r
 """
@@ -45,7 +45,7 @@ def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def with_effect(jaxpr: Jaxpr, wanted: Callable[[object], bool]) -> Iterator[JaxprEqn]:
-    """The equations with an effect that `wanted` accepts, innermost first."""
+    """Yields the equations with an effect that `wanted` accepts, innermost first."""
     for eqn in jaxpr.eqns:
         if any(map(wanted, eqn.effects)):
             for inner in jaxprs_in_params(eqn.params):

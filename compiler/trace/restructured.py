@@ -1,4 +1,4 @@
-"""Objects to which a function gives other attributes: None for an array, one less, another number.
+"""Finds objects to which a function gives other attributes: None for an array, one attribute less, another number.
 
 A module is a tree for JAX, and its structure is a part of that tree. What a function makes of it is lost, as an array is,
 unless the function returns the object.
@@ -21,16 +21,16 @@ from ..jax_private import jax, tree
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What stands at a name: an array, a node of the tree, or, if it is `static`, a part of the structure."""
+    """What an argument holds under a name: an array, a node of the tree or, if `static`, a part of the structure."""
 
     value: object
     within: tuple[str, ...]
-    """The names around it, from the argument inwards."""
+    """The names of the nodes around it, from the argument inwards."""
     static: bool = False
 
 
 def restructured(was: Mapping[str, Held], now: Mapping[str, Held], returned: object) -> list[str]:
-    """The attributes that objects had only before a call, or with another value; not those of objects that it returns.
+    """The names of attributes that a call has removed or changed, except in objects that it returns.
 
     What is new and has arrays is left to the comparison of arrays: it is not lost if they are returned. Attributes whose names
     begin with `_`, and those that a `cached_property` fills, are an object's own matter. What is written into a dict or a list
@@ -57,7 +57,7 @@ def _differs(was: Held | None, now: Held | None) -> bool:
 
 
 def equal(one: object, other: object) -> bool:
-    """Whether two values are the same. Those that cannot be compared, such as arrays in a structure, count as the same."""
+    """Whether two values are equal. Those that cannot be compared, such as arrays in a structure, count as equal."""
     try:
         return one is other or bool(one == other)
     except Exception:
@@ -65,7 +65,7 @@ def equal(one: object, other: object) -> bool:
 
 
 def held(names: Sequence[str], values: Sequence[object]) -> dict[str, Held]:
-    """What arguments hold now, by name."""
+    """What the arguments hold now, by name."""
     return {at: each for name, value in zip(names, values, strict=True) for at, each in _walk(escape(name), value, ())}
 
 
@@ -84,7 +84,7 @@ def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
-    """The attributes of an object of which JAX sees only the others as children."""
+    """The attributes of an object that JAX does not see as children."""
     if not hasattr(node, "__dict__") or not any(isinstance(key, jax.tree_util.GetAttrKey) for key in keys):
         return {}
     children = set(path(keys))
@@ -98,7 +98,7 @@ def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
 
 
 def _nodes(returned: object) -> set[int]:
-    """All objects in what a function returns, by their id: what becomes of them is not lost."""
+    """The ids of all objects in what a function returns. Changes of these are not lost."""
     found = set[int]()
 
     def seen(node: object) -> bool:

@@ -37,7 +37,7 @@ def tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
 
 @lru_cache(maxsize=1 << 12)
 def split(scope: str) -> tuple[str, ...]:
-    """The parts of a scope path; a slash inside parentheses does not separate: `transpose(jvp(a/b))/c` has two.
+    """Splits a scope path into parts. A slash inside of parentheses does not separate: `transpose(jvp(a/b))/c` has two parts.
 
     A transformation without a user's scope, `transpose(jvp())`, is not a part.
     """
@@ -115,7 +115,7 @@ def _made(main: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> Itera
 
 
 def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple[str, ...]:
-    """The scope of a use: a value that a body yields is used at its loop, a returned value outside all scopes."""
+    """The scope of a use. A value that a body yields is used at its loop, a returned value outside of all scopes."""
     parent = op.parent_op()
     while op not in scopes and parent is not None:
         op, parent = parent, parent.parent_op()
@@ -123,5 +123,5 @@ def _around(op: Operation, scopes: Mapping[Operation, tuple[str, ...]]) -> tuple
 
 
 def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> int:
-    """How many parts two paths have in common from the start."""
+    """The number of parts that two paths have in common at the start."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])

@@ -66,7 +66,7 @@ class Traced:
     arguments: tuple[str, ...]
     jaxpr: ClosedJaxpr
     annotations: tuple[Annotation, ...]
-    """What the program says about layouts: of its arguments, and then of values in the order in which it makes them."""
+    """What the program says about layouts: first of its arguments, then of other values, in program order."""
 
     @property
     def name(self) -> str:
@@ -107,13 +107,13 @@ class Traced:
 
     @cached_property
     def successors(self) -> Mapping[str, str]:
-        """Argument leaf --> the result leaf that replaces it in the next call: `params/w --> result/0/w`."""
+        """Maps each argument leaf to the result leaf that replaces it in the next call: `params/w --> result/0/w`."""
         result = Tree(self.out_tree, self.result_names, self.out_avals)
         parts = _parts(self.out_tree, self.result_names, self.out_avals)
         return successors(_parts(self.in_tree, self.arg_names, self.in_avals), [result, *parts])
 
     def rewritten(self, module: ModuleOp, sources: Sources, annotations: tuple[Annotation, ...]) -> "Traced":
-        """The same function as another program."""
+        """The same function, with a program that laws have rewritten."""
         made = replace(self, module=module, sources=sources, annotations=annotations)
         vars(made)["successors"] = self.successors
         return made
@@ -133,11 +133,11 @@ class Traced:
         return [unwrap(leaf) for leaf in leaves]
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
-        """The results in the function's form, from those of the program."""
+        """Rebuilds the function's result from the results of the program."""
         return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
 
     def original(self, *leaves: Array) -> list[Array]:
-        """The results of the function as JAX traced it; the arrays that it closes over, `consts`, come after its arguments."""
+        """Runs the function as JAX traced it. The arrays that it closes over, `consts`, come after its arguments."""
         count = len(self.in_avals)
         given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
         consts = [given.get(id(const), const) for const in self.jaxpr.consts]
@@ -151,7 +151,7 @@ class Traced:
             raise self.function.error(title, "plan again for other shapes and dtypes, or use `pt.jit`, which does", at=name)
 
     def _changed(self, arguments: Mapping[str, object], static: Mapping[str, object]) -> Error:
-        """Why a call does not fit: the first name or static value that differs."""
+        """The error for a call that does not fit: it shows the first name or static value that differs."""
         given = self.function.leaf_names(arguments)
         traced = self.arg_names[: len(self.in_avals)]
         notes = [
@@ -171,7 +171,7 @@ class Traced:
         return self.function.error(title, *helps, notes=notes[:3])
 
     def _other_trees(self, arguments: Mapping[str, object]) -> Iterator[str]:
-        """The arguments whose trees have other containers than when traced."""
+        """Yields the arguments whose trees have other containers than when they were traced."""
         for name, was, given in zip(self.arguments, self.in_tree.children(), arguments.values(), strict=False):
             if (structure := tree.tree_structure(given)) != was:
                 now, then = _differing(structure, was)
@@ -183,7 +183,7 @@ class Traced:
 
 
 def _differing(one: PyTreeDef, other: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
-    """The innermost parts of two trees that hold all in which they differ."""
+    """The innermost parts of two trees that contain all of their differences."""
     while cast(Any, one).node_data() == cast(Any, other).node_data() and len(one.children()) == len(other.children()):
         pairs = [pair for pair in zip(one.children(), other.children(), strict=True) if pair[0] != pair[1]]
         if len(pairs) != 1:
@@ -193,20 +193,20 @@ def _differing(one: PyTreeDef, other: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
 
 
 def _container(structure: PyTreeDef, at: int) -> str:
-    """The outermost container of a tree, and what is in it near a place of its text."""
+    """The outermost container of a tree, with an excerpt of its text around `at`."""
     data = cast(Any, structure).node_data()
     return "an array" if data is None else f"a {data[0].__name__}, {_window(str(structure), at)}"
 
 
 def _window(text: str, at: int) -> str:
-    """The text, of which a long one is cut to what is near a place."""
+    """An excerpt of a long text around `at`; a short text is returned whole."""
     start = max(0, at - LONGEST // 2) if len(text) > LONGEST else 0
     cut = text[start : start + LONGEST]
     return f"{'...' if start else ''}{cut}{'...' if start + len(cut) < len(text) else ''}"
 
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
-    """A leaf as the function returns it: a key as a key, and with a weak type if it has one, for later promotion."""
+    """Converts a leaf to what the function returns: arrays of keys, and weak types."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
     if is_void(aval):
@@ -219,7 +219,7 @@ def as_aval(leaf: Array, aval: ShapedArray) -> Array:
 LONGEST = 200
 """The most characters of a tree that an error shows."""
 Results = tuple[PyTreeDef, tuple[str, ...], list[str]]
-"""The structure of what a function returns, the names of its leaves, and those of the arguments that it changes."""
+"""The structure of a result, the names of its leaves, and the names of the argument leaves that the function changes."""
 
 
 def _lists(named: Iterable[tuple[str, SSAValue]]) -> Mapping[str, tuple[SSAValue, ...]]:
@@ -283,7 +283,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
 def _flat(
     function: Function, names: tuple[str, ...], static: Mapping[str, object], results: list[Results]
 ) -> Callable[..., list[object]]:
-    """The function with a list of arrays for a result, those last that it changes in place; `results` says what they are."""
+    """Makes a function that returns a flat list, and last the leaves that it changes in place. `results` describes the list."""
 
     def flat(*values: object) -> list[object]:
         given = Given.of(names, values)
@@ -297,7 +297,10 @@ def _flat(
 
 
 def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """What JAX traces. Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name."""
+    """Traces a function to a jaxpr.
+
+    Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name.
+    """
     structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
     try:
         return jax.make_jaxpr(flat)(*tree.tree_unflatten(in_tree, structs))
@@ -318,7 +321,7 @@ def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, 
 
 
 def _flattened(function: Function, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
-    """The leaves of what the function returns, its structure, and the names of the leaves."""
+    """Flattens a function's result: its leaves, its structure, and the names of the leaves."""
     with_paths, structure = tree.tree_flatten_with_path(result)
     names = tuple(join("result", *path(keys)) for keys, _ in with_paths)
     leaves = [leaf for _, leaf in with_paths]
@@ -328,13 +331,13 @@ def _flattened(function: Function, result: object) -> tuple[list[object], PyTree
 
 
 def _unwrapped(arrays: Sequence[Array]) -> tuple[Array, ...]:
-    """Captured arrays, keys as what they hold: arrays too, if a trace of JAX is under way, which would make tracers of them."""
+    """Converts captured arrays to the program's form, as concrete arrays even while JAX is tracing something else."""
     with jax.ensure_compile_time_eval():
         return tuple(map(unwrap, arrays))
 
 
 def _annotations(importer: Importer, leaves: Sequence[object], given: Mapping[str, object]) -> tuple[Annotation, ...]:
-    """What the arguments bring, and the arrays that the function closes over, and then what the program says."""
+    """The annotations of a program: those of its arguments and captured arrays, then those of its values."""
     found = of_arguments([*leaves, *importer.frame.arrays], given)
     arguments = importer.frame.block.args
     return (*((arguments[number], said) for number, said in found.items()), *importer.annotations)
@@ -360,7 +363,7 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
 
 
 def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
-    """Raises Error for a captured tracer: its value is not available when the program runs."""
+    """Raises Error for a captured tracer, whose value is not available when the program runs."""
     escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
     if escaped is not None:
         help = "pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"
@@ -368,7 +371,7 @@ def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
-    """Raises Error for ordered effects: their order is lost when the program is spread over devices."""
+    """Raises Error for ordered effects, because their order is lost when the program is spread over devices."""
     ordered = [effect for effect in closed.effects if _is_ordered(effect)]
     if not ordered:
         return

@@ -1,4 +1,4 @@
-"""A `while` that `vmap` made: it has a predicate for each element of the batch, where `lax.while` has one for all.
+"""Rewrites a `while` that `vmap` has made: it has a predicate for each element of the batch, where `lax.while` has one.
 
 The loop continues while the predicate holds for any element; the elements that are done keep their values.
 
@@ -14,7 +14,7 @@ from ..jax_private import jax, lax
 
 
 def with_one_predicate(eqn: JaxprEqn) -> JaxprEqn:
-    """The loop with one predicate for all elements. Its body evaluates the condition too, after whose consts come its own."""
+    """Returns the loop with one predicate for all elements. Its body evaluates the condition too, whose consts come first."""
     test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
     asked, fixed = cast(int, eqn.params["cond_nconsts"]), cast(int, eqn.params["body_nconsts"])
     if not test.out_avals[0].shape:

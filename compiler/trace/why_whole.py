@@ -36,7 +36,7 @@ _WHY: Mapping[str, str] = {
 }
 
 REASONS: Mapping[str, str] = {name: why for why, names in _WHY.items() for name in names.split()}
-"""Why a primitive runs unpartitioned, by its name."""
+"""The reason why a primitive runs unpartitioned, by its name."""
 
 ONCE = frozenset({"buffer_callback", "pure_callback", "rng_uniform"})
-"""Primitives without an effect that one device runs for all, because two runs can give different results."""
+"""Primitives without an effect that one device runs for all, because two runs may give different results."""

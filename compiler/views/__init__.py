@@ -1,4 +1,4 @@
-"""How the objects of a plan show themselves: at a prompt, in a terminal, in a notebook.
+"""How the objects of a plan print themselves: at a prompt, in a terminal, in a notebook.
 
     view          the base of all of them: parts, as text, for rich, and as HTML
     columns       how the columns of a table share a screen

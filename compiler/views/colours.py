@@ -1,4 +1,4 @@
-"""Where a text names a mesh axis, so that each axis has one colour everywhere: in a terminal and in a notebook.
+"""Finds mesh axes in texts, so that each axis has one colour everywhere: in a terminal and in a notebook.
 
 f32[data*128, model*512]     -->   `data` in the first colour, `model` in the second, as in `@data`, `over model` and `data=4`
 """
@@ -9,11 +9,11 @@ from functools import cache
 from html import escape
 
 PALETTE = ("#3477e0", "#c25f0a", "#1a8740", "#a052d6", "#0b8494", "#cf4480")
-"""The colours of axes in a notebook, in the order of the mesh; each has a contrast of at least 4 on white and on black."""
+"""The colours of axes in a notebook, in the order of the mesh. Each has a contrast of at least 4 on white and on black."""
 
 
 def axes_in(text: str, axes: tuple[str, ...]) -> Iterator[tuple[int, int, int]]:
-    """Where a text names axes: start, end, and which of these axes it is."""
+    """Finds the axes that a text names. Yields (start, end, index of the axis)."""
     for found in _pattern(axes).finditer(text):
         yield found.start(), found.end(), axes.index(found["axis"])
 
@@ -25,7 +25,7 @@ def _pattern(axes: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def pieces(text: str, coloured: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
-    """A text as pieces with their colours; the empty colour for the rest."""
+    """Splits a text into pieces with their colours. The colour is empty for the text between coloured pieces."""
     at = 0
     for start, end, style in sorted(coloured):
         if start >= at:
@@ -35,7 +35,7 @@ def pieces(text: str, coloured: Iterable[tuple[int, int, str]]) -> Iterator[tupl
 
 
 def html(text: str, axes: tuple[str, ...]) -> str:
-    """A text as HTML, with each axis in its colour."""
+    """Escapes a text as HTML, with each axis in its colour."""
     coloured = ((start, end, PALETTE[which % len(PALETTE)]) for start, end, which in axes_in(text, axes))
     return "".join(
         f'<b style="color: {colour}">{escape(piece)}</b>' if colour else escape(piece)
@@ -44,5 +44,5 @@ def html(text: str, axes: tuple[str, ...]) -> str:
 
 
 def paragraph(text: str, axes: tuple[str, ...]) -> str:
-    """The lines of a text, which keep their indent and wrap."""
+    """An HTML paragraph of a text's lines, which keep their indentation and wrap."""
     return f'<pre style="white-space: pre-wrap">{html(text, axes)}</pre>'

@@ -1,4 +1,4 @@
-"""How the columns of a table share a screen without broken words: cells wrap, long names are shortened, columns left out.
+"""Fits the columns of a table to a screen without breaking words: cells wrap, long names are shortened, columns are left out.
 
 params/layers/wq                            all_gather   8   mlp.py:12
 decoder/block/mlp/recomputed/dot_general#0  all_reduce   4   mlp.py:14     -->     params/layers/wq       all_gather  8
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 GAP, NARROW = 3, 2
-"""The blanks between two columns, and those where there is no room for as many."""
+"""The blanks between two columns: usually, and where there is not enough room."""
 SHORT = 18
-"""A longer name may be shortened to so many characters before a column is left out."""
+"""A longer name may be shortened to this many characters before a column is left out."""
 SHORTEST = 8
-"""The fewest characters of a shortened name."""
+"""The fewest characters to which a name is shortened."""
 MOST = 2
 """The most lines of a cell."""
 
@@ -25,7 +25,7 @@ _TIMES = re.compile(r" x [\d,]+$")
 def fitted(
     columns: Sequence[str], rows: Sequence[Sequence[str]], room: int, spare: Sequence[str], firm: set[int]
 ) -> Mapping[int, int]:
-    """The columns that are shown, by number, and how wide each is.
+    """Chooses the columns to show, by number, and the width of each.
 
     Of the `spare` ones, those that do not fit are left out: the empty ones, then the first ones. A `firm` one keeps its words.
     """
@@ -44,12 +44,15 @@ def fitted(
 
 
 def _left(room: int, widths: Iterable[int], gap: int = NARROW) -> int:
-    """What columns of these widths leave of a screen."""
+    """The width that columns of these widths leave of a screen."""
     return room + gap - sum(width + gap for width in widths)
 
 
 def _shared(widths: dict[int, int], natural: Sequence[int], room: int, firm: set[int]) -> Mapping[int, int]:
-    """The widths with what is left: those that lack the least get all they lack. If too much is taken, names get shorter."""
+    """Shares the remaining room among the columns, those that lack least first.
+
+    If there is too little room, names are shortened.
+    """
     while _left(room, widths.values()) < 0:
         longest = max((at for at in widths if at not in firm), key=lambda at: widths[at], default=-1)
         if longest < 0 or widths[longest] <= SHORTEST:
@@ -67,7 +70,7 @@ def _longest(text: str) -> int:
 
 
 def wrapped(text: str, width: int, most: int = MOST) -> str:
-    """A cell as lines of a width, of which the last one says if there would be more. A word that is longer is shortened."""
+    """Wraps a cell to lines of this width. The last line ends in `…` if more would follow. Longer words are shortened."""
     if max(map(len, text.split("\n"))) <= width:
         return text
     lines: list[str] = []
@@ -85,7 +88,7 @@ def wrapped(text: str, width: int, most: int = MOST) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """A name without its middle; of the two ends, the last one tells more. A count behind it is kept.
+    """Shortens a name by cutting out its middle; more of its end is kept than of its start. A count behind it is kept.
 
     decoder/block/mlp/recomputed/dot_general#* x 12     -->     decode…_general#* x 12
     """

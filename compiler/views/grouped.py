@@ -1,4 +1,4 @@
-"""Items that have something in common, together: ops of layers that are alike, the moves of one value."""
+"""Groups items that have something in common, such as ops of layers that are alike."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
-    """The items by key, in the order in which they come: `a1`, `b1`, `a2`   -->   `{a: [a1, a2], b: [b1]}`."""
+    """Groups items by key, in order: `a1`, `b1`, `a2`   -->   `{a: [a1, a2], b: [b1]}`."""
     found: dict[Key, list[T]] = {}
     for each in items:
         found.setdefault(key(each), []).append(each)
@@ -16,5 +16,5 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
 
 
 def alike(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
-    """The items with equal keys together; those of the first item first."""
+    """Groups items with equal keys, in the order of the first item of each group."""
     return list(grouped(items, key).values())

@@ -1,4 +1,4 @@
-"""Lists and mappings that show rows which are alike as one, so that a model of many layers fits a screen.
+"""Lists and mappings that print rows which are alike as one, so that a model of many layers fits a screen.
 
 params/layers/0/wq   f32[8]
 params/layers/1/wq   f32[8]    -->   params/layers/*/wq x 2   f32[8]
@@ -20,16 +20,16 @@ from .view import Cell, Grid, Part, View
 T = TypeVar("T")
 
 MOST = 20
-"""The most rows that a listing shows."""
+"""The most rows that a listing prints."""
 SHORT = 120
-"""The most characters of a mapping that prints on a line."""
+"""The most characters of a mapping that prints on one line."""
 MOST_NUMBERS = 2
-"""The most numbers, or runs of numbers, that stand for rows that are one."""
+"""The most numbers, or runs of numbers, that are printed for a merged row."""
 MOST_TEXTS = 5
-"""The most items that a listing without columns shows, each of which may have several lines."""
+"""The most items that a listing without columns prints. Each may have several lines."""
 
 NUMBER = "no."
-"""The column of the numbers by which items are asked for."""
+"""The heading of the column with the numbers by which items are asked for."""
 
 # It begins with what all alternatives have, a digit: that is twice as fast as an alternative that looks behind.
 _NUMBER = re.compile(r"\d(?:(?<=/\d)(?<!^result/\d)\d*(?=/)|(?<=#\d)\d*|(?<=[A-Za-z]_\d)\d*(?=/))")
@@ -38,12 +38,12 @@ _NUMBER = re.compile(r"\d(?:(?<=/\d)(?<!^result/\d)\d*(?=/)|(?<=#\d)\d*|(?<=[A-Z
 # Thousands of names are shown again and again.
 @lru_cache(maxsize=1 << 16)
 def starred(name: str) -> str:
-    """The name without the numbers that tell layers apart: `layers/*/dot_general#*` of `layers/3/dot_general#7`."""
+    """Replaces the numbers in a name that tell layers apart: `layers/3/dot_general#7` --> `layers/*/dot_general#*`."""
     return _NUMBER.sub("*", name)
 
 
 def merged(rows: Iterable[Sequence[Cell]]) -> list[Sequence[Cell]]:
-    """One row of those that differ only in the numbers of layers, and in sizes: their count after the name, their sums.
+    """Merges rows that differ only in the numbers of layers, and in sizes. The name gets their count, and sizes are added up.
 
     blocks/0/w, 64; blocks/1/w, 64   -->   blocks/*/w x 2, 128
     """
@@ -51,7 +51,7 @@ def merged(rows: Iterable[Sequence[Cell]]) -> list[Sequence[Cell]]:
 
 
 def _alike(rows: Sequence[Sequence[Cell]]) -> list[list[Sequence[Cell]]]:
-    """The rows, those that differ only in the numbers of layers, and in sizes, together."""
+    """Groups rows that differ only in the numbers of layers, and in sizes."""
     return alike(rows, lambda row: tuple(starred(cell) if isinstance(cell, str) else None for cell in row))
 
 
@@ -64,7 +64,7 @@ def _sum(rows: Sequence[Sequence[Cell]]) -> Sequence[Cell]:
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """The numbers of rows that are one: `3`, `6-17`, `1, 3, ...`."""
+    """Abbreviates the numbers of merged rows: `3`, `6-17`, `1, 3, ...`."""
     runs: list[list[int]] = []
     for each in numbers:
         if runs and each == runs[-1][-1] + 1:
@@ -76,7 +76,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 def by_index(items: Iterable[T]) -> Callable[[T], int]:
-    """The number by which a reader asks for each of these items: its index, as the reader counts."""
+    """A function from each of these items to its number: its index, as the reader counts."""
     indices = {id(item): index for index, item in enumerate(items)}
     return lambda item: numbered(indices[id(item)])
 
@@ -96,27 +96,27 @@ def _always(_: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
-    """How the items of a listing are shown: as rows whose first cell is a name, or, without columns, as texts."""
+    """How the items of a listing print: as rows whose first cell is a name or, without columns, as texts."""
 
     of: str
-    """What the items are, in the plural."""
+    """The noun for the items, in the plural."""
     columns: Sequence[str] = ()
     row: Callable[[T], Sequence[Cell]] = _its_text
     notes: Callable[[Sequence[T]], Sequence[str]] = _nothing
-    """Lines below the rows."""
+    """Lines below all rows."""
     below: Callable[[T], Sequence[str]] = _nothing
-    """Lines below a text, which are asked for only if it is shown: of those that are alike, for the first one."""
+    """Lines below the text of an item, computed only if it is printed. Of items that are alike, the first one's are taken."""
     has_row: Callable[[T], bool] = _always
-    """Whether an item is shown on a screen of them."""
+    """Whether an item gets a row when not all rows are printed."""
     merges: bool = True
-    """Whether rows that differ only in numbers are one."""
+    """Whether rows that differ only in numbers are merged."""
     spare: Sequence[str] = ()
-    """The columns that are left out on a narrow screen, the first ones first."""
+    """The columns that may be left out on a narrow screen, the first ones first."""
     number: Callable[[T], int] | None = None
-    """The number by which an item is asked for, if there is one: it stands before all else."""
+    """The number by which an item is asked for, if it has one. It is printed first."""
 
     def parts(self, items: Sequence[T], whole: bool = False) -> Sequence[Part]:
-        """A screen of the items, or all of them."""
+        """The items as parts to print: as many as fit a screen, or all."""
         if not items:
             return [f"no {self.of}"]
         chosen = items if whole else [item for item in items if self.has_row(item)]
@@ -139,7 +139,7 @@ class Shape(Generic[T]):
 
 
 class Listing(View, list[T]):
-    """A list that shows itself by a shape: a screen of it, or, if it is `whole`, all of it."""
+    """A list that prints by its shape: at most a screen of it or, if `whole`, all of it."""
 
     def __init__(self, items: Iterable[T] = (), shape: Shape[T] | None = None, whole: bool = False) -> None:
         super().__init__(items)
@@ -149,7 +149,7 @@ class Listing(View, list[T]):
         return self.shape.parts(self, self.whole)
 
     def all(self) -> Listing[T]:
-        """The same list, which shows all of its rows."""
+        """Returns the same list, which prints all of its rows."""
         return Listing(self, self.shape, whole=True).on(self.axes)
 
 
@@ -157,7 +157,7 @@ _NAMED = "value", "layout"
 
 
 class Table(View, dict[str, str]):
-    """A mapping from names to texts: a short one prints as the `dict` that it is, a longer one as a table of two columns."""
+    """A mapping from names to texts. A short one prints as a `dict`, a longer one as a table of two columns."""
 
     def __init__(
         self, items: Mapping[str, str] | Iterable[tuple[str, str]] = (), columns: tuple[str, str] = _NAMED, whole: bool = False
@@ -174,5 +174,5 @@ class Table(View, dict[str, str]):
         return shape.parts(list(self.items()), self.whole)
 
     def all(self) -> Table:
-        """The same mapping, which shows all of its rows."""
+        """Returns the same mapping, which prints all of its rows."""
         return Table(self, self.columns, whole=True).on(self.axes)

@@ -1,4 +1,4 @@
-"""The base of what a plan answers with: it shows itself as text, for rich and as HTML, and never fills more than a screen.
+"""The base of a plan's answers: they print as text, as rich tables and as HTML, and never fill more than a screen.
 
 view parts: lines of text, and grids of rows   -->   repr and str: text;  rich.print: tables;  a notebook: HTML
 """
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 WIDTH = 160
-"""The most characters in a line of text; a longer one is continued below."""
+"""The most characters in a line of text. A longer line is continued below."""
 
 Cell: TypeAlias = str | int
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows under named columns. Numbers are written with separators, and to the right."""
+    """A table: rows under named columns. Numbers have separators, and are aligned to the right."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     spare: Sequence[str] = ()
-    """The columns that are left out on a narrow screen, the first ones first."""
+    """The columns that may be left out on a narrow screen, the first ones first."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         yield self.rich(options.max_width)
 
     def rich(self, width: int) -> RenderableType:
-        """As a table for a screen of so many columns."""
+        """Makes a rich table for a screen of this width."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -55,7 +55,7 @@ class Grid:
         return made
 
     def html(self, axes: tuple[str, ...] = ()) -> str:
-        """As a table of a notebook, with each of these axes in its colour."""
+        """Makes an HTML table, with each of these axes in its colour."""
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
 
         def td(cell: Cell) -> str:
@@ -69,13 +69,13 @@ Part: TypeAlias = str | Grid
 
 
 class View:
-    """Something that shows itself. A subclass says in `parts` what there is to see, at most a screen of it."""
+    """Base of objects that print themselves. A subclass returns the parts to print from `parts`, at most a screen."""
 
     axes: tuple[str, ...] = ()
-    """The axes of its mesh, which have colours in a notebook."""
+    """The axes of the plan's mesh, for their colours in a notebook."""
 
     def on(self, axes: tuple[str, ...]) -> Self:
-        """The same view, which is known to be of a plan on a mesh with these axes."""
+        """Sets the mesh axes whose names are coloured, and returns the view."""
         # A view may be a frozen dataclass. Its axes are no part of what it is.
         object.__setattr__(self, "axes", axes)
         return self
@@ -87,7 +87,7 @@ class View:
         return self.text()
 
     def text(self, width: int = WIDTH) -> str:
-        """As plain text whose tables are at most so wide."""
+        """Prints the view as plain text, with tables no wider than `width`."""
         parts = self.parts()
         lines = [part for part in parts if isinstance(part, str)]
         return "\n".join(lines) if len(lines) == len(parts) else rendered(_grouped(parts), width)
@@ -109,7 +109,7 @@ class View:
 
 
 def rendered(what: RenderableType, width: int = WIDTH) -> str:
-    """As plain text, without blanks at the ends of lines."""
+    """Renders something for rich as plain text, without blanks at the ends of lines."""
     from rich.console import Console
 
     console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False)

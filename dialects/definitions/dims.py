@@ -30,12 +30,12 @@ class Site:
 
 
 def groups(term: Term) -> tuple[str, ...]:
-    """The groups of a term, which takes one dim for each of their indices."""
+    """The groups of a term; the term takes one dim for each of their indices."""
     return () if isinstance(term, Whole | Concat) else tuple(var.name for var in variables(term) if var.many)
 
 
 def copies(definition: Definition) -> tuple[int, frozenset[str]]:
-    """The number of copies of the equation, one for each variadic operand or result, and the variables not shared by them."""
+    """The number of copies of the equation, one for each variadic operand or result, and the variables not shared by copies."""
     many = {formal.name for formal in (*definition.operands, *definition.results) if formal.variadic}
     reads = [*definition.reads()]
     # One function returns all results: a variadic result after others holds the remaining ones, a single one holds all.
@@ -86,7 +86,7 @@ class Sites:
                 yield self.table.setdefault((array, read.dims, copy), site)
 
     def place(self, sites: list[Site]) -> None:
-        """Puts the terms of each site on dims, the sites whose groups are known first."""
+        """Assigns the terms of each site to dims; sites whose groups have known lengths come first."""
         waiting = sites
         while waiting:
             still = [site for site in waiting if not self.try_place(site)]
@@ -133,7 +133,7 @@ class Sites:
         return True
 
     def length(self, site: Site, term: Term, least: bool) -> int | None:
-        """How many of the free dims a term without `at` takes; None: the remaining ones."""
+        """How many of the free dims a term without `at` takes; None if it takes those that the other terms leave."""
         if isinstance(term, Whole) and term.name in self.sized:
             return len(self.sized[term.name])
         known = [self.lengths[scope] for group in groups(term) if (scope := self.scope(group, site.copy)) in self.lengths]

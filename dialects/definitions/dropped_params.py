@@ -12,7 +12,7 @@ from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Value, Va
 
 
 def restore(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Value]) -> dict[str, Literal]:
-    """Evaluates the `extents` clauses of a definition for (local) types."""
+    """Evaluates the `extents` clauses of a definition for types, which may be local."""
     if not definition.extents:
         return {}
     bound = definition.with_arity(len(ins), len(outs))

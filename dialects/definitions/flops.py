@@ -23,12 +23,12 @@ from .registry import definitions
 from .tree import Apply, Fold, Read, Shape, Whole, factors
 
 CHOOSES = ("cast", "either", "last", "select")
-"""The functions and folds in definitions that compute nothing: each element of the result is one that they are given."""
+"""The functions and folds in definitions that compute nothing: each element of the result is one of the given elements."""
 
 
 @lru_cache(maxsize=1 << 14)
 def flops(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...]) -> int | None:
-    """The arithmetic of the op `lax.NAME` on these shapes, which may be local ones; None if the definition does not say it.
+    """The arithmetic of the op `lax.NAME` on these shapes, which may be local; None if its definition does not determine it.
 
     It does not for a primitive without a definition, for a function that takes a dim unpartitioned (a sort, a factorisation),
     and for a function that a user wrote.
@@ -55,7 +55,7 @@ def _nodes(body: Ground) -> Iterator[Ground]:
 
 
 def _is_opaque(body: Ground, own: bool) -> bool:
-    """Whether it sorts, or applies a function that takes whole dims, or the function of an op that a user defined."""
+    """Whether the node is a sort, a function that takes whole dims, or the function of a user-defined op (`own`)."""
     if not isinstance(body, Apply):
         return isinstance(body, Fold) and body.monoid == MERGE
     reads = (each for each in body.args if isinstance(each, Read))
@@ -68,7 +68,7 @@ def _of(form: Grounded, body: Ground, ids: frozenset[int]) -> int:
         case Fold():
             return _of_fold(form, body, ids)
         case Apply(function, args):
-            # A guard keeps a product or drops it.
+            # A guard only keeps or drops a product.
             is_masked = function == "mul" and any(isinstance(each, Guarded) for each in args)
             own = 0 if is_masked or function in CHOOSES else _points(form, ids)
         case _:
@@ -77,7 +77,10 @@ def _of(form: Grounded, body: Ground, ids: frozenset[int]) -> int:
 
 
 def _of_fold(form: Grounded, fold: Fold[int, Ground], ids: frozenset[int]) -> int:
-    """A guard says where each point of the other indices lies, so its own index has no points; nor has the end of a prefix."""
+    """The arithmetic of a fold.
+
+    An index whose value a guard determines, and the end of a prefix, add no factor to the count.
+    """
     guards = (each for each in factors(fold.body) if isinstance(each, Guarded))
     found = frozenset(index for guard in guards for lands in guard.lands for index in lands.dim if index not in lands.window)
     inside = ids.union(fold.indices).difference(found, fold.upto)

@@ -1,7 +1,7 @@
 """The front ends, by their name after `by` in a definition. A front end reads an op's own dimension numbers.
 
-`pools` is that of ops that slide one window over several arrays: it finds the dims along which the window moves. A window of
-one element, with stride 1 and no padding, does not change a dim, which is then an index like any other.
+`pools` is the front end of ops that slide one window over several arrays: it finds the dims along which the window moves. A
+window of one element, with stride 1 and no padding, does not change a dim, which is then an index like any other.
 
     select_and_scatter_add {window_dimensions = (1, 1, 2, 2), ...}     -->     i..: dims 0, 1     w..: dims 2, 3
 """
@@ -16,7 +16,7 @@ from .tree import Definition, Shape
 
 
 def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
-    """The dims of `i..`, plain dims, and `w..`, dims under a window, in every array."""
+    """The dims of `i..`, plain dims, and of `w..`, dims under a window, in every array."""
     windowed = moving(params)
     plain = tuple(dim for dim in range(len(outs[0])) if dim not in windowed)
     arrays = [formal.name for formal in (*definition.operands, *definition.results)]

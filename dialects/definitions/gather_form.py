@@ -31,7 +31,7 @@ class Form:
 
     @property
     def mode(self) -> Record:
-        """The treatment of windows that leave the array."""
+        """The mode: how the op treats windows that leave the array."""
         return cast(Record, self.params["mode"])
 
     def with_params(self, **changed: Literal) -> Self:
@@ -59,7 +59,7 @@ def general(definition: Definition, params: ParamsAttr, array: Shape, windows: S
 
 
 def rows(form: Form, component: int, rank: int) -> Form:
-    """The form in which the windows of one component are rows; `rank` is that of the windows' array.
+    """The form in which the windows of one component are split into rows; `rank` is the rank of the windows' array.
 
     The rows are a new dim of the vectors. In `batch` it takes the position that the window's dim had among the others.
     """

@@ -1,7 +1,7 @@
 """The front end of the ops with windows: gather, the scatters, dynamic_slice and dynamic_update_slice.
 
-Their definitions say *what* they do. The dims of each group depend on dimension numbers in ways that `at` cannot express. This
-file only reads these dims from the dimension numbers: the same `Definition` is bound, with more `at`.
+Their definitions say what the ops compute. The dims of each group depend on dimension numbers in ways that `at` cannot express.
+This file only reads these dims from the dimension numbers, as if the definition had more `at` clauses.
 
     t..  batch dims of both the array and the index vectors        v..  the other dims of the array that is taken apart
     b..  the other dims of the index vectors                       w..  the window on v.., one for one; collapsed: extent 1
@@ -37,7 +37,7 @@ class Numbers(NamedTuple):
         return {dim: None if dim in self.collapsed else next(dims) for dim in range(rank) if dim not in self.batching}
 
     def batch(self, rank: int) -> Ints:
-        """The other dims of the array of windows, those of the array of index vectors."""
+        """The dims of the array of windows that come from the array of index vectors: those that are not a window's."""
         return tuple(dim for dim in range(rank) if dim not in self.window)
 
     def widths(self, rank: int, windows: Shape) -> Ints:

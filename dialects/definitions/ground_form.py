@@ -24,11 +24,11 @@ Dims = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class DimNumbers:
-    """What the dimension numbers of an op say.
+    """The dimension numbers of an op, as dims of the groups of its definition.
 
-    `dims` says where each group of an array goes. `starts` says for each of `v..` which component of the index vector (which
-    of the scalar starts) moves the window along it; None: it starts at 0. With `clamps`, a window that would leave
-    the array is moved back inside, so a window over the full extent starts at 0; otherwise it is dropped.
+    `dims` assigns dims to each group of each array. `starts` has for each of `v..` the component of the index vector (or the
+    number of the scalar start) that moves the window along it; None if the window starts at 0. With `clamps`, a window that
+    would leave the array is moved back inside, so a window over the full extent starts at 0; otherwise it is dropped.
     """
 
     dims: Mapping[tuple[str, str], Dims]
@@ -37,7 +37,7 @@ class DimNumbers:
 
 
 ELEMENT = -1
-"""The component of a looked-up index that is an element itself, not one of the vectors along a last dim."""
+"""The component for looked-up indices that are elements themselves, not components of vectors along a last dim."""
 
 Dim: TypeAlias = "Group[int] | Affine[int] | Whole | Concat[int]"
 Access: TypeAlias = "Read[int, Dim]"
@@ -48,8 +48,8 @@ Access: TypeAlias = "Read[int, Dim]"
 class Lands:
     """`[v = start + w]` for one dim: the window index `window` of extent `width` lies on `dim` of extent `extent`.
 
-    `start` is where the window starts, component `component` of the index vectors read there (`ELEMENT`: the elements read
-    there); None: at 0.
+    `start` reads where the window starts: component `component` of the index vectors read there or, for `ELEMENT`, the elements
+    read there. None: the window starts at 0.
     """
 
     dim: Ids
@@ -64,7 +64,7 @@ class Lands:
 class Guarded:
     """All dims of one guard. Unless the window clamps, it is dropped if it leaves any of the dims.
 
-    `folded`: the dims are bound by the fold, so the guard looks them up; otherwise they are the result's, and it scatters.
+    `folded`: the fold binds the dims, so the guard looks them up; otherwise they belong to the result, and the guard scatters.
     `vectors` are the index vectors, including those without effect because the window has only one possible position.
     """
 
@@ -93,8 +93,8 @@ class Equation:
 class Grounded:
     """A definition with its shapes.
 
-    `groups` holds the extents of each variable, `("w", copy) -> (1, 8)`. `fixed` are the indices whose extent a parameter
-    of the op fixes, so that the types of a local op cannot change it.
+    `groups` holds the extents of each variable, `("w", copy) -> (1, 8)`. `fixed` are the indices whose extent a parameter of
+    the op fixes, so that the types of a local op cannot change it.
     """
 
     definition: Definition
@@ -106,7 +106,7 @@ class Grounded:
 
 
 def inner(body: Ground) -> tuple[Ground, ...]:
-    """The expressions directly inside one, without the accesses inside guards."""
+    """The expressions directly inside this one, without the accesses inside guards."""
     return () if isinstance(body, Read) else cast("tuple[Ground, ...]", parts(body))
 
 

@@ -32,7 +32,7 @@ from .tree import (
 
 
 def ground(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> Grounded:
-    """The ground form of a definition. Raises Error if the shapes do not fit."""
+    """Returns the ground form of a definition. Raises Error if the shapes do not fit."""
     sites = Sites(definition.with_arity(len(ins), len(outs)), params, ins, outs)
     indices = Indices(sites)
     writer = _Writer(indices)
@@ -69,7 +69,7 @@ class _Writer:
         return Equation(targets, self.expr(self.definition.body, copy), self.partials(targets, copy))
 
     def partials(self, targets: Sequence[Access], copy: int) -> tuple[tuple[str, Ids], ...]:
-        """For each target the monoid and the indices that it is folded over left of `=`."""
+        """For each target, the monoid and the indices of its fold on the left of `=`; ("", ()) without a fold."""
         said = {
             array: (partial.monoid, self.folded(partial.variables, copy))
             for partial in self.definition.partials

@@ -18,7 +18,7 @@ Key = tuple[str, int, int]
 
 
 class Indices:
-    """Numbers the indices; `sizes` holds their extents, `extents` those of the variables."""
+    """Numbers the indices. `sizes` has the indices' extents, `extents` the variables'."""
 
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
@@ -43,7 +43,10 @@ class Indices:
         return (*self.sites.scope(name, copy), component)
 
     def under_windows(self, site: Site) -> Iterator[Key]:
-        """The variables of results that move a window: one of extent 1 is an index all the same, so that it can be placed."""
+        """The variables of results that move a window.
+
+        Even with extent 1 each of them is an index, so that it can be placed.
+        """
         results = {name for target in self.sites.definition.targets for term in target.dims for name in names(term)}
         for number, component, _ in site.placed:
             if isinstance(term := site.terms[number], Apply):
@@ -125,7 +128,7 @@ class Indices:
             self.ids[key] = None if parts is None else tuple(numbers[factor] for factor, _ in parts)
 
     def unify(self, guard: Guard) -> None:
-        """A window over the full extent that cannot move starts at 0: its index *is* the array's."""
+        """Unifies the index of a window over the full extent, which cannot move and so starts at 0, with the array's index."""
         if guard.window is None:
             return
         assert self.sites.front is not None

@@ -22,11 +22,11 @@ from .tree import Definition, Formal, Number, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 _DEEPEST = 50
-"""The deepest nesting of phrases. A thousand terms are as deep as a thousand parentheses."""
+"""The deepest nesting of phrases. A sum of a thousand terms is as deep as a thousand parentheses."""
 
 
 def parse_definitions(source: str, file: str = "<definitions>", line: int = 1) -> dict[str, Definition]:
-    """All definitions of a text, by op name. Raises Error with the location of a mistake.
+    """Parses all definitions of a text; returns them by op name. Raises Error with the location of a mistake.
 
     The text may be a part of the file, which begins at `line`.
     """
@@ -145,7 +145,7 @@ class _Reader:
             self.expect(token, operands, f"`{bare(token)}` is not an operand", label)
 
     def check_guards(self, body: Node, front: str | None) -> None:
-        """Checks that a guard is a factor of a fold's operand, and the only guard there."""
+        """Raises Error for a guard that is not a factor of a fold's operand, or not the only guard there."""
         factors = [list(_factors(phrases(fold)[-1])) for fold in body.find_data("fold")]
         alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
         for guard in body.find_data("guard"):
@@ -158,7 +158,7 @@ class _Reader:
                 self.fail(window[0], title, "`by windows` does, for ops like `gather`")
 
     def check_results(self, targets: Node, body: Node) -> None:
-        """Checks that only an op's own function gives several results, or folds on the left."""
+        """Raises Error if anything but an op's own function `@` gives several results, or folds on the left."""
         said = [*body.find_data("fold"), *targets.find_data("partial")]
         if selections := [each for each in said if words(each)[0].text in SELECTIONS]:
             self.check_selection(selections[0], targets, body)
@@ -172,7 +172,7 @@ class _Reader:
             self.fail(second, "several results need the op's own function: `= @(...)`")
 
     def check_selection(self, fold: Node, targets: Node, body: Node) -> None:
-        """Checks that a fold to the best elements is the whole definition, and that `top` returns them too."""
+        """Raises Error for a fold to the best elements that is not the whole definition, or has a wrong number of results."""
         name, *inside = words(fold)[0], *phrases(fold)
         if fold is not body or len(inside) > 2 or inside[-1].data != "read":
             self.fail(name, f"`{name}` selects elements of one operand", f"write it as `out[i] = {name}(j) x[i, j]`")
@@ -204,7 +204,7 @@ def _factors(product: Node) -> Iterator[Node]:
 
 
 def _bound(tree: Node, targets: Node) -> Iterator[str]:
-    """The indices of a definition: on the left, under folds, and of dims that are unpartitioned, joined or ravelled."""
+    """The names bound in a definition: indices on the left and under folds, and unpartitioned, joined or ravelled dims."""
     for phrase in (*targets.find_data("name"), *targets.find_data("group")):
         yield from map(bare, words(phrase))
     for kind in ("fold", "partial"):

@@ -19,8 +19,11 @@ Said: TypeAlias = "_Part | Read[str, Said] | Apply[Said] | Fold[Var, Said] | Oth
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Prints expressions. `ranges` are the extents to print where an index is bound, `sum(q: 3)`. With `bare`, arrays of rank 0
-    are printed without brackets."""
+    """Prints expressions.
+
+    `ranges` are the extents to print where an index is bound, such as `sum(q: 3)`. With `bare`, arrays of rank 0 are printed
+    without brackets.
+    """
 
     ranges: Mapping[str, int] = field(default_factory=dict[str, int])
     bare: bool = False
@@ -74,7 +77,7 @@ class Printer:
         return ", ".join(map(self.expr, exprs))
 
     def bound(self, variable: Var) -> str:
-        """An index where it is bound, left of `=` or by a fold."""
+        """The text of an index where it is bound, left of `=` or by a fold."""
         name = index(variable)
         return f"{name}: {self.ranges[name]}" if name in self.ranges else name
 
@@ -112,7 +115,7 @@ def affine(dim: Affine[Var]) -> str:
 
 
 def definition(definition: Definition) -> str:
-    """A definition as a line of `definitions.def`."""
+    """The text of a definition, as a line of `definitions.def`."""
     printer = Printer()
     folds = {each.result: f"{each.monoid}({', '.join(map(index, each.variables))}) " for each in definition.partials}
     many = {each.name for each in definition.results if each.variadic}

@@ -3,8 +3,8 @@
     a free dim of lhs: each row meets the rhs of its group        [b, m, r, k], [g, b, k, n]     ->  [b, m, r, n]
     a contracted dim: each group is summed apart                  [b, m, r, k], [b, r, k, n]     ->  [g, b, m, n]
 
-The ragged dim is `r` and that of the groups `g`; b, m, n and k are those of `dot_general`. The groups of the rows may differ
-along the dims before the ragged one: the batch dims, and the dims of its kind that come before it.
+`r` is the ragged dim and `g` the dim of the groups; b, m, n and k are those of `dot_general`. Rows may have different groups
+along the dims before the ragged one: the batch dims, and the earlier dims of the ragged dim's kind.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def ragged(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], out
     cut, partner = numbers.cut, numbers.partner
     left_m = tuple(dim for dim in range(len(ins[0])) if dim not in left_k + left_b)
     right_n = tuple(dim for dim in range(len(ins[1])) if dim not in right_k + right_b + numbers.groups)
-    # The result's dims in order, by the dims of lhs and, after them, those of rhs.
+    # The result's dims in order: those that come from lhs, by their dim there, and after them those from rhs.
     order = [*(("g",) if cut in left_k else ()), *left_b, *left_m, *((dim, "n") for dim in right_n)]
     # The groups are the same for all dims before the ragged one, if they have no such dims.
     rows = (*(numbers.before(len(ins[0])) if len(ins[2]) > 1 else ()), cut)

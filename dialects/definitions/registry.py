@@ -10,7 +10,7 @@ from .tree import Definition
 
 
 class Definitions(Mapping[str, Definition]):
-    """The definitions of one file by op name, each read when it is first asked for; and those that are added at run time.
+    """The definitions of one file by op name, each parsed when it is first asked for, and definitions added at run time.
 
     Iterating gives only the file's definitions; `added` holds the others. An added definition never changes, because programs
     refer to ops by name. A definition that replaces another gets a new name, `attend` and then `attend.2`. `replaced` counts
@@ -32,7 +32,7 @@ class Definitions(Mapping[str, Definition]):
         self._taken: set[str] = set()
 
     def add(self, definition: Definition) -> Definition:
-        """The definition under a free name: its own, or its own with the next number after it.
+        """Adds a definition under a free name: its own, or its own followed by the next number. Returns it with that name.
 
         A name is not reused even after its definition is withdrawn, because tables about an op are keyed by its name.
         """

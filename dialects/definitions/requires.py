@@ -25,7 +25,7 @@ class Elements:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A looked-up index: one component of the index vectors that operand `ids` holds."""
+    """A looked-up index: one component of the index vectors in operand `ids`."""
 
     ids: int
     number: int
@@ -51,12 +51,12 @@ BUILT: Term = ("build", INDEX, BLOCK, OP)
 
 
 def part(term: Term) -> Term:
-    """The requirement of this device's block of a whole."""
+    """The requirement that a device has only its own block of `term`."""
     return ("slice", INDEX, BLOCK, term)
 
 
 def placed(term: Term, index: int, block: int) -> Term:
-    """A term for an index of an op, of which one device holds `block` values."""
+    """A term with its index filled in, and `block`, the number of the index's values on one device."""
     match term:
         case tuple():
             return tuple(placed(each, index, block) for each in term)

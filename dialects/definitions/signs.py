@@ -1,4 +1,4 @@
-"""The table of signs of expressions: their text, how strongly they bind, and their functions on numbers and arrays.
+"""The operators of expressions: their text, how strongly they bind, and their functions on numbers and arrays.
 
 a + b * c   -->   Apply("add", (a, Apply("mul", (b, c))))
 """
@@ -17,9 +17,9 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """The sign of the op `name`. Signs of a higher `level` bind more strongly.
+    """The operator of the op `name`. Operators of a higher `level` bind more strongly.
 
-    `function` is Python's, which NumPy and JAX arrays take too, and `node` its sign in Python's syntax tree.
+    `function` is Python's, which also takes NumPy and JAX arrays; `node` is the operator in Python's syntax tree.
     """
 
     name: str
@@ -50,6 +50,6 @@ SIGNS: Mapping[str, Sign] = {
         Sign("not", "not", NOT, operator.invert, ast.Invert),
     )
 }
-"""Every sign by the name of its op."""
+"""Every operator by the name of its op."""
 COMPARISONS = {name: sign for name, sign in SIGNS.items() if sign.level == COMPARISON}
 ARITHMETIC = {name: sign for name, sign in SIGNS.items() if sign.level > COMPARISON}

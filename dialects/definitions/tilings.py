@@ -32,10 +32,10 @@ from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Par
 class Placeable(NamedTuple):
     """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
 
-    A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over
-    blocks of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time, and `moved` is
-    the parameter that says where the window begins, and its sign, or an extent. An index without a reach is the position in
-    the dim itself; `scaled` is the parameter by which the other one advances.
+    A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over blocks
+    of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time. `moved` is then the
+    parameter, with its sign, or the extent, that says where the window begins. An index without a reach is the position in the
+    dim itself; `scaled` is the parameter by which the other index advances.
     """
 
     indices: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class Scan(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """A fold to the `best` elements. Together with their positions they are as many bytes as `cost` elements."""
+    """A fold to the `best` elements. With their positions, these take as many bytes as `cost` elements."""
 
     fold: str
     best: int
@@ -75,9 +75,9 @@ class Selection(NamedTuple):
 
 
 class Merging(NamedTuple):
-    """A merge of arrays by the first `keys` of them. `sizes` are the bytes of one element of each.
+    """A merge of arrays, ordered by the first `keys` of them. `sizes` are the bytes of one element of each array.
 
-    `ties`: elements with equal keys can be told apart, so their order matters: there are other arrays, or keys like `-0.0`.
+    `ties`: elements with equal keys can differ, so their order matters: there are other arrays, or keys like `-0.0`.
     """
 
     keys: int
@@ -97,12 +97,12 @@ class Index:
       coordinate 0, where the local op fills them as the unpartitioned op does.
     * `requires`: what depends on the position at which a device's block begins, as terms: lookups, scans, the index as a value.
     * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
-    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, of which the op
-      selects again.
+    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, and the op then
+      selects among these.
     * `merges`: the elements along the index are merged: placing it leaves a sorted block on each device.
-    * `windows`: the operands that it reads through a window, each with what stands for elements outside of them: the unit
-      of the fold around it, or an operand of rank 0.
-    * `pieces`: of a sum of ranges, where each part begins, and the operand that it is.
+    * `windows`: the operands that it reads through a window, each with the value of elements outside: the unit of the fold
+      around it, or an operand of rank 0.
+    * `pieces`: for the index of a concatenation, the start of each part, and the operand that it is.
     * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
     * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
       extent. None if the padding would count all the same, so that the index cannot be padded.
@@ -122,7 +122,7 @@ class Index:
 
     @property
     def folds(self) -> str | None:
-        """The monoid, selection or merge of the elements along it."""
+        """The monoid, selection or merge over the elements along the index; None if there is none."""
         if self.merges is not None:
             return MERGE
         by = self.scan.monoid if self.scan is not None else self.monoid
@@ -130,17 +130,17 @@ class Index:
 
     @property
     def by_block(self) -> bool:
-        """Whether elements are counted by their number in a block, so that windows do not do."""
+        """Whether elements are counted by their number in a block, so that windows cannot be used."""
         return bool(self.lookups or self.selects or self.merges)
 
     @property
     def by_position(self) -> bool:
-        """Whether it matters at which element a device's run begins."""
+        """Whether the position at which a device's block begins matters."""
         return bool(self.requires)
 
     @property
     def reads(self) -> bool:
-        """Whether elements are looked up along it, each of which is on one device."""
+        """Whether elements are looked up along the index, each of which is on one device."""
         return bool(self.requires) and self.monoid is not None
 
 
@@ -148,7 +148,7 @@ class Index:
 class Instance:
     """A definition bound to types: for each dim of each operand and result its indices, major to minor.
 
-    `moves` says that the op only moves or casts the elements of its one operand.
+    `moves` says that the op only moves or casts the elements of its single operand.
     """
 
     definition: Definition
@@ -159,7 +159,7 @@ class Instance:
 
 
 def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], out_types: Sequence[Value]) -> Instance:
-    """The tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
+    """Derives the tilings of an op on operands and results of these types. Raises Error where the shapes do not fit."""
     form = ground(definition, params, [shape for _, shape in in_types], [shape for _, shape in out_types])
     roles = _Roles(form, params, in_types, out_types)
     extents = [prod(shape) for _, shape in (*in_types, *out_types)]
@@ -216,7 +216,7 @@ class _Roles:
             self.visit(equation.body, _Context())
 
     def whole(self, equation: Equation) -> Equation:
-        """An equation for a part of a sum of ranges, for the whole of it: of one index, by which it reads its operand.
+        """Rewrites an equation for one part of a sum of ranges to use an index of the whole sum.
 
         ```
         out[+j] = y[j], after an x of 8   -->   out[k] = y[k - 8]
@@ -241,7 +241,7 @@ class _Roles:
         return replace(equation, targets=(replace(target, dims=dims),), body=replace(body, dims=read))
 
     def some(self, index: int, equation: Equation, targets: list[set[int]]) -> None:
-        """An index of only some results: no other result depends on it, or all others are folded over it by one monoid."""
+        """Handles an index of some results: no other result depends on it, or all others are folded over it by one monoid."""
         partials = equation.partials or (("", ()),) * len(targets)
         lacking = [partial for partial, own in zip(partials, targets, strict=True) if index not in own]
         folds = {fold for fold, ids in lacking if index in ids}
@@ -262,7 +262,7 @@ class _Roles:
         self.tell(index, requires=(*self.roles[index].requires, *terms), **facts)
 
     def bar(self, ids: Iterable[int]) -> None:
-        """These indices cannot be placed."""
+        """Records that these indices cannot be placed."""
         self.barred.update(ids)
 
     def access(self, access: Access) -> None:
@@ -287,7 +287,7 @@ class _Roles:
                 self.bar(along(one, other))
 
     def can_move(self, dim: Affine[int]) -> bool:
-        """Whether a device can read the dim by a window of its own: the op has a parameter for that, or is made of parts.
+        """Whether a device can read the dim by a window of its own: by a parameter of the op, or in a concatenation.
 
         It needs none if the op reads all of a dim backwards: on local types it reads all of the local dim.
         """
@@ -351,7 +351,7 @@ class _Roles:
                 self.visit(factor, _Context(("mul",)) if len(product) > 1 else _Context((fold.monoid,)))
 
     def under_window(self, access: Access, outside: str | int) -> None:
-        """What stands for elements outside of an operand that is read through a window: perhaps those of another operand."""
+        """Records what replaces elements outside of an operand under a window: a unit, or another operand's elements."""
         elements = isinstance(outside, int) and bool(self.ins[outside][1])
         for dim in (dim for dim in access.dims if isinstance(dim, Affine)):
             for index in dim.indices:
@@ -362,7 +362,7 @@ class _Roles:
                     self.tell(index, windows=(*role.windows, (access.array, outside)))
 
     def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
-        """A prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
+        """Handles a prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
         (k,), (j,) = fold.indices, fold.upto
         monoid = MONOIDS[fold.monoid].along(self.dtype)
         if context.functions or not self.lone or j not in self.targets or monoid is None:
@@ -371,13 +371,13 @@ class _Roles:
             self.same[k] = j
             self.require(j, ("scan", BUILT), scan=Scan(monoid.name, fold.backwards), filled=_filled(fold, k))
         self.visit(fold.body, _Context((fold.monoid,)))
-        # If it shares a dim with other indices, or is also read directly, it is not a scan along a dim.
+        # If the index shares a dim with others, or is also read directly, this is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
             self.bar((k, j))
 
     def select(self, fold: Fold[int, Ground]) -> None:
-        """A fold to the best elements is placed if the op can select from any array, and its results hold all positions."""
+        """Handles a fold to the best elements: placed if the op can select from any array, and returns all positions."""
         self.visit(fold.body, _Context((fold.monoid,)))
         equation, (read,) = self.form.equations[0], accesses(fold.body)
         extent = prod(self.form.extents[index] for index in fold.indices)
@@ -392,7 +392,7 @@ class _Roles:
         self.require(fold.indices[0], ("best", BUILT), selects=Selection(fold.monoid, best, cost), filled=(read.array,))
 
     def merge(self, fold: Fold[int, Ground]) -> None:
-        """A merge is one index from its operands to the results, if the op says by how many of them it compares."""
+        """Handles a merge: one index from its operands to the results, if the op has a parameter for the number of keys."""
         self.visit(fold.body, _Context((fold.monoid,)))
         reads, keys = accesses(fold.body), self.params.get("num_keys")
         ends = set(along(*self.form.equations[0].targets[0].dims)).difference(*(along(*read.dims) for read in reads))
@@ -411,7 +411,7 @@ class _Roles:
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
     ) -> None:
-        """A guard in a fold, `[v = ids[i] + w]`: v is looked up; the window w is a run of elements and is not partitioned."""
+        """Handles a guard `[v = ids[i] + w]` in a fold: v is looked up; the window w is a run of elements, not partitioned."""
         for vectors in guard.vectors:
             self.access(vectors)
         for lands in guard.lands:
@@ -471,17 +471,17 @@ class _Roles:
         )
 
     def group(self, dim: Dim) -> Ids:
-        """The indices of a dim; that of a prefix fold is the same as its upper limit."""
+        """The indices of a dim. The index of a prefix fold is the same as its upper limit."""
         return tuple(self.same.get(index, index) for index in dim.indices) if isinstance(dim, Group) else ()
 
     def window(self, dim: Dim, size: int) -> Placeable | None:
-        """A dim under a window: the index with the most values first; None if it is no such dim, or its indices are barred."""
+        """A dim under a window, the index with the most values first; None if the dim is not under a window."""
         if not isinstance(dim, Affine):
             return None
         extents, steps = self.extents, dict(dim.factors)
         width = 1 + sum((extents[i] - 1) * abs(step) for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
-        # The other indices make the window of each.
+        # For each index, the others make its window.
         widths = {i: width - (extents[i] - 1) * abs(steps[i]) for i in free}
         windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
         reaches = tuple(AffineRead(window, size, dim.divisor) for window in windows)
@@ -490,7 +490,9 @@ class _Roles:
         return Placeable(tuple(free), 1, reaches, dim.moved)
 
     def picked(self, dim: Affine[int], size: int) -> int | None:
-        """The position in a dim of which few elements are read, as an index: each of these is on one device.
+        """An index for the positions in a dim of which few elements are read, each of which is on one device.
+
+        None for other dims.
 
         ```
         out[i] = src[8 + i * 2]   -->   out[i] = sum(v) [v = 8 + i * 2] * src[v]
@@ -520,7 +522,10 @@ class _Roles:
 
 
 def _filled(fold: Fold[int, Ground], index: int) -> tuple[int, ...] | None:
-    """The operands with the index, if the fold's body is its unit where all of them are: one read, or a product in a sum."""
+    """The operands with the index, if units there make the fold's body its unit: for one read, or a product in a sum.
+
+    Else None.
+    """
     reads = [factor for factor in factors(fold.body) if not isinstance(factor, Guarded)]
     plain = [read for read in reads if isinstance(read, Read)]
     own = [read.array for read in plain if any(isinstance(dim, Group) and index in dim.indices for dim in read.dims)]

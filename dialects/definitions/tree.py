@@ -29,15 +29,15 @@ Value = tuple[str, Shape]
 """The dtype (a NumPy name) and the shape of an operand or a result."""
 
 V = TypeVar("V", covariant=True)
-"""What a number is."""
+"""The type of a number's value."""
 I = TypeVar("I", covariant=True)  # noqa: E741
-"""What an index is."""
+"""The type of an index."""
 A = TypeVar("A", covariant=True)
-"""What an array is."""
+"""The type of an array."""
 D = TypeVar("D", covariant=True)
-"""What a dim of a read is."""
+"""The type of a read's dim."""
 E = TypeVar("E", covariant=True)
-"""What an expression is."""
+"""The type of an expression."""
 
 # --- the tree; a node may have a span, which equality ignores -----------------------------------------------------------------
 
@@ -65,9 +65,9 @@ class Group(Generic[I]):
 class Affine(Generic[I]):
     """A dim at `(offset + sum(index * factor)) / divisor`; outside the dim, nothing is read.
 
-    `moved` names the parameter that is added to the offset (or subtracted, with sign -1): another value moves what is read. If
-    it is the extent of an index, the types say what is read.
-    `scaled` names the parameter that multiplies the one index.
+    `moved` names the parameter that is added to the offset (or subtracted, with sign -1), so that another value of it reads
+    other elements. If `moved` is the extent of an index, the position follows from the types. `scaled` names the parameter that
+    multiplies the one index.
     """
 
     offset: int
@@ -100,7 +100,7 @@ class Concat(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[A, D]):
-    """An array at indices. With `spread` every operand of a variadic one: `cases*[i..]`."""
+    """An array at indices. With `spread`, every operand of a variadic one: `cases*[i..]`."""
 
     array: A
     dims: tuple[D, ...]
@@ -110,7 +110,7 @@ class Read(Generic[A, D]):
 
 @dataclass(frozen=True, slots=True)
 class Apply(Generic[E]):
-    """A function applied elementwise: one with a sign (`signs`), one of `scalars`, or `@`, which has the op's own name.
+    """A function applied elementwise: an operator (`signs`), a function of `scalars`, or `@`, the op's own function.
 
     `params` (text) and `dtype` (of the result) are set in languages that have them.
     """
@@ -126,8 +126,8 @@ class Apply(Generic[E]):
 class Fold(Generic[I, E]):
     """`monoid` over all values of the indices: `sum(k..) body`. `last` keeps the last one, in row-major order.
 
-    `sum(k <= j) body` is a prefix fold: over the values up to that of `upto`, an index of the same extent; or, with
-    `backwards`, over that value and those after it.
+    `sum(k <= j) body` is a prefix fold over the values up to the value of `upto`, an index of the same extent. With
+    `backwards`, it is over that value and those after it.
     """
 
     monoid: str
@@ -182,22 +182,22 @@ class Var:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of the op, or a part of one: `padding_config.*.0` is the first of each of its elements."""
+    """A parameter of the op, or a part of one: `padding_config.*.0` is the first part of each of its elements."""
 
     name: str
     steps: tuple[str, ...] = ()
 
     def value(self, params: ParamsAttr) -> Literal:
-        """Raises KeyError if the op has no such parameter."""
+        """Returns the parameter's value, or the part of it. Raises KeyError if the op has no such parameter."""
         return _steps(params[self.name], self.steps)
 
     def of(self, component: int) -> Param:
-        """The part for one component of a group: of `padding.*.0` it is `padding.1.0` for the second."""
+        """The part for one component of a group: of `padding.*.0` it is `padding.1.0` for the second component."""
         steps = tuple(str(component) if step == "*" else step for step in self.steps)
         return Param(self.name, steps if "*" in self.steps else (*steps, str(component)))
 
     def put(self, params: ParamsAttr, *values: int) -> ParamsAttr:
-        """The parameters with these values in this part and in those after it: low and high padding."""
+        """The parameters with these values in this part and in the parts after it, such as low and high padding."""
         return ParamsAttr.of(**{**dict(params.items()), self.name: _put(params[self.name], self.steps, values)})
 
 
@@ -227,18 +227,20 @@ def _put(value: Literal, steps: tuple[str, ...], values: tuple[int, ...]) -> Lit
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The extent of an index, or of each index of a group: `|w..|`."""
+    """The extent of an index, or of each index of a group: `
+    w..
+    `."""
 
     variable: Var
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`[v.. = ids[b..] + w..]`: the window `w..` that starts where `ids` says lies on `v..`.
+    """`[v.. = ids[b..] + w..]`: the window `w..` lies on `v..`, starting where `ids` says.
 
-    As a factor it keeps or drops the product: where it is false, the product is the unit of the fold around it. The op's
-    front end says which component of the index vector `ids[b.., :]` moves which of `v..`. Without a window, `[v = ids[b]]`,
-    each element of `ids` is one index.
+    As a factor it keeps or drops the product: where it is false, the product is the unit of the fold around it. The op's front
+    end says which component of the index vector `ids[b.., :]` moves which of `v..`. Without a window, `[v = ids[b]]`, each
+    element of `ids` is one index.
     """
 
     variable: Var
@@ -287,8 +289,8 @@ class Partial:
 class Definition:
     """The meaning of one op.
 
-    `arity` is the number of operands, and of results, that each variadic one stands for when bound. On one side this number
-    is the same for all. A variadic result beside others may stand for none.
+    `arity` has two numbers: how many arrays each variadic operand stands for when bound, and each variadic result. On one side
+    the number is the same for all. A variadic result beside others may stand for none.
 
     `extents` are the JAX parameters that hold extents. They follow from the types, so the IR does not store them, and `restore`
     computes them. `dropped` adds the parameters that Partita ignores. The IR stores a parameter of `defaults` only if it has
@@ -318,7 +320,7 @@ class Definition:
         return self.forgotten | {name for name, _ in self.extents}
 
     def with_arity(self, operands: int, results: int) -> Definition:
-        """This definition for the given numbers of operands and results; itself, if nothing in it is variadic."""
+        """This definition for the given numbers of operands and results; unchanged if nothing in it is variadic."""
         arity = _stands_for(self.operands, operands), _stands_for(self.results, results)
         if arity != self.arity and arity not in self._of_arity:
             self._of_arity[arity] = replace(self, arity=arity)
@@ -346,14 +348,14 @@ class Definition:
 
     @property
     def title(self) -> str:
-        """The name in its text: `lib.softmax.2` is one of several ops called `softmax`."""
+        """The name without its distinguishing parts: `lib.softmax.2` is one of several ops called `softmax`."""
         return titled(self.name)
 
     def reads(self) -> Iterator[Reading]:
-        """Every read of an operand, those inside guards too."""
+        """Every read of an operand, including those inside guards."""
         return (each for each in nodes(self.body) if isinstance(each, Read))
 
-    # What the body implies, so that no list of ops says it
+    # Facts that follow from the body, so that no list of ops is needed
 
     @cached_property
     def guards(self) -> tuple[Guard, ...]:
@@ -361,22 +363,22 @@ class Definition:
 
     @cached_property
     def starts(self) -> range:
-        """The operands that hold the index vectors at which windows start, or the components of one; empty without windows."""
+        """The operands with the index vectors at which windows start, or the components of one; empty without windows."""
         windows = [guard for guard in self.guards if guard.window is not None]
         return self.positions(windows[0].start.array) if windows else range(0)
 
     def looks_up(self, guard: Guard) -> bool:
-        """Whether a guard says which elements are read, and not which are written: its index is folded."""
+        """Whether a guard determines which elements are read, not which are written: its index is folded."""
         return all(guard.variable.name not in names(term) for target in self.targets for term in target.dims)
 
     @cached_property
     def moved(self) -> tuple[Leaf, ...]:
-        """The reads and constants that the results consist of, if the op only moves, chooses or casts them; otherwise none."""
+        """The reads and constants from which the op only moves, chooses or casts its results; () for an op that computes."""
         return _moved(self.body)
 
     @property
     def moves(self) -> bool:
-        """Whether the op only moves, chooses or casts elements of operands: nothing is computed, so they may be of any type."""
+        """Whether the op only moves, chooses or casts elements of operands. It computes nothing, so they may be of any type."""
         return any(isinstance(each, Read) for each in self.moved)
 
     @cached_property
@@ -394,7 +396,7 @@ class Definition:
 
 
 def _has_one_term(fold: Fold[Var, Expr]) -> bool:
-    """Whether guards look up every index that it folds."""
+    """Whether guards look up every index of the fold."""
     return set(fold.indices) <= {each.variable for each in factors(fold.body) if isinstance(each, Guard)}
 
 
@@ -411,12 +413,12 @@ def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
 
 
 def children(term: Term) -> tuple[Term, ...]:
-    """The expressions directly inside one, and the dims of a read."""
+    """The expressions directly inside this one, and the dims of a read."""
     return cast("tuple[Term, ...]", parts(term))
 
 
 def with_reads(expr: Expr, change: Callable[[Reading], Reading]) -> Expr:
-    """The same with each read of an operand changed."""
+    """The expression with each read of an operand changed by `change`."""
     match expr:
         case Read():
             return change(expr)
@@ -433,7 +435,7 @@ def with_reads(expr: Expr, change: Callable[[Reading], Reading]) -> Expr:
 
 
 def variables(term: Term) -> tuple[Var, ...]:
-    """The variables of a term, the one that `at` may name among them."""
+    """The variables of a term, including the one that `at` may name."""
     match term:
         case Group(indices) | Concat(indices):
             return indices
@@ -450,7 +452,7 @@ def names(term: Term) -> tuple[str, ...]:
 
 
 def nodes(expr: Term) -> Iterator[Term]:
-    """The expression and every one inside it, and the dims of reads."""
+    """The expression, all expressions inside it, and the dims of reads."""
     yield expr
     for child in children(expr):
         yield from nodes(child)

@@ -1,4 +1,4 @@
-"""What everything else stands on.
+"""The files that everything else imports.
 
     errors      errors with a place, notes and a cure; warnings at the user's line
     english     numbers and lists in sentences

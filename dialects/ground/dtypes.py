@@ -16,7 +16,7 @@ _SHORT = (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u"), ("i
 
 @cache
 def short(dtype: str) -> str:
-    """The name that text uses: `float32 --> f32`, `float8_e4m3fn --> f8_e4m3fn`; `bool` and others stay as they are."""
+    """Shortens a dtype's name, as texts write it: `float32 --> f32`, `float8_e4m3fn --> f8_e4m3fn`; `bool` and others stay."""
     for name, brief in _SHORT:
         if dtype.startswith(name) and dtype[len(name) :][:1].isdecimal():
             return brief + dtype[len(name) :]
@@ -25,7 +25,7 @@ def short(dtype: str) -> str:
 
 @cache
 def long(text: str) -> str:
-    """The NumPy name that text stands for: `bf16 --> bfloat16`."""
+    """Returns the NumPy name for a short name: `bf16 --> bfloat16`."""
     for name, brief in _SHORT:
         if text.startswith(brief) and text[len(brief) :][:1].isdecimal():
             return name + text[len(brief) :]
@@ -34,28 +34,28 @@ def long(text: str) -> str:
 
 @cache
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The dtype of a NumPy name, including those of ml_dtypes."""
+    """Returns the dtype of a NumPy name, including the types of ml_dtypes."""
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
 @cache
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """NumPy's letter for the kind of number: `f`, `i`, `u`, `c` or `b`, also for the types of ml_dtypes."""
+    """NumPy's letter for the kind of a dtype: `f`, `i`, `u`, `c` or `b`, also for the types of ml_dtypes."""
     return {"i": "i", "u": "u"}.get(dtype.name[0], "f") if dtype.kind == "V" else dtype.kind
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether it is a floating type, including those of ml_dtypes."""
+    """Whether a dtype is floating-point, including the types of ml_dtypes."""
     return kind_of(dtype) == "f"
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether it is an integer of less than a byte, which NumPy can only store."""
+    """Whether a dtype is an integer of less than a byte, which NumPy can store but not compute with."""
     return dtype.kind == "V" and not is_float(dtype)
 
 
 def widen(array: Array) -> Array:
-    """Narrow floats as float32, integers of less than a byte as 32 bits, everything else as it is."""
+    """Converts narrow floats to float32 and integers of less than a byte to 32 bits; other arrays are returned as they are."""
     if is_float(array.dtype):
         return array.astype(np.float32) if array.dtype.itemsize < 4 else array
     return array.astype(f"{kind_of(array.dtype)}4") if is_narrow(array.dtype) else array
@@ -63,19 +63,19 @@ def widen(array: Array) -> Array:
 
 @cache
 def itemsize(dtype: str) -> int:
-    """Bytes of one element."""
+    """The number of bytes of one element."""
     return np.dtype(dtype).itemsize
 
 
 @cache
 def divides(dtype: str) -> bool:
-    """Whether every number but zero has an inverse, up to rounding: not among integers."""
+    """Whether every number but zero has an inverse, up to rounding: true of floats, false of integers."""
     return is_float(_part(dtype))
 
 
 @cache
 def widens(source: str, target: str) -> bool:
-    """Whether every value of `source` is one of `target`, in the same kind of number: float32 -> float64, not -> bfloat16.
+    """Whether `target` represents every value of `source` in the same kind of number: float32 -> float64, not -> bfloat16.
 
     A complex number counts as wide as its parts, so extracting or combining the parts does not narrow.
     """
@@ -90,22 +90,22 @@ def widens(source: str, target: str) -> bool:
 
 
 def least(dtype: np.dtype[Any]) -> Array:
-    """The least number of a type: minus infinity, if it has one."""
+    """The least number of a dtype: minus infinity, if it has one."""
     return _end(dtype, "min", -np.inf)
 
 
 def largest(dtype: np.dtype[Any]) -> Array:
-    """The largest number of a type: infinity, if it has one."""
+    """The largest number of a dtype: infinity, if it has one."""
     return _end(dtype, "max", np.inf)
 
 
 def last(dtype: np.dtype[Any]) -> Array:
-    """The last number in the order of `descending`: the NaN whose bits are all ones, or the least integer."""
+    """The last number in the order of `descending`: for floats the NaN whose bits are all ones, otherwise the least integer."""
     return np.asarray(-1, f"i{dtype.itemsize}").view(dtype) if is_float(dtype) else least(dtype)
 
 
 def greatest(dtype: np.dtype[Any]) -> Array:
-    """The last number when sorted: NaN, if the type has one."""
+    """The last number in ascending order: NaN, if the dtype has one."""
     with np.errstate(invalid="ignore"):
         nan = np.asarray(np.nan).astype(dtype) if is_float(dtype) else largest(dtype)
     return nan if nan != nan else largest(dtype)
@@ -133,11 +133,11 @@ def _end(dtype: np.dtype[Any], end: str, infinite: float) -> Array:
 
 
 def _float(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The bits of a float's mantissa and its largest exponent."""
+    """The number of mantissa bits of a float, and its largest exponent."""
     info: Any = cast(Any, ml_dtypes).finfo(dtype)
     return int(info.nmant), int(info.maxexp)
 
 
 def _part(dtype: str) -> np.dtype[Any]:
-    """The element type, or that of the parts of a complex number."""
+    """The dtype itself, or for a complex type that of its parts."""
     return np.dtype({"complex64": "float32", "complex128": "float64"}.get(dtype, dtype))

@@ -1,4 +1,4 @@
-"""Counts and amounts as texts say them."""
+"""Writes counts and amounts in English."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ DECIMAL = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """`1 dim`, `2 dims`, `2 indices`; `many` is the plural of a word that takes more than an `s`.
+    """Writes a count with its noun: `1 dim`, `2 dims`, `2 indices`. `many` is the plural, where it takes more than an `s`.
 
     counted(1_000, "value")   -->   "1,000 values"
     """
@@ -15,12 +15,12 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def there_are(count: int) -> str:
-    """`there is 1`, `there are 2`."""
+    """Writes `there is 1` or `there are 2`."""
     return f"there {'is' if count == 1 else 'are'} {count:,}"
 
 
 def of_bytes(count: int) -> str:
-    """Bytes in the unit that leaves three digits: `840 bytes`, `1.50 GiB`.
+    """Writes a number of bytes in the unit that leaves about three digits: `840 bytes`, `1.50 GiB`.
 
     of_bytes(59_398)   -->   "58.0 KiB"
     """
@@ -28,7 +28,7 @@ def of_bytes(count: int) -> str:
 
 
 def of_flops(count: int) -> str:
-    """Arithmetic operations in the unit that leaves three digits: `512 FLOP`, `5.17 MFLOP`."""
+    """Writes a number of operations in the unit that leaves about three digits: `512 FLOP`, `5.17 MFLOP`."""
     return _scaled(count, 1000, DECIMAL)
 
 

@@ -26,14 +26,14 @@ class Span:
     end_column: int
 
     def to(self, other: Span) -> Span:
-        """From the start of this one to the end of the other."""
+        """Returns the span from the start of this one to the end of `other`."""
         return Span(self.line, self.column, other.end_line, other.end_column)
 
 
 # A text with as many mistakes, or statements, as lines is split into lines only once.
 @lru_cache(maxsize=8)
 def lines_of(source: str) -> tuple[str, ...]:
-    """The lines of a text as lark counts them: a form feed or a Unicode line separator does not end one."""
+    """Splits a text into lines as lark counts them: a form feed or a Unicode line separator does not end a line."""
     return tuple(source.split("\n"))
 
 
@@ -53,7 +53,7 @@ class Location:
 
     @classmethod
     def of(cls, file: str, source: str, line: int, column: int = 0, end_column: int = 0) -> Location:
-        """The location on line `line` of `source`, which is the whole text of `file`."""
+        """Returns the location on line `line` of `source`, the whole text of `file`."""
         lines = lines_of(source)
         return cls(file, line, column, end_column, lines[line - 1] if 0 < line <= len(lines) else "")
 
@@ -118,7 +118,7 @@ class Error(Exception):
 
     @property
     def helps(self) -> tuple[str, ...]:
-        """What to type instead."""
+        """What to type instead, one text for each way."""
         if self._tried is not None:
             self._helps, self._tried = _texts("helps", self._tried()), None
         return self._helps
@@ -134,13 +134,13 @@ class Error(Exception):
         return "\n".join(lines)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the user's own lines on the way to the error, and its text."""
+        """What IPython shows: the frames that are the user's own code, then the error."""
         frames = [each for each in traceback.extract_tb(self.__traceback__) if not each.filename.startswith(_NOT_THE_USERS)]
         return [line.rstrip("\n") for line in traceback.format_list(frames)] + [f"error: {self}"]
 
 
 def relocated(error: Error, location: Location | None) -> Error:
-    """The same error at another place."""
+    """Returns the same error with another location."""
     return Error(error.title, location=location, label=error.label, notes=error.notes, helps=lambda: error.helps)
 
 
@@ -149,29 +149,29 @@ _NOT_THE_USERS = (
     *(f"{_ROOT / room}/" for room in ("compiler", "dialects", "rewrites")),
     *(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib")),
 )
-"""The folders of Partita, of Python and of installed packages. Nothing in them is the user's to fix."""
+"""The folders of Partita, of Python and of installed packages: the user cannot fix an error there."""
 
 
 def warn(warning: Warning) -> None:
-    """Warns at the user's line: the innermost one outside of Partita, JAX, and all else that is installed."""
+    """Issues a warning at the user's line: the innermost frame outside of Partita, JAX and other installed packages."""
     files = (frame.f_code.co_filename for frame, _ in traceback.walk_stack(inspect.currentframe()))
     users = (level for level, file in enumerate(files, 1) if not file.startswith(_NOT_THE_USERS))
     warnings.warn(warning, stacklevel=next(users, 2))
 
 
 _WIDEST = 400
-"""The most characters of a line that are shown."""
+"""The most characters of a source line that an error shows."""
 _LONGEST = 1000
-"""The most characters of a line of an error's own words, which may quote a whole text."""
+"""The most characters of one line of an error's own text, which may quote a long text."""
 
 
 _MOST = 1000
-"""The most notes or helps of an error."""
+"""The most notes or helps that an error keeps."""
 _SEVERAL = (list, tuple, set, frozenset, Mapping, MappingView, Iterator)
 
 
 def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
-    """The notes or helps of an error."""
+    """Checks the notes or helps of an error, and shortens lines that are too long."""
     several = tuple(islice(cast("Iterable[object]", given), _MOST)) if isinstance(given, _SEVERAL) else (given,)
     if not all(isinstance(each, str) for each in several):
         raise Error(f"`{name}` of an Error takes a list of strings")
@@ -179,7 +179,7 @@ def _texts(name: str, given: Iterable[str]) -> tuple[str, ...]:
 
 
 def _cut(text: str) -> str:
-    """The text; of a line that is very long, its two ends."""
+    """Shortens each line that is longer than `_LONGEST` to its two ends."""
     if len(text) <= _LONGEST:
         return text
     half = _LONGEST // 2
@@ -188,12 +188,12 @@ def _cut(text: str) -> str:
 
 
 def _entry(kind: str, text: str) -> str:
-    """A note or a help, with all its lines aligned."""
+    """Formats a note or a help, with its further lines indented."""
     return f"{kind}: " + text.replace("\n", "\n" + " " * (len(kind) + 2))
 
 
 def _source(location: Location, label: str) -> list[str]:
-    """The arrow, the source line and the carets."""
+    """Formats the arrow with the location, the source line, and the carets."""
     number = str(location.line)
     gutter = " " * (len(number) + 2) + "|"
     lines = [f"{' ' * (len(number) + 1)}--> {location}"]
@@ -213,7 +213,7 @@ def _source(location: Location, label: str) -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """At most `n` of `names` that are similar to `name`, the most similar first."""
+    """Returns at most `n` of `names` that are similar to `name`, the most similar first."""
     return difflib.get_close_matches(name, list(dict.fromkeys(names)), n=n, cutoff=0.5)
 
 

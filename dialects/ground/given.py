@@ -1,4 +1,4 @@
-"""What callers give to public functions, checked by what each parameter is.
+"""Checks what callers pass to public functions, by the annotation of each parameter.
 
 A parameter says by its annotation what it takes. `checked` looks up the check for that annotation, so a public function has no
 checks of its own, and one that is added later has none to forget.
@@ -8,8 +8,8 @@ checks of its own, and one that is added later has none to forget.
 
     plan.tile(None, 0, "data")   -->   `values` takes a pattern of names, or a list of them, got None
 
-A check returns the value in its plainest form: of a string of NumPy the string, of one of its integers the integer. So what is
-kept or written reads back as it was given.
+A check returns the value in its plainest form: a NumPy string becomes a `str`, a NumPy integer an `int`. So a value that is
+stored or written reads back as it was given.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 from .errors import Error
 
 Check = Callable[[str, object], object]
-"""From a parameter's name and a value to the value in its plainest form. Raises Error for a value that it does not take."""
+"""A function of a parameter's name and value that returns the value in its plainest form. It raises Error for a bad value."""
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,7 @@ LARGEST = 1 << 63
 
 
 def shown(given: object) -> str:
-    """The `repr` of a value, shortened with `...` if it is long; of one that has none, its type."""
+    """The `repr` of a value, shortened with `...` if it is long. If its `repr` raises, its type."""
     kind = type(given).__name__
     if isinstance(given, str):
         return shortened(str.__repr__(str.__getitem__(given, slice(MOST))))
@@ -54,17 +54,17 @@ def shown(given: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, cut with `...` if it is long."""
+    """Cuts a text that is longer than `LONGEST`, and ends it in `...`."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def refused(name: str, takes: str, given: object, *helps: str) -> Error:
-    """The error for a value that a parameter does not take."""
+    """Returns the error for a value that a parameter does not take."""
     return Error(f"`{name}` takes {takes}, got {shown(given)}", helps=helps)
 
 
 def integer(given: object) -> int | None:
-    """An integer, NumPy's too; None for anything else."""
+    """Converts an integer, Python's or NumPy's, to `int`; None for anything else."""
     if isinstance(given, bool) or not (isinstance(given, Integral) or hasattr(type(given), "dtype")):
         return None
     try:
@@ -74,14 +74,14 @@ def integer(given: object) -> int | None:
 
 
 def text_of(name: str, given: object) -> str:
-    """A string."""
+    """Checks that the argument is a string."""
     if not isinstance(given, str):
         raise refused(name, "a string", given)
     return str.__str__(given)
 
 
 def integer_of(name: str, given: object) -> int:
-    """An integer."""
+    """Checks that the argument is an integer, and not beyond `LARGEST`."""
     number = integer(given)
     if number is None or not -LARGEST < number < LARGEST:
         raise refused(name, "an integer", given)
@@ -89,14 +89,14 @@ def integer_of(name: str, given: object) -> int:
 
 
 def flag_of(name: str, given: object) -> bool:
-    """True or False: a string such as "no" would count as true."""
+    """Checks that the argument is True or False. A string such as "no" would count as true."""
     if not isinstance(given, bool):
         raise Error(f"`{name}` must be True or False, got {shown(given)}", helps=[f"write {name}=True or {name}=False"])
     return given
 
 
 def texts_of(name: str, given: object) -> tuple[str, ...]:
-    """One string, or several."""
+    """Checks that the argument is a string or a list of strings, and returns a tuple."""
     several = cast("tuple[object, ...]", given if isinstance(given, tuple | list) else (given,))
     if not all(isinstance(each, str) for each in several):
         raise refused(name, "a string, or a list of strings", cast(object, given))
@@ -104,23 +104,26 @@ def texts_of(name: str, given: object) -> tuple[str, ...]:
 
 
 def or_none(check: Check) -> Check:
-    """The check of a parameter that also takes None."""
+    """Returns a check that also accepts None."""
     return lambda name, given: None if given is None else check(name, given)
 
 
 CHECKS: dict[str, Check] = {"str": text_of, "int": integer_of, "bool": flag_of, "Sequence[str]": texts_of}
-"""The check of each annotation; `axis: str` is before `str`. Who has a kind of values of his own adds it here."""
+"""The check of each annotation. A key `axis: str` takes precedence over `str`.
+
+Files with values of their own kind add a check here.
+"""
 
 
 def or_nothing(check: Check) -> Check:
-    """The check of a parameter that is an empty tuple where nothing is given."""
+    """Returns a check that also accepts an empty tuple, the default of the parameter."""
     return lambda name, given: (
         () if isinstance(given, tuple) and not len(cast("tuple[object, ...]", given)) else check(name, cast(object, given))
     )
 
 
 def check_of(name: str, annotation: str, default: object = None) -> Check | None:
-    """The check of a parameter; None if it takes anything, or says so itself."""
+    """Returns the check of a parameter; None if it takes anything, or checks its argument itself."""
     if default == ():
         inner = check_of(name, annotation)
         return None if inner is None else or_nothing(inner)
@@ -132,7 +135,7 @@ def check_of(name: str, annotation: str, default: object = None) -> Check | None
 
 
 def taken(name: str, check: Callable[[str, Any], T], given: object) -> T:
-    """The value, checked; an error names the parameter."""
+    """Checks an argument. An error names the parameter."""
     try:
         return check(name, given)
     except Error as error:
@@ -141,12 +144,12 @@ def taken(name: str, check: Callable[[str, Any], T], given: object) -> T:
 
 
 def _said(annotation: object) -> str:
-    """The text of an annotation, which is the annotation itself in a file that does not evaluate them."""
+    """The text of an annotation. It is a text already where annotations are not evaluated."""
     return annotation.__name__ if isinstance(annotation, type | TypeVar) else str(annotation)
 
 
 def checked(function: F) -> F:
-    """The function, which checks what it is given."""
+    """Decorates a function: each argument is checked before the call, by the annotation of its parameter."""
     signature = inspect.signature(function)
 
     @cache

@@ -15,7 +15,7 @@ _made: dict[tuple[object, ...], Any] = {}
 
 
 class Interned:
-    """Base of the classes whose `__new__` is `return intern(cls, ...)`; equality and hash are those of identity.
+    """Base of the classes whose `__new__` is `return intern(cls, ...)`. Equality and hash are by identity.
 
     A subclass is `@dataclass(frozen=True, slots=True, eq=False, init=False)`. `check` validates its fields, once for each
     distinct term. Copying and unpickling return the same object.
@@ -25,21 +25,21 @@ class Interned:
     __match_args__: tuple[str, ...]
 
     def check(self) -> None:
-        """Raise an `Error` if the fields make no sense together."""
+        """Raises `Error` if the fields do not fit together."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
 
 def _plain(field: object) -> object:
-    """The field with plain strings: a term is kept for ever, and one of a subclass of `str` would print in its own way."""
+    """Converts strings in a field to plain `str`: a term is kept for ever, and a subclass of `str` might print differently."""
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
     return str.__str__(field) if isinstance(field, str) else field
 
 
 def intern(cls: type[_T], *fields: object) -> _T:
-    """The one object of `cls` with these fields, in the order of `__match_args__`."""
+    """Returns the one object of `cls` with these fields, given in the order of `__match_args__`."""
     key = (cls, *fields)
     found: _T | None = _made.get(key)
     if found is not None:

@@ -1,4 +1,4 @@
-"""The table of monoids with which Partita folds. All other files read it.
+"""The table of monoids: all folds of Partita.
 
 Index notation folds (`sum(k) x[i, k]`). A fold that remains to be done across devices is pending in a layout
 (`f32[8]{+model}`), and a collective does it (`spmd.all_reduce add`). To add a monoid, write a line here and JAX's names for it
@@ -18,7 +18,7 @@ import numpy as np
 from .dtypes import Array, greatest, largest, last, least, widen
 
 Unit: TypeAlias = Callable[[np.dtype[Any]], Array]
-"""The unit of a monoid on numbers of this type."""
+"""A function from a dtype to the unit of a monoid on numbers of that type."""
 
 # Powers of two have no zero, so folds of them have no unit. Collectives do not take numbers of less than a byte.
 _ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"})
@@ -26,7 +26,7 @@ _ALONE = frozenset({"float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", 
 
 @dataclass(frozen=True, slots=True)
 class Monoid:
-    """An associative function of two with a unit.
+    """An associative binary function with a unit.
 
     * `fold`: its name in index notation; `name`: its name in layouts and collectives, and of the binary op, if there is
       one. A fold without a `name` is never pending; a monoid without a `fold` is only pending.
@@ -56,32 +56,32 @@ class Monoid:
 
     @property
     def has_unit_zero(self) -> bool:
-        """Whether its unit is zero, so that zeroed elements do not change the fold."""
+        """Whether the unit is zero, so that elements set to zero do not change the fold."""
         return not self.unit(np.dtype(np.int32)).any()
 
     def across_devices(self, dtype: str) -> Monoid | None:
-        """The monoid that folds elements of this type across devices; None if no collective and no gather does."""
+        """The monoid that folds elements of this type across devices; None if neither a collective nor a gather can."""
         found = MONOIDS[self.on_bool] if dtype == "bool" and self.on_bool else self
         if dtype in _ALONE or (found.ordered and dtype.startswith("complex")):
             return None
         return found if found.collective or found.gathered else None
 
     def along(self, dtype: str) -> Monoid | None:
-        """The monoid in which a prefix fold of elements of this type is pending across devices; None if there is none."""
+        """The monoid in which a prefix fold of elements of this type may be pending across devices; None if it may not."""
         return self if self.scan and not (self.ordered and dtype.startswith("complex")) else None
 
     def reduce(self, array: Array, axes: tuple[int, ...]) -> Array:
-        """The array folded over these axes, as numbers that NumPy computes with."""
+        """Folds the array over these axes. The result has a type that NumPy can compute with."""
         return np.asarray(
             cast(np.ufunc, self.function).reduce(widen(array), axis=axes, initial=widen(self.unit(array.dtype))[()])
         )
 
     def accumulate(self, array: Array, axis: int) -> Array:
-        """The folds of all prefixes along an axis."""
+        """Computes the fold of every prefix along an axis."""
         return cast(np.ufunc, self.function).accumulate(array, axis=axis, dtype=array.dtype)
 
     def put(self, into: Array, at: Array, values: Array) -> None:
-        """Folds values into the elements of a flat array at their positions, in order."""
+        """Folds each value into the element of a flat array at its position, in order."""
         if isinstance(self.function, np.ufunc):
             self.function.at(into, at, values)
         else:
@@ -116,26 +116,26 @@ _TABLE: Sequence[Monoid] = (
 )
 
 MONOIDS: Mapping[str, Monoid] = {name: each for each in _TABLE for name in (each.fold, each.name) if name}
-"""Each monoid, by either of its names."""
+"""Maps both names of each monoid to it."""
 
 SELECTIONS: Mapping[str, Unit] = {"argmax": least, "argmin": largest, "top": last}
-"""The folds to the best elements and their positions, each with an element that no other is worse than.
+"""The folds that select the best elements, each with the unit: an element that no other is worse than.
 
 The elements are lists, best first, of which the best of both together are chosen. Of equal elements the first one is better, so
 the positions of `argmax` are those of the first maximum. `top` orders floats by their bits, as XLA does: `-0.0` before `0.0`.
 """
 
 MERGE = "merge"
-"""The fold of sorted lists to one. Of equal elements those of the first list come first."""
+"""The fold that merges sorted lists into one. Of equal elements, those of the first list come first."""
 
 FOLDS: Sequence[str] = [each.fold for each in _TABLE if each.fold]
 """The names of folds in index notation."""
 
 NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
-"""The monoids of pending folds and of collectives."""
+"""The names of the monoids in pending folds and in collectives."""
 
 SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
-"""The monoids that a layout writes with a sign."""
+"""The monoids that a layout writes by a sign, such as `+`."""
 
 UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS, MERGE: greatest}
-"""The unit of each monoid and of each selection: elements of this value change no fold, and behind all others no merge."""
+"""The unit of each monoid and selection: it changes no fold. The unit of a merge sorts behind all other elements."""

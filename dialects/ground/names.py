@@ -1,4 +1,4 @@
-"""The names of a program's arguments and results: attributes of its function, which every form of the program keeps.
+"""Stores the names of a program's arguments and results as attributes of its function, which every form of the program keeps.
 
 func.func @main(%0: f32[8]) -> f32[8] attributes {arg_names = ["x"], result_names = ["result"]}
 """
@@ -18,11 +18,11 @@ def set_names(program: Operation, arguments: Sequence[str], results: Sequence[st
 
 
 def keep_names(old: Operation, new: Operation) -> None:
-    """Copies the names from the old form of a program to the new one."""
+    """Copies the names of arguments and results from an old form of a program to a new one."""
     new.attributes.update({key: old.attributes[key] for key in (ARGUMENTS, RESULTS) if key in old.attributes})
 
 
 def names_of(program: Operation, key: str) -> tuple[str, ...] | None:
-    """The names of the arguments or of the results; None if they have none."""
+    """Returns the names of the arguments or the results, as `key` says; None if the program has no names."""
     found = cast("ArrayAttr[StringAttr] | None", program.attributes.get(key))
     return None if found is None else tuple(each.data for each in found)

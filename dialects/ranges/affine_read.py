@@ -1,4 +1,4 @@
-"""How an index reads a dim through a window: how placed factors cross it, in both directions.
+"""How an index reads a dim through a window, and how placed factors pass from one to the other.
 
 A convolution reads `x[p·2 + q - 1]`. With the outputs `p` placed in blocks of 8, a device reads 16 elements and a halo; and
 so it does with the window's own index `q` placed, if that is the long one, as in the gradient of the kernel.
@@ -18,7 +18,7 @@ from .windows import reads
 
 @dataclass(frozen=True, slots=True)
 class AffineRead:
-    """The positions that the values of an index, the window's base, read of a dim of `size` elements that `divisor` dilates.
+    """How the values of an index, the base of `window`, read a dim of `size` elements that is dilated by `divisor`.
 
     Element `e` of the dim is at position `e·divisor`; the other positions, and those outside of the dim, have no element.
     """
@@ -29,21 +29,24 @@ class AffineRead:
 
     @property
     def extent(self) -> int:
-        """How many values the index has."""
+        """The number of values of the index."""
         return size(self.window.base)
 
     @property
     def only_shifts(self) -> bool:
-        """Whether neighbouring values of the index read neighbouring elements of the dim, one each."""
+        """Whether consecutive values of the index read consecutive elements of the dim, one each."""
         return (self.window.stride, self.window.kernel, self.divisor) == (1, 1, 1)
 
     def positions(self, factor: Factor) -> tuple[int, int]:
-        """The first and the last position that the first block of an index reads."""
+        """The first and the last position that the first block of the index reads."""
         begin, end = reads(self.window, -factor.before, factor.stride + factor.after)
         return begin, end - 1
 
     def outward(self, factor: Factor) -> Factor | None:
-        """What a device reads of the dim, given the factor of the index; None if windows are not the same on all devices."""
+        """The factor of the dim that covers what each device reads, given the index's factor.
+
+        None if windows differ between devices.
+        """
         if factor.is_in_turn(self.extent):
             return factor if self.skips_rounds(factor) else None
         first, last = self.positions(factor)
@@ -55,27 +58,28 @@ class AffineRead:
         return windowed(self.size, factor.at(stride), -begin, end - stride)
 
     def skips_rounds(self, factor: Factor) -> bool:
-        """Whether the index and the dim have their elements on the same devices if blocks go to these in turn.
+        """Whether the index and the dim have their elements on the same devices when blocks are dealt in turn.
 
         ```
         64, data*2 (8 devices) in rounds of 16   -->   yes for [16:48], no for [8:24] and for [::2]
         ```
 
-        So they do if the index is some rounds of the dim, or the dim some of those of the index: a part of a concatenation.
+        This holds if one of them is a number of whole rounds of the other, as a part of a concatenation is.
         """
         begin, end = reads(self.window, 0, self.extent)
         is_one_in_the_other = begin * (end - self.size) <= 0
         return self.only_shifts and is_one_in_the_other and not any(n % factor.span for n in (begin, end, self.size))
 
     def gaps(self, factor: Factor) -> tuple[int, int]:
-        """How many positions without an element a device reads before its first element, and after its last one."""
+        """The numbers of positions without an element that a device reads before its first and after its last element."""
         first, last = self.positions(factor)
         return -first % self.divisor, last % self.divisor
 
     def inward(self, factor: Factor, padded: bool, shifts: bool = False) -> Factor | None:
-        """The factor of the index that goes with the dim's: blocks of one size, windows near what they read, or padded blocks.
+        """The factor of the index for a given factor of the dim: equal blocks, windows near what they read, or padded blocks.
 
-        Where elements only shift, those that are left over are held by all devices beside their blocks, if they are few.
+        With `shifts`, the op only shifts elements: every device then holds the few elements that are left over, beyond its
+        blocks.
         """
         if factor.is_in_turn(self.size):
             return factor if self.skips_rounds(factor) else None
@@ -89,13 +93,13 @@ class AffineRead:
         )
 
     def sliding(self, factor: Factor) -> Factor | None:
-        """The windows of the index that stay, for an op that computes on what it reads: no device may read the whole dim."""
+        """The windows of `staying`, for an op that computes on what it reads; None if a device would read the whole dim."""
         there = self.staying(factor)
         read = None if there is None else self.outward(there)
         return there if read is not None and read.width < self.size else None
 
     def staying(self, factor: Factor) -> Factor | None:
-        """The windows of the index that stay where the middle of what they read is.
+        """The windows of the index that stay on the device that holds the middle of what they read.
 
         ```
         x: 64, data*8 (8 devices)   -->   x[1:-1]: 62, data*8 halo 1, -1          (and a VALID convolution with a kernel of 3)
@@ -112,10 +116,9 @@ class AffineRead:
         return there if fit(self.extent, [there]) else None
 
     def arriving(self, factor: Factor) -> Factor | None:
-        """The factor of the index with which elements arrive that only shift.
+        """The factor of the index in which elements arrive, for an op that only shifts them.
 
-        Even blocks, if they are as long as before; otherwise the windows in which the elements already are; otherwise padded
-        blocks.
+        It is even blocks if they keep their length, else the windows in which the elements already are, else padded blocks.
         """
         blocks = self.inward(factor, True, True)
         even = None if blocks is None or is_padded(self.extent, [blocks]) else blocks
@@ -123,10 +126,10 @@ class AffineRead:
         return _nearer(even, self.staying(factor), factor.stride, self.extent) or short
 
     def claim(self, factor: Factor, padded: bool, last: bool = True) -> Factor | None:
-        """The factor of the dim that goes with the index': blocks of one size, from which it gets its windows.
+        """The factor of the dim for a given factor of the index: equal blocks, from which windows are exchanged.
 
-        Where these do not divide, or are not as long as the index' own, the windows themselves, if they are a tiling that
-        begins elsewhere. As a `last` resort, blocks of another length, or padded ones.
+        If no equal blocks have the right length, it is the windows that are read, if they tile the dim from another start. With
+        `last`, blocks of another length or padded blocks are accepted, too.
         """
         if factor.span < self.extent:
             return factor if factor.is_in_turn(self.extent) and self.skips_rounds(factor) else None
@@ -138,16 +141,16 @@ class AffineRead:
         return even or factor.even(self.size, padded) if last else None
 
     def tiles(self, factor: Factor) -> Factor | None:
-        """What a device reads of the dim, if every element is read once, by one of several devices."""
+        """What a device reads of the dim, if every element is read by exactly one device; otherwise None."""
         read = self.outward(factor) if self.window.kernel == 1 else None
         return read if read is not None and read.is_tiling and read.stride < self.size and fit(self.size, [read]) else None
 
     def reads_outside(self, factor: Factor) -> bool:
-        """Whether a device reads elements before the dim's first or behind its last one."""
+        """Whether a device reads positions before the dim's first element or behind its last one."""
         there = self.outward(factor)
         return there is not None and there.overhangs(self.size)
 
 
 def _nearer(even: Factor | None, there: Factor | None, stride: int, extent: int) -> Factor | None:
-    """Even blocks, if they are as long as before or if the windows leave a device out; otherwise the windows."""
+    """Returns the even blocks if they keep the stride, or if a device would have no window; otherwise the windows."""
     return even if even is not None and (there is None or even.stride == stride or there.leaves_out(extent)) else there

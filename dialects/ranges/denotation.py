@@ -41,7 +41,9 @@ _Point = tuple[int, int | None]
 
 @lru_cache(maxsize=1 << 16)
 def size(r: Range) -> int:
-    """|r|: how many indices a range has, over all devices and iterations."""
+    """The number of indices of a range, over all devices and iterations:
+    r
+    ."""
     known = known_size(r)
     if known is not None:
         return known
@@ -60,7 +62,7 @@ def size(r: Range) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def local(r: Range) -> int:
-    """How many indices one iteration holds: the size without the placed factors, or the largest if iterations differ.
+    """The number of indices that one iteration holds: the size without the placed factors, or the largest if iterations differ.
 
     The iterations of a padded range hold equally many; the last ones are undefined.
 
@@ -96,7 +98,7 @@ def denote(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
 
 
 def block(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
-    """What the iteration holds in an array of `local(r)` elements: as `denote`, and None where it is outside of the range."""
+    """As `denote`, in an array of `local(r)` elements, with None for positions outside of the range."""
     if isinstance(r, Sub) and r.is_padded:
         return [p if p is not None and p < r.length else None for p in denote(r.base, coordinates)]
     if (windows := windows_of(r)) is not None:
@@ -111,7 +113,7 @@ def _defined(position: int | None) -> int | None:
 
 
 def _points(r: Range, at: Mapping[Placed, int]) -> list[_Point]:
-    """The indices of one iteration, each with its position: the denotation, term by term."""
+    """The indices of one iteration, each with its position, computed term by term."""
     match r:
         case Extent(n):
             return [(i, i) for i in range(n)]
@@ -156,7 +158,7 @@ def _sum_points(parts: tuple[Range, ...], at: Mapping[Placed, int]) -> list[_Poi
 
 
 def _window_points(w: Window, at: Mapping[Placed, int]) -> list[_Point]:
-    """The interval from the first to the last input that the held outputs read, counted from the first of all."""
+    """The inputs that the held outputs read, from the first to the last, each with its index in the whole range."""
     read = _interval(w, at)
     start = _interval(w, {}).start if read else 0
     return [(position - start, position) for position in read]
@@ -195,7 +197,7 @@ def space(r: Range) -> int:
 
 
 def _values(factor: Placed, at: Mapping[Placed, int]) -> list[int]:
-    """The coordinates of a place: the one that `at` gives, or all that fit those of other parts of its axis."""
+    """The coordinates that a place may have: the one in `at`, or all that agree with other parts of its axis in `at`."""
     if factor in at:
         return [at[factor]]
     if isinstance(factor, Loop):
@@ -209,7 +211,7 @@ def _values(factor: Placed, at: Mapping[Placed, int]) -> list[int]:
 
 @lru_cache(maxsize=1 << 16)
 def _even(r: Range) -> bool:
-    """Whether every iteration holds the same number of indices, so that the numbers of the parts determine it.
+    """Whether every iteration holds the same number of indices, so that `local` can be computed from the parts.
 
     It does not if a sub-range cuts through placed factors, or in a window, which depends on the positions of its outputs.
     """
@@ -225,7 +227,7 @@ def _even(r: Range) -> bool:
 
 
 def _iterations(r: Range) -> Iterator[dict[Placed, int]]:
-    """The coordinates of every iteration of a range: each of its axes, sub-axes and loops runs over all its values."""
+    """Yields the coordinates of every iteration of a range: each of its axes, sub-axes and loops takes all its values."""
     factors = placed(r)
     for values in itertools.product(*(range(factor.size) for factor in factors)):
         yield dict(zip(factors, values, strict=True))

@@ -1,4 +1,4 @@
-"""A placed factor of a range: what a tactic claims, what propagation carries, and what layouts are made of.
+"""A placed factor of a range: tactics claim it, propagation carries it, and layouts are made of it.
 
 A range of 512 is the product `4 * 128`. With its factor 4 on the mesh axis `data`, it is `data*128`: device `data=i` holds the
 128 elements from `128·i` on. The placed factor is `data`, its size 4 and its stride 128.
@@ -33,7 +33,7 @@ from .windows import windows_of
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Factor(Interned):
-    """A place, how many iterations run there, and how many elements lie between neighbouring ones: `data*128`.
+    """A place, and how many elements lie between neighbouring iterations there: `data*128`.
 
     With stride 0 every iteration has the same elements: the range is replicated over the place. With a `halo`, iterations hold
     windows of the range: so many elements before and after the block; a negative number says that a window has fewer than that.
@@ -58,51 +58,51 @@ class Factor(Interned):
 
     @property
     def axis(self) -> MeshAxis:
-        """The mesh axis that it is on, if it is on one alone."""
+        """The mesh axis of the factor, which must be on one axis alone."""
         return cast(MeshAxis, self.place)
 
     @property
     def axes(self) -> tuple[MeshAxis, ...]:
-        """The mesh axes that it is on, major to minor: of most factors, the one."""
+        """The mesh axes of the factor, major to minor. Most factors have one."""
         return axes(self.place)
 
     @property
     def parts(self) -> list[Factor]:
-        """A factor on each of its places, major to minor: the inverse of `joined`."""
+        """The factor as one factor on each of its places, major to minor: the inverse of `joined`."""
         return _apart(placed(self.place), self)
 
     @property
     def span(self) -> int:
-        """How many elements all iterations together reach across."""
+        """The number of elements from the first block to the last: `size` times the stride."""
         return self.size * abs(self.stride)
 
     @property
     def before(self) -> int:
-        """How many elements an iteration holds before its block."""
+        """The number of elements that an iteration holds before its block."""
         return self.halo[0] if self.halo is not None else 0
 
     @property
     def after(self) -> int:
-        """How many elements an iteration holds after its block."""
+        """The number of elements that an iteration holds after its block."""
         return self.halo[1] if self.halo is not None else 0
 
     @property
     def width(self) -> int:
-        """How many elements an iteration holds where no other factor is minor to it: its block and its halo."""
+        """The number of elements that an iteration holds, block and halo, if no other factor is minor to it."""
         return self.before + self.stride + self.after
 
     @property
     def has_halo(self) -> bool:
-        """Whether iterations hold windows of the range, and not the blocks of a tiling."""
+        """Whether iterations hold windows of the range instead of the blocks of a tiling."""
         return self.halo is not None
 
     @property
     def is_tiling(self) -> bool:
-        """Whether no two iterations hold the same element, and none is left out between them."""
+        """Whether iterations hold disjoint elements, without gaps between them."""
         return self.before == -self.after
 
     def start(self, iteration: int) -> int:
-        """The first element that an iteration holds; before the range, if it is negative."""
+        """The first element that an iteration holds; negative if it lies before the range."""
         return iteration * self.stride - self.before
 
     @property
@@ -112,40 +112,40 @@ class Factor(Interned):
 
     @property
     def end(self) -> int:
-        """The end of what all iterations hold."""
+        """The end (exclusive) of what the iterations hold."""
         return self.start(self.size - 1 if self.stride > 0 else 0) + self.width
 
     @property
     def own(self) -> int:
-        """How many rows a fold counts on an iteration: those before the next one's window; on the last iteration, all.
+        """The number of rows that a fold counts on an iteration: those before the next iteration's window.
 
         Only for positive strides.
         """
         return min(self.stride, self.width)
 
     def covers(self, extent: int) -> bool:
-        """Whether every element of a range of this extent is held by an iteration."""
+        """Whether the iterations together hold every element of a range of this extent."""
         return self.begin <= 0 and self.end >= extent and (self.width >= abs(self.stride) or self.size == 1)
 
     def overhangs(self, extent: int) -> bool:
-        """Whether an iteration reaches beyond a range of this extent."""
+        """Whether an iteration holds positions outside of a range of this extent."""
         return self.begin < 0 or self.end > extent
 
     def leaves_out(self, extent: int) -> bool:
-        """Whether an iteration has nothing of a range of this extent."""
+        """Whether an iteration holds no element of a range of this extent."""
         return not (self.window(0, extent) and self.window(self.size - 1, extent))
 
     def is_in_turn(self, extent: int) -> bool:
-        """Whether each iteration holds several blocks of a range of this extent, if no other factor is there."""
+        """Whether blocks are dealt in rounds, so that each iteration holds several blocks of a range of this extent."""
         return not self.has_halo and self.span < extent
 
     def window(self, iteration: int, extent: int) -> range:
-        """What an iteration holds of a range of this extent."""
+        """The elements of a range of this extent that an iteration holds."""
         start = self.start(iteration)
         return range(max(0, start), max(0, start, min(start + self.width, extent)))
 
     def holds(self, other: Factor, extent: int) -> bool:
-        """Whether every iteration holds what it has in the other factor, which is on the same place; in turn, in one block."""
+        """Whether each iteration holds, in one of its blocks, what it would hold under `other`, a factor on the same place."""
         if (in_turn := self.is_in_turn(extent)) and other.stride != self.stride:
             return False
         for i in range(self.size):
@@ -156,19 +156,24 @@ class Factor(Interned):
         return True
 
     def even(self, extent: int, padded: bool) -> Factor | None:
-        """The same place in blocks of one size of a range of this extent, perhaps padded; None if it does not divide."""
+        """Returns equal blocks of a range of this extent on the same place, padded if allowed.
+
+        Returns None if its size does not divide it.
+        """
         return self.at(-(-extent // self.size)) if padded or extent % self.size == 0 else None
 
     def at(self, stride: int) -> Factor:
-        """The same place at another stride, without a halo."""
+        """Returns the factor on the same place with another stride, without a halo."""
         return self if stride == self.stride and not self.has_halo else Factor(self.place, stride)
 
     def spread(self, apart: int) -> Factor:
-        """The same place and halo, with iterations so many times as far apart."""
+        """Returns the factor with its stride multiplied by `apart`; place and halo stay."""
         return Factor(self.place, self.stride * apart, self.halo)
 
     def outward(self, minor: int) -> Factor:
-        """The factor of a dim, given the factor of an index whose neighbouring values are `minor` elements apart there.
+        """The factor of a dim, given the factor of one of its indices.
+
+        Neighbouring values of the index are `minor` elements apart.
 
         ```
         dim of (i: 8, j: 64), data at 2 of i   -->   data at 128 of the dim
@@ -179,7 +184,7 @@ class Factor(Interned):
         return Factor(self.place, self.stride * minor, self.halo and (self.before * minor, self.after * minor))
 
     def inward(self, minor: int, extent: int | None = None) -> Factor | None:
-        """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie in the index.
+        """The inverse of `outward`, for an index of `extent` values; None if the factor does not lie within the index.
 
         Without an extent, the index is the major one of its dim, which may be padded.
 
@@ -201,7 +206,7 @@ class Factor(Interned):
 
 
 def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
-    """The factors of one dim as one factor; None if they are not neighbours: the stride of each must be the span of the next.
+    """Joins the factors of one dim into one factor; None unless the stride of each is the span of the next.
 
     The minor one says what an iteration holds beyond its block.
 
@@ -222,7 +227,7 @@ def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
 
 
 def _apart(places: Sequence[Placed | Product], one: Factor) -> list[Factor]:
-    """A factor on each of these places, major to minor, from the factor that they are together."""
+    """Splits a factor into one factor on each of these places, major to minor."""
     found, stride = list[Factor](), one.stride
     for place in reversed(places):
         found.append(Factor(place, stride, None if found else one.halo))
@@ -231,7 +236,7 @@ def _apart(places: Sequence[Placed | Product], one: Factor) -> list[Factor]:
 
 
 def settled(extent: int, factors: list[Factor]) -> list[Factor]:
-    """The factors of one dim, where some have a halo: only the minor one has it, and the others are its blocks.
+    """Moves the halo to the minor factor, if the factors of a dim can be joined; the others become blocks.
 
     ```
     512, a*128 halo 1, 1 and b*64 halo 1, 1   -->   a*128 and b*64 halo 1, 1
@@ -243,7 +248,7 @@ def settled(extent: int, factors: list[Factor]) -> list[Factor]:
 
 
 def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor | None], *factors: Factor) -> Factor | None:
-    """What becomes of a factor (or of several for one place) that crosses something as one with those beside it on its dim.
+    """Takes a factor through `cross`, joined with the factors `beside` it on its dim, and returns its part of the result.
 
     If they cannot be joined, the factor crosses alone.
 
@@ -264,13 +269,13 @@ def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor 
 
 
 def joint_windows(extent: int, factors: Sequence[Factor]) -> Factor | None:
-    """The windows that factors of one dim make together; None if they make blocks."""
+    """The windows that the factors of one dim make together; None if they make blocks."""
     one = joined(extent, factors) if any(factor.has_halo for factor in factors) else None
     return one if one is not None and one.has_halo else None
 
 
 def padded(extent: int, factors: Sequence[Factor]) -> int:
-    """The extent that the factors divide: the given one, or the span of the major factor if that reaches beyond it.
+    """The extent with padding: the given extent, or the span of the major factor if that is longer.
 
     ```
     32, data*4 (8 devices)  -->  32          30, data*4 (8 devices)  -->  32
@@ -280,24 +285,24 @@ def padded(extent: int, factors: Sequence[Factor]) -> int:
 
 
 def is_padded(extent: int, factors: Sequence[Factor]) -> bool:
-    """Whether the factors reach beyond the extent."""
+    """Whether the factors reach beyond the extent, so that it is padded."""
     return padded(extent, factors) > extent
 
 
 def overhang(extent: int, factors: Sequence[Factor]) -> bool:
-    """Whether iterations have rows outside of the extent: the padding of blocks, or windows that reach beyond it."""
+    """Whether iterations hold rows outside of the extent: padding of blocks, or windows that reach beyond it."""
     one = joint_windows(extent, factors)
     return is_padded(extent, factors) if one is None else one.overhangs(extent)
 
 
 def overcounts(extent: int, factors: Sequence[Factor]) -> bool:
-    """Whether a fold over all iterations' rows counts too much: rows outside of the extent, or some of them more than once."""
+    """Whether a fold over all iterations' rows counts too much: rows outside of the extent, or some rows more than once."""
     one = joint_windows(extent, factors)
     return overhang(extent, factors) or (one is not None and not one.is_tiling)
 
 
 def fit(extent: int, factors: Sequence[Factor]) -> bool:
-    """Whether factors tile an extent together, perhaps padded: it is then a product with each of them as a factor.
+    """Whether the factors tile an extent together, perhaps padded. The extent is then a product with each factor in it.
 
     Windows fit if they are one factor, and together hold every element.
 
@@ -317,7 +322,7 @@ def fit(extent: int, factors: Sequence[Factor]) -> bool:
 
 
 def tiling(extent: int, factors: Sequence[Factor]) -> Range:
-    """The product of an extent with these factors placed, or the reason why they do not divide it (`Error`).
+    """The range of an extent with these factors placed. Raises `Error` if they do not divide it.
 
     ```
     512, data*128  -->  data*128          512, data*1  -->  128*data          30, data*4 (8 devices)  -->  data*4 pad 30
@@ -338,7 +343,7 @@ def tiling(extent: int, factors: Sequence[Factor]) -> Range:
 
 
 def _windows(extent: int, factor: Factor) -> Range:
-    """The range of which every iteration holds a window: cut off outside of the extent, padded where none holds an element.
+    """The range of which each iteration holds a window. Positions outside of the extent are cut off.
 
     ```
     512, data*64 halo 1, 1 (8 devices)  -->  win<64,66,1,1>(data) of 512
@@ -350,7 +355,7 @@ def _windows(extent: int, factor: Factor) -> Range:
 
 
 def windows_over(dim: Range) -> Factor | None:
-    """The factor, perhaps on several places, of which `tiling` made a range with a halo; None if the range has none."""
+    """The factor from which `tiling` made a range of windows, perhaps on several places; None if the range has no windows."""
     win = windows_of(dim)
     if win is None:
         return None
@@ -363,12 +368,12 @@ def windows_over(dim: Range) -> Factor | None:
 
 
 def is_contiguous(extent: int, factors: Sequence[Factor]) -> bool:
-    """Whether the factors are the major ones, so that one iteration has one run of consecutive elements."""
+    """Whether the factors are major to all else, so that each iteration holds one run of consecutive elements."""
     return natural(padded(extent, factors), factors) == major_first(factors)
 
 
 def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:
-    """The factors in their order, made the major ones: `2*data*64 --> data*128`."""
+    """Makes the factors the major ones, in the same order: `2*data*64 --> data*128`."""
     moved: list[Factor] = []
     for factor in major_first(factors):
         extent //= factor.size
@@ -377,7 +382,7 @@ def natural(extent: int, factors: Iterable[Factor]) -> list[Factor]:
 
 
 def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None:
-    """The least windows with all that the factors have of a range, and with all of the range.
+    """The smallest windows that contain all that the factors hold, and that together cover the range.
 
     None if blocks differ, or if the halo is longer than `most` blocks.
 
@@ -396,7 +401,7 @@ def hull(extent: int, factors: Iterable[Factor], most: int = 1) -> Factor | None
 
 
 def are_apart(factors: Iterable[Factor]) -> bool:
-    """Whether an iteration has elements in two factors and none between them.
+    """Whether the windows of an iteration under two of the factors have a gap between them.
 
     ```
     128, data*16 halo 1, -1 and data*16 halo -127, 127 (8 devices)   -->   yes
@@ -407,7 +412,7 @@ def are_apart(factors: Iterable[Factor]) -> bool:
 
 
 def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
-    """Of tilings that begin at different elements, the one in the middle: from it the others are least far away.
+    """Of tilings that begin at different elements, the one in the middle, so that the others are as near as possible.
 
     ```
     510, data*64 pad 510 and data*64 halo 2, -2 (8 devices)   -->   data*64 halo 1, -1
@@ -424,16 +429,16 @@ def middle(extent: int, factors: Iterable[Factor]) -> Factor | None:
 
 
 def windowed(extent: int, blocks: Factor, before: int, after: int) -> Factor:
-    """The windows that reach so far beyond the blocks; the blocks themselves, if windows are no more and no less."""
+    """Extends blocks to windows by `before` and `after` elements; returns the blocks if that changes nothing."""
     plain = not before and not after and blocks.span >= extent
     return blocks if plain else Factor(blocks.place, blocks.stride, (before, after))
 
 
 def major_first(factors: Iterable[Factor]) -> list[Factor]:
-    """The factors of one extent, major to minor."""
+    """Sorts the factors of one extent, major to minor."""
     return sorted(factors, key=_distance, reverse=True)
 
 
 def _distance(factor: Factor) -> tuple[int, int]:
-    """How far apart neighbouring iterations are, in either direction: that of a major factor is longer."""
+    """The sort key: the distance of neighbouring iterations in either direction, then the size."""
     return abs(factor.stride), factor.size

@@ -51,7 +51,7 @@ def product(*factors: Range | int) -> Range:
 
 
 def _append(flat: list[Range], factor: Range) -> None:
-    """Add a factor at the minor end: products open up, units vanish, neighbouring extents merge."""
+    """Appends a factor at the minor end: products are flattened, units dropped, neighbouring extents merged."""
     if isinstance(factor, Product):
         for part in factor.factors:
             _append(flat, part)
@@ -93,7 +93,7 @@ def sub(base: Range | int, offset: int, length: int, step: int = 1) -> Range:
 
 
 def pad(base: Range | int, lo: int, hi: int) -> Range:
-    """`base` between `lo` and `hi` undefined elements.
+    """The range `base` with `lo` undefined elements before it and `hi` after it.
 
     ```
     pad(pad(512, 0, 3), 1, 1)  -->  pad(512, 1, 4)
@@ -106,7 +106,7 @@ def pad(base: Range | int, lo: int, hi: int) -> Range:
 
 
 def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: int = 0) -> Range:
-    """What a window reads to make the outputs `base`; windows over windows become one.
+    """The inputs that a window reads to compute the outputs `base`. A window over a window becomes one window.
 
     ```
     window(window(64, 2, 3, 1, 1), 1, 5, 1, 2)  -->  win<2,7,1,3>(64)
@@ -121,7 +121,7 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
 
 @lru_cache(maxsize=1 << 16)
 def known_size(r: Range) -> int | None:
-    """How many indices a range has; None if that depends on what a window slides over."""
+    """The number of indices of a range; None if it depends on what a window slides over."""
     match r:
         case Axis() | SubAxis() | Loop():
             return r.size
@@ -142,7 +142,7 @@ def known_size(r: Range) -> int | None:
 
 
 def whole(r: Range) -> bool:
-    """Whether index i of a range is position i of its extent, for all i: true for ranges of products and sums alone."""
+    """Whether index i of a range is position i of its extent, for all i: true of products and sums of plain terms."""
     match r:
         case Product(parts) | Sum(parts):
             return all(map(whole, parts))
@@ -151,7 +151,7 @@ def whole(r: Range) -> bool:
 
 
 def window_size(w: Window, outputs: int) -> int:
-    """How many inputs a window reads, from the first to the last, to make `outputs` neighbouring ones."""
+    """The number of inputs, from the first to the last, that a window reads for `outputs` consecutive outputs."""
     return (outputs - 1) * abs(w.stride) + w.width if outputs else 0
 
 

@@ -1,4 +1,4 @@
-"""Reshapes: which blocks of the row-major order two shapes share."""
+"""Reshapes: which factors the dims of two shapes have in common."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeAlias
 from .refinement import refine
 
 Part: TypeAlias = tuple[int, int]
-"""A factor's number and its extent."""
+"""The number of a factor, and its extent."""
 
 
 def refine_dims(left: Sequence[int], right: Sequence[int]) -> list[tuple[Part, ...] | None]:
-    """The factors of each dim of `left`, then of each of `right`, in their common refinement; None: the dim has none.
+    """The factors of each dim of `left`, then of `right`, in the common refinement of both shapes; None for a dim without one.
 
     Dims are taken in the smallest runs with equal products, so that a part which does not refine leaves the others alone.
 
@@ -45,7 +45,7 @@ def _take(rest: Iterator[Part], extent: int) -> tuple[Part, ...]:
 
 
 def _runs(left: Sequence[int], right: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """The smallest runs of dims, from the major end, with equal products."""
+    """Yields the smallest runs of dims with equal products, from the major end."""
     lefts: list[int] = []
     rights: list[int] = []
     a = b = 1

@@ -31,5 +31,5 @@ def refine(p: Sequence[int], q: Sequence[int]) -> list[int] | None:
 
 
 def _strides(factors: Sequence[int]) -> list[int]:
-    """The products of the last 0, 1, 2, ... factors: the strides of the factorisation, and its extent."""
+    """The products of the last 0, 1, 2, ... factors: their strides, and last the extent."""
     return [math.prod(factors[i:]) for i in range(len(factors) + 1)]

@@ -20,14 +20,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Range(Interned):
-    """A finite, ordered index set: how many iterations there are and, by its placed factors, where each one runs."""
+    """A finite, ordered index set. Its size says how many iterations there are, its placed factors where each one runs."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Extent(Range):
-    """The range `0 .. n-1` on one device, whose own compiler decides how to run it: `128`."""
+    """The range `0 .. n-1` on one device, whose compiler decides how to run it: `128`."""
 
     n: int
 
@@ -85,7 +85,7 @@ class Axis(Range):
     size: int
     devices: Devices
     stride: int = field(init=False)
-    """How many devices apart neighbours along it are, in the order in which their set numbers them."""
+    """The distance of neighbours along the axis, in the numbers that the set gives its devices."""
 
     def __new__(cls, name: str, size: int, devices: Devices | None = None) -> Axis:
         return intern(cls, name, int(size), devices or Devices(((name, int(size)),)))
@@ -101,7 +101,7 @@ class Axis(Range):
 
     @property
     def axis(self) -> Axis:
-        """The axis itself: of a sub-axis, the one that it is a part of."""
+        """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
 
     def __lt__(self, other: MeshAxis) -> bool:
@@ -123,7 +123,7 @@ class SubAxis(Range):
     index: int
     size: int = field(init=False)
     stride: int = field(init=False)
-    """How many devices apart neighbours along it are."""
+    """The distance of neighbours along the sub-axis, in the numbers that the set gives its devices."""
 
     def __new__(cls, axis: Axis, split: Iterable[int], index: int) -> SubAxis:
         return intern(cls, axis, tuple(split), int(index))
@@ -138,7 +138,7 @@ class SubAxis(Range):
 
     @property
     def name(self) -> str:
-        """The name of the axis that it is a part of."""
+        """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
 
     def __lt__(self, other: MeshAxis) -> bool:
@@ -220,7 +220,7 @@ class Sub(Range):
 
     @property
     def is_padded(self) -> bool:
-        """Whether it is the first indices of a range that is longer only because that divides over its places."""
+        """Whether the range is `length` elements, padded so that they divide over the places of the base."""
         return (
             self.offset == 0 and self.step == 1 and isinstance(self.base, Product | Axis | SubAxis) and bool(placed(self.base))
         )
@@ -279,7 +279,7 @@ class Window(Range):
 
     @property
     def width(self) -> int:
-        """The number of inputs from the first to the last that one output reads."""
+        """The number of inputs, from the first to the last, that one output reads."""
         return (self.kernel - 1) * self.dilation + 1
 
     def __str__(self) -> str:
@@ -288,7 +288,7 @@ class Window(Range):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Of(Range):
-    """The range `0 .. n-1`, of which each iteration holds the positions that the base gives it: `win<64,66,1,1>(data) of 512`.
+    """The range `0 .. n-1`, where each iteration holds the positions that `base` gives it: `win<64,66,1,1>(data) of 512`.
 
     A position outside of the range has no element. Several iterations may hold an element, or none.
     """
@@ -306,21 +306,21 @@ class Of(Range):
 MeshAxis: TypeAlias = Axis | SubAxis
 """A place in space: a mesh axis, or a part of one."""
 Placed: TypeAlias = MeshAxis | Loop
-"""A factor that is placed: in space on a mesh axis, or in time on a loop."""
+"""A placed factor: on a mesh axis in space, or on a loop in time."""
 
 
 def coordinate(axis: MeshAxis, device: int) -> int:
-    """The coordinate along an axis of a device, by its number in the device set."""
+    """The coordinate along an axis of the device with this number in the device set."""
     return device // axis.stride % axis.size
 
 
 def major_to_minor(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
-    """The axes, each once, in the order in which their device set numbers devices."""
+    """Sorts the axes, without duplicates, in the order in which their device set numbers devices."""
     return tuple(sorted(dict.fromkeys(axes), key=lambda axis: (-axis.stride, axis.size == 1)))
 
 
 def all_axes(some: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
-    """All axes of the device set of these axes, in its order; of an axis of which they name a part, all its parts."""
+    """All axes of the device set of these axes, in its order. An axis of which a part is named appears as all its parts."""
     named = {axis.axis: axis for axis in some}
     every = next(iter(named)).devices.places if named else ()
     return tuple(part for axis in every for part in _parts(named.get(axis, axis)))
@@ -355,13 +355,13 @@ def axes(r: Range) -> tuple[MeshAxis, ...]:
 
 
 def twice(ranges: Iterable[Range]) -> Placed | None:
-    """The first placed factor that meets one of an earlier range: the same axis or loop, or overlapping parts of one axis."""
+    """The first placed factor that overlaps an earlier one: the same axis or loop, or overlapping parts of one axis."""
     used = [factor for r in ranges if not isinstance(r, Extent) for factor in placed(r)]
     return next((each for number, each in enumerate(used) if any(meet(each, other) for other in used[:number])), None)
 
 
 def meet(one: Placed, other: Placed) -> bool:
-    """Whether two places share devices' coordinates: the same axis or loop, or overlapping parts of one axis."""
+    """Whether two places overlap: the same axis or loop, or overlapping parts of one axis."""
     if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size
     if isinstance(one, Loop) or isinstance(other, Loop):
@@ -370,7 +370,7 @@ def meet(one: Placed, other: Placed) -> bool:
 
 
 def _is_compound(r: Range) -> bool:
-    """Whether the text of a range needs brackets inside another one."""
+    """Whether the text of a range needs brackets inside another text."""
     return isinstance(r, Product | Sum | Of) or (isinstance(r, Sub) and r.is_padded)
 
 

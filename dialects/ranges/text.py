@@ -1,4 +1,4 @@
-"""Reading ranges and array types from the text that they print as; `ranges.lark` is the grammar."""
+"""Parses ranges and array types from the text that they print as; `ranges.lark` is the grammar."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from . import laws as laws
 from .terms import Extent, Loop, MeshAxis, Of, Range
 
 PendingText: TypeAlias = tuple[str, MeshAxis] | tuple[str, MeshAxis, int, bool]
-"""(monoid, axis) of a pending reduction; (monoid, axis, dim, whether it goes backwards) of a pending scan."""
+"""A pending reduction as (monoid, axis); a pending scan as (monoid, axis, dim, whether it is backwards)."""
 _GRAMMAR = Path(__file__).with_name("ranges.lark")
 _DEEPEST = 50
-"""The deepest nesting of ranges."""
+"""The deepest nesting of ranges in a text."""
 ArrayText: TypeAlias = tuple[str, tuple[Range, ...], tuple[PendingText, ...]]
-"""An array type that is read: the dtype as written, the dims, and what is pending."""
+"""A parsed array type: the dtype as written, the dims, and the pending reductions."""
 
 
 @lru_cache(maxsize=1 << 14)
 def parse_range(text: str, *meshes: Mesh) -> Range:
-    """The range, in normal form, that `text` denotes on the axes of these meshes: `parse_range(str(r), mesh) is r`.
+    """Parses a range, in normal form, on the axes of these meshes: `parse_range(str(r), mesh) is r`.
 
     Raises `Error`, with a caret if the text is not a range, and for an axis that the meshes do not have.
     """
@@ -37,13 +37,13 @@ def parse_range(text: str, *meshes: Mesh) -> Range:
 
 
 def parse_array_text(text: str, *meshes: Mesh) -> ArrayText:
-    """The parts of an array type: `f32[data*128, 256]{+model}`."""
+    """Parses an array type, such as `f32[data*128, 256]{+model}`, into its parts."""
     return cast(ArrayText, _parse(text, "array", meshes))
 
 
 @lru_cache(maxsize=1 << 14)
 def check_array_text(text: str) -> None:
-    """Raises `Error`, with a caret, for a text that is no array type on any mesh."""
+    """Raises `Error`, with a caret, for a text that is an array type on no mesh."""
     _tree(text, "array")
 
 
@@ -155,5 +155,5 @@ class _Read(Transformer[Word, object]):
 
 
 def _applied(law: Callable[..., Range], parts: list[Range | Word]) -> Range:
-    """A constructor applied to a range and the numbers written after it."""
+    """Applies a constructor to a range and the numbers written after it."""
     return law(*(part if isinstance(part, Range) else int(part.text) for part in parts))

@@ -6,7 +6,7 @@ from .terms import Of, Range, Window
 
 
 def windows_of(r: Range) -> Window | None:
-    """The windows that the iterations of a place hold of a range, one each: those that a halo makes; None if it has none.
+    """The window of a range that has a halo, one for each iteration; None if the range has none.
 
     ```
     win<64,66,1,1>(data) of 512   -->   win<64,66,1,1>(data)
@@ -19,7 +19,7 @@ def windows_of(r: Range) -> Window | None:
 
 
 def reads(window: Window, begin: int, end: int) -> tuple[int, int]:
-    """The interval of inputs that the outputs `[begin, end)` read; it may reach below 0 and beyond the input's end.
+    """The interval of inputs that the outputs `[begin, end)` read. It may extend below 0 and beyond the input's end.
 
     ```
     outputs [b, e)  -->  inputs [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo), and the other way round if s is negative
@@ -30,7 +30,7 @@ def reads(window: Window, begin: int, end: int) -> tuple[int, int]:
 
 
 def compose(first: Window, second: Window) -> Window:
-    """The one window that reads what `first` reads to make what `second` reads.
+    """The one window that reads what `first` reads in order to compute what `second` reads.
 
     `second` slides over the outputs of `first`, as one convolution after another, so the base is `second`'s. A window
     reads an interval, so the composition is exact even where the strides leave holes.
@@ -52,7 +52,7 @@ def compose(first: Window, second: Window) -> Window:
 
 
 def halo(window: Window, shard: int, output_block: int, input_block: int) -> tuple[int, int]:
-    """How many elements shard `shard` needs from before and from after its own block of the input.
+    """The numbers of elements that a shard needs from before and from after its own block of the input.
 
     The shard makes outputs `[i·c, (i+1)·c)` and holds inputs `[i·ci, (i+1)·ci)`. A negative number says that it holds
     elements at that side that it does not read. When `ci = c·s`, as for a stride that divides the block, no shard's

@@ -1,6 +1,6 @@
 """The reference semantics: programs and ops in NumPy, the oracle of the tests.
 
-    interpret         a program, at every stage of its way to the devices
+    interpret         a program, at every stage of its lowering
       lockstep        values on a mesh: one array for each device
     evaluate          one op, by its definition
       scalars         the functions that `@` stands for in elementwise ops

@@ -1,7 +1,7 @@
 """The reference semantics: a definition's body, run with NumPy.
 
-Every part of the body becomes an array whose axes are labelled with indices. Arrays are combined by label, so this file has
-no rule for any op. A guard under a fold that binds its dims is a read at the looked-up indices; under another fold, a scatter.
+Every part of the body becomes an array whose axes are labelled with indices. Arrays are combined by label, so this file has no
+rule for any op. A guard whose dims the fold around it binds is a read at looked-up indices; any other guard is a scatter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Labelled:
 
 
 def evaluate(name: str, params: ParamsAttr, inputs: Sequence[Array], out_types: Sequence[Value]) -> list[Array]:
-    """The results of the op `lax.NAME` on whole arrays. Raises Error for an op that has no definition."""
+    """Returns the results of the op `lax.NAME` on whole arrays. Raises Error for an op that has no definition."""
     definition = definitions.get(name)
     if definition is None or name == "whole":
         raise Error(f"`{params.get('primitive', name)}` has no definition, so the interpreter cannot run it")
@@ -70,7 +70,7 @@ _NOWHERE: Mapping[int, Labelled] = {}
 class _Context:
     """The context of a part of the body.
 
-    `dtype` is that of the result, `monoid` that of the enclosing fold, `default` the value of `else`. `found` maps a looked-up
+    `dtype` is the result's dtype, `monoid` the enclosing fold's monoid, `default` the value of `else`. `found` maps a looked-up
     index to its positions, inside the fold that looks it up.
     """
 
@@ -86,7 +86,7 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluator:
-    """Runs a ground form on arrays. It holds constant data; changing data is in the contexts that it passes down."""
+    """Runs a ground form on arrays. Its fields are constant; changing data is in the contexts that it passes down."""
 
     form: Grounded
     params: ParamsAttr
@@ -115,7 +115,7 @@ class _Evaluator:
     # Results
 
     def write(self, target: Access, value: Labelled, before: Array | None) -> Array:
-        """The result of an equation; that of a part of a sum of ranges is written into the result `before`."""
+        """Writes the result of an equation; for a part of a sum of ranges, writes into the result `before`."""
         dtype, shape = self.out_types[-1 - target.array]
         ids = along(*target.dims)
         array = self.spread(Labelled(cast_to(value.array, dtype_of(dtype)), value.ids), ids)
@@ -171,7 +171,7 @@ class _Evaluator:
         return self.read(access, array) if plain and len(set(ids)) == len(ids) else self.look(access, context)
 
     def read(self, access: Access, array: Array) -> Labelled:
-        """A read at plain indices: dims become axes, and unpartitioned dims go last."""
+        """Reads an array at plain indices: dims become axes, and unpartitioned dims go last."""
         if all(len(dim.indices) == 1 for dim in access.dims):
             return Labelled(array, along(*access.dims))
         whole = [at for at, dim in enumerate(access.dims) if isinstance(dim, Whole)]
@@ -181,7 +181,7 @@ class _Evaluator:
         return Labelled(array.transpose(rest + whole).reshape(shape), ids)
 
     def look(self, access: Access, context: _Context) -> Labelled:
-        """A read at computed positions; outside the array it is what `else` says, or the unit of the enclosing fold."""
+        """Reads an array at computed positions; outside it, reads the value of `else`, or the unit of the enclosing fold."""
         array = self.inputs[access.array]
         positions = [self.positions(dim, at, access.array, context.found) for at, dim in enumerate(access.dims)]
         ids = _labels(positions)
@@ -189,7 +189,7 @@ class _Evaluator:
         inside = np.asarray(True)
         for each, size in zip(aligned, array.shape, strict=True):
             inside = inside & (each >= 0) & (each < size)
-        # Of an array without elements, every position is outside.
+        # In an array without elements, every position is outside.
         some = array if array.size else np.zeros([1] * array.ndim, array.dtype)
         value = some[tuple(np.where(inside, each, 0) for each in aligned)]
         outside = MONOIDS[context.monoid].unit(array.dtype) if context.default is None else context.default.array
@@ -198,7 +198,7 @@ class _Evaluator:
     # Meeting by label
 
     def align(self, value: Labelled, ids: tuple[int, ...]) -> Array:
-        """The array with one axis for each of `ids`, of extent 1 where it does not depend on it."""
+        """The array with one axis for each of `ids`, of extent 1 for an index on which it does not depend."""
         if value.ids == ids:
             return value.array
         order = [value.ids.index(i) for i in ids if i in value.ids]
@@ -222,7 +222,7 @@ class _Evaluator:
         return reduce(partial(self.meet, np.multiply), values)
 
     def terms(self, values: Sequence[Labelled]) -> Labelled:
-        """The terms of a sum: products do not lose digits before they are added."""
+        """The terms of a sum, as products in a wide type, so that they do not lose digits before they are added."""
         wide = [Labelled(widen(each.array), each.ids) for each in values]
         return self.product(wide if len(values) > 1 else values)
 
@@ -246,7 +246,7 @@ class _Evaluator:
                 raise Error(f"`{self.form.definition.name}`: a guard must be a factor of the operand of a fold")
 
     def literal(self, value: Literal, dtype: np.dtype[Any]) -> Array:
-        """A constant of the result's type; without a value JAX's fill: NaN, or the integer farthest below (above) 0."""
+        """A constant in the result's dtype. None is JAX's fill: NaN, the least signed integer, or the largest unsigned one."""
         if isinstance(value, Record):
             real, imag = value["real"], value["imag"]
             assert isinstance(real, float) and isinstance(imag, float)
@@ -304,7 +304,7 @@ class _Evaluator:
         return [Labelled(result, ids) for result in whole_dims.FUNCTIONS[fold.monoid](task)]
 
     def merged(self, fold: Fold[int, Ground], arrays: Apply[Ground], target: Access, context: _Context) -> list[Labelled]:
-        """The arrays sorted along the folded index, which is another one in the results."""
+        """The arrays sorted along the folded index, which is another index in the results."""
         values = [self.value(arg, context) for arg in arrays.args]
         beside = tuple(i for i in along(*target.dims) if any(i in value.ids for value in values))
         ends = (*beside, *(i for i in along(*target.dims) if i not in beside))
@@ -378,7 +378,7 @@ class _Evaluator:
         return self.scattered(fold, taken, inside, self.terms(values), context)
 
     def gathered(self, taken: dict[int, Labelled], inside: Labelled, others: list[Ground], context: _Context) -> Labelled:
-        """`sum(v) [v = ids[i]] * src[v]` is `src[ids[i]]`, and the default (or 0) where that is outside."""
+        """`sum(v) [v = ids[i]] * src[v]` as `src[ids[i]]`, with the default (or 0) where `ids[i]` is outside."""
         inside_fold = replace(context.under(), found=taken)
         values = [self.value(other, inside_fold) for other in others]
         value = self.terms(values)

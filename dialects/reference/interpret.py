@@ -28,7 +28,7 @@ from .lockstep import Value, collect, cut, distribute, groups, rank, redistribut
 
 
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
-    """The results of a program on whole arrays, which are distributed and collected by the program's types.
+    """Runs a program on whole arrays, distributing the arguments and collecting the results by the program's types.
 
     `program` is a `func.func`, a `flow.graph`, or a module; of a module, the graph runs, or the first function if there is
     none. The mesh is the module's unless it is given.
@@ -79,7 +79,7 @@ class Machine:
         return distribute(array, type.layout, self.devices)
 
     def block(self, block: Block, inputs: Sequence[Value], outer: dict[SSAValue, Value] | None = None) -> list[Value]:
-        """The operands of the block's terminator. `outer` holds the values of the enclosing blocks."""
+        """Runs a block; returns the operands of its terminator. `outer` holds the values of the enclosing blocks."""
         env = dict(outer or {}) | dict(zip(block.args, inputs, strict=True))
         for op in block.ops:
             operands = [env[value] for value in op.operands]
@@ -109,7 +109,7 @@ class Machine:
             case lax.LaxOp():
                 return self.named(op, operands)
             case array.BuildOp():
-                # Every iteration of the build is a device, and the devices that differ in no axis of it agree.
+                # Every iteration of the build is a device. Devices that differ in none of its axes agree.
                 return self.block(op.body.block, [], env)
             case array.SliceOp():
                 return [cut(operands[0], _type(op.source).layout, op.layout, self.devices)]
@@ -134,7 +134,7 @@ class Machine:
                 raise Error(f"the interpreter does not know `{op.name}`")
 
     def named(self, op: lax.LaxOp, operands: list[Value]) -> list[Value]:
-        """A named op on every device; devices that hold the same arrays share the work."""
+        """Runs a named op on every device; devices that hold the same arrays share the work."""
         done: dict[tuple[int, ...], list[Array]] = {}
         results: list[Value] = [[] for _ in op.results]
         for device in range(self.devices):
@@ -147,7 +147,7 @@ class Machine:
         return results
 
     def on_device(self, op: lax.LaxOp, inputs: list[Array]) -> list[Array]:
-        """A named op on the local arrays of one device."""
+        """Runs a named op on the local arrays of one device."""
         types = [(_type(result).dtype, _type(result).shape) for result in op.results]
         return evaluate(op.primitive(), op.params, inputs, types)
 
@@ -187,5 +187,5 @@ class Machine:
 
 
 def run_devices(function: FuncOp, args: Sequence[Value], devices: int) -> list[Value]:
-    """The results of a function of local ops, given each device's local array of each argument."""
+    """Runs a function of local ops, given each device's local array of each argument."""
     return Machine(devices).block(function.body.block, args)

@@ -1,4 +1,4 @@
-"""Functions of unpartitioned dims: their arguments, how one of a single matrix applies to a stack, and linear algebra.
+"""Functions of unpartitioned dims: their arguments, how a function of one matrix applies to a stack, and linear algebra.
 
 As the reference, it keeps LAPACK's names and signs.
 """
@@ -39,7 +39,7 @@ class Task:
 
 
 Function = Callable[..., Sequence[Array]]
-"""(task, the unpartitioned dims of each operand) -> those of each result."""
+"""Takes a task and the unpartitioned dims of each operand; returns those of each result."""
 
 
 def each(task: Task, function: Function) -> list[Array]:
@@ -64,7 +64,7 @@ def _lapack(name: str, *args: Array, **how: bool) -> Sequence[Any]:
 
 
 def _or_nan(function: Callable[..., Array], *args: Array) -> Array:
-    """NaN in the shape of the last argument where there is no answer, as for a singular matrix: JAX returns it too."""
+    """Calls the function; where it has no answer, returns NaN in the shape of the last argument, as JAX does."""
     try:
         return function(*args)
     except np.linalg.LinAlgError:
@@ -109,7 +109,7 @@ def _orthogonal(x: Array, taus: Array) -> Array:
 
 
 def _ormqr(task: Task, x: Array, taus: Array, b: Array) -> Sequence[Array]:
-    """On one column, or from the right on one row, of `b`."""
+    """Multiplies one column of `b` from the left by the orthogonal matrix, or one row from the right."""
     q = _orthogonal(x, taus)
     q = q.conj().T if task.flag("transpose") else q
     return [q @ b if task.flag("left") else b @ q]
@@ -122,7 +122,7 @@ def _eig(task: Task, x: Array) -> Sequence[Array]:
 
 
 def _subset(task: Task) -> slice:
-    """The values that a decomposition keeps."""
+    """The slice of values that a decomposition keeps."""
     subset = task.params.get("subset_by_index")
     return slice(*cast("tuple[int, int]", subset)) if subset is not None else slice(None)
 
@@ -151,7 +151,7 @@ def _tridiagonal_solve(task: Task, low: Array, diagonal: Array, high: Array, b: 
 
 
 def _triangular_solve(task: Task, a: Array, b: Array) -> Sequence[Array]:
-    """For one column of `b`, or from the right for one row."""
+    """Solves for one column of `b`, or from the right for one row."""
     a = np.tril(a) if task.flag("lower") else np.triu(a)
     if task.flag("unit_diagonal"):
         np.fill_diagonal(a, 1)

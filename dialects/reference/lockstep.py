@@ -1,6 +1,6 @@
 """The values of a device set, in NumPy: one array for each device, in their order, all devices in lockstep.
 
-`denote` says which elements of a layout a device holds, one by one. This file does not know blocks or divisibility, so it can
+`denote` says which elements of a layout a device holds, one by one. This file does not use blocks or divisibility, so it can
 test the code that does.
 """
 
@@ -25,7 +25,7 @@ Positions = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 
 @lru_cache(maxsize=1 << 14)
 def _positions(layout: Layout, device: int) -> Positions:
-    """For each dim the positions of the elements that a device holds; -1 where there is none (padding)."""
+    """For each dim the positions of the elements that a device holds; -1 for padding."""
     at: dict[Placed, int] = {axis: coordinate(axis, device) for axis in layout.axes}
     held = [block(dim, at) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
@@ -50,7 +50,7 @@ def rank(axes: Sequence[MeshAxis], device: int) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def groups(axes: tuple[MeshAxis, ...], devices: int) -> tuple[tuple[int, ...], ...]:
-    """The devices that differ only along `axes`, each group in their order."""
+    """The groups of devices that differ only along `axes`, each group in their order."""
     ranks: dict[int, list[int]] = {}
     for device in range(devices):
         ranks.setdefault(rank(axes, device), []).append(device)
@@ -59,7 +59,7 @@ def groups(axes: tuple[MeshAxis, ...], devices: int) -> tuple[tuple[int, ...], .
 
 
 def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Value:
-    """The local array of each device (of `among`; the others hold nothing).
+    """Returns the local array of each device (of `among`; the others hold nothing).
 
     Over pending axes the first device holds the value, and the others hold the monoid's unit, or copies if it is idempotent.
     """
@@ -79,7 +79,7 @@ def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] 
 
 
 def collect(value: Value, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Array:
-    """The whole array of which each device (of `among`) holds its part, pending folds done."""
+    """Returns the whole array from the parts of the devices (of `among`), with pending folds done."""
     value, layout = _scanned(value, layout, devices, among)
     parts: dict[tuple[int, ...], Array] = {}
     for device in range(devices) if among is None else among:
@@ -100,7 +100,7 @@ def collect(value: Value, layout: Layout, devices: int, among: Sequence[int] | N
 
 
 def _scanned(value: Value, layout: Layout, devices: int, among: Sequence[int] | None) -> tuple[Value, Layout]:
-    """The value after its pending scans, which are all along one dim."""
+    """Resolves the pending scans of a value, which are all along one dim."""
     scans = tuple(pending for pending in layout.pending if pending.scans)
     if not scans:
         return value, layout
@@ -115,7 +115,7 @@ def _scanned(value: Value, layout: Layout, devices: int, among: Sequence[int] | 
 
 
 def redistribute(value: Value, source: Layout, target: Layout, devices: int) -> Value:
-    """The same value in another layout, through the whole array; reductions that stay pending are not done."""
+    """Moves a value to another layout, by way of the whole array; reductions that stay pending are not done."""
     kept = tuple(pending.axis for pending in target.pending)
     resolved = Layout(source.dims, tuple(pending for pending in source.pending if pending not in target.pending))
     plain = Layout(target.dims)
@@ -131,7 +131,10 @@ def redistribute(value: Value, source: Layout, target: Layout, devices: int) -> 
 
 
 def cut(value: Value, source: Layout, target: Layout, devices: int) -> Value:
-    """The part of each device's local `source` that its iteration of `target` sees. Raises Error if it holds less."""
+    """Cuts each device's part in `target` out of its local array in `source`.
+
+    Raises Error if the device does not hold all of it.
+    """
     result: Value = []
     memory: dict[tuple[int, tuple[bytes, ...]], Array] = {}
     for device in range(devices):

@@ -4,7 +4,7 @@ They are the reference, so they are plain. Floats narrower than 32 bits are comp
 Rare special functions come from SciPy, which JAX requires, and are imported at their first use.
 """
 
-# NumPy's functions stand here as plain callables, whose arguments pyright cannot infer.
+# NumPy's functions are used as plain callables, whose arguments pyright cannot infer.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
@@ -39,7 +39,7 @@ def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def apply(name: str, args: Sequence[Array], params: ParamsAttr, dtype: np.dtype[Any]) -> list[Array]:
-    """The results of the function `name`, elementwise; Error if there is none."""
+    """Applies the function `name` elementwise and returns its results. Raises Error if there is no such function."""
     with np.errstate(all="ignore"):
         if name == "cast":
             return [cast_to(args[0], dtype)]
@@ -78,7 +78,7 @@ def _function(name: str) -> Function:
 
 
 def divide(left: Array, right: Array) -> Array:
-    """XLA's division: integers truncate toward zero, x / 0 is -1."""
+    """XLA's division: integers truncate toward zero, and x / 0 is -1."""
     if left.dtype.kind not in "iu":
         return np.divide(left, right)
     safe = np.where(right == 0, np.ones_like(right), right)
@@ -93,7 +93,7 @@ def _remainder(left: Array, right: Array) -> Array:
 
 
 def _total(compare: Function) -> Function:
-    """Comparison in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
+    """A comparison in the total order of floats: -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
 
     def key(x: Array) -> Array:
         if not is_float(x.dtype):
@@ -106,7 +106,7 @@ def _total(compare: Function) -> Function:
 
 
 def _shift(function: Function, over: Callable[[Array], Array]) -> Function:
-    """A shift that gives `over` if it shifts by the width of the type or more."""
+    """A shift that returns `over` if it shifts by the width of the type or more."""
 
     def shift(x: Array, by: Array) -> Array:
         bits = x.dtype.itemsize * 8
@@ -122,7 +122,7 @@ def _logical_right(x: Array, by: Array) -> Array:
 
 
 def _arithmetic_right(x: Array, by: Array) -> Array:
-    """Repeats the first bit, also for unsigned types."""
+    """A right shift that repeats the first bit, also for unsigned types."""
     signed = x.view(f"i{x.dtype.itemsize}")
     return np.asarray(np.right_shift(signed, by.astype(signed.dtype))).astype(signed.dtype).view(x.dtype)
 
@@ -140,7 +140,7 @@ def _leading_zeros(x: Array) -> Array:
 
 
 def _igamma_grad_a(a: Array, x: Array) -> Array:
-    """The derivative of the regularized lower incomplete gamma function by `a`: five points of it in double precision."""
+    """The derivative of the regularized lower incomplete gamma function by `a`: a five-point difference in double precision."""
     from scipy.special import gammainc  # pyright: ignore[reportMissingTypeStubs]
 
     a, x = a.astype(np.float64), x.astype(np.float64)

@@ -12,7 +12,7 @@ from ..ground.monoids import Monoid
 
 
 def scan(monoid: Monoid, x: Array, axis: int, reverse: bool = False) -> Array:
-    """The folds of all prefixes along an axis, or of all suffixes, in the type of the array."""
+    """The folds of all prefixes along an axis, or of all suffixes, in the dtype of the array."""
     x = np.flip(x, axis) if reverse else x
     with np.errstate(all="ignore"):
         if monoid.fold == "logsumexp" and x.dtype.kind == "c":
@@ -23,7 +23,7 @@ def scan(monoid: Monoid, x: Array, axis: int, reverse: bool = False) -> Array:
 
 
 def across(monoid: Monoid, blocks: Sequence[Array], axis: int, reverse: bool = False) -> list[Array]:
-    """The scan of a whole array from the scans of its blocks, in order: each block takes the carry of the blocks before it."""
+    """The scan of a whole array from the scans of its blocks, in order: a block's last element is carried into the next."""
     order = range(len(blocks) - 1, -1, -1) if reverse else range(len(blocks))
     found = list(blocks)
     carried: Array | None = None

@@ -1,8 +1,7 @@
 """The functions of ops that are defined at run time: the meaning of `@` in their definitions.
 
-A definition says how an op may be partitioned. Its author wrote the function itself in JAX, which this room does not import.
-The caller that adds the definition therefore adds a function on NumPy arrays, and the interpreter calls it with whole or with
-local arrays.
+A definition says how an op may be partitioned. Its author wrote the function itself in JAX, which this room does not import. So
+the caller that adds the definition also adds a function on NumPy arrays. The interpreter calls it with whole or local arrays.
 """
 
 from collections.abc import Callable, Sequence

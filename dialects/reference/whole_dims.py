@@ -1,6 +1,6 @@
 """The functions of selections, of sorts, and of ops that need unpartitioned dims, in NumPy.
 
-Each takes its arrays, with the unpartitioned dims last, and the op's parameters, and returns a list of results of this form.
+Each takes a `Task`, whose arrays have their unpartitioned dims last, and returns a list of results of the same form.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from .linalg import Task, each
 
 
 def _arg(choose: Callable[..., Array], task: Task) -> list[Array]:
-    # NaN wins, as in XLA; NumPy agrees for its own floats only.
+    # NaN wins, as in XLA; NumPy does the same only for its own floats.
     return [np.asarray(choose(widen(task.args[0]), axis=-1)).astype(dtype_of(task.outs[0][0]))]
 
 
@@ -31,7 +31,7 @@ def _sort(task: Task) -> list[Array]:
 
 
 def _best(task: Task) -> list[Array]:
-    """The largest elements, best first; of equal ones the first comes first."""
+    """The largest elements, best first, and their positions; of equal elements the first comes first."""
     (x,) = task.args
     keys = descending(x)
     count = math.prod(task.outs[0][1]) // max(1, math.prod(x.shape[:-1]))
@@ -40,7 +40,10 @@ def _best(task: Task) -> list[Array]:
 
 
 def _bitcast(task: Task) -> list[Array]:
-    """Another width adds or removes a last dim. The axes before it may lack dims of the result that have extent 1."""
+    """Reinterprets the bytes; another width adds or removes a last dim.
+
+    Dims before it may lack those of extent 1 in the result.
+    """
     x, to = task.args[0], dtype_of(task.outs[0][0])
     old, new = x.dtype.itemsize, to.itemsize
     shape = (*x.shape, old // new) if old > new else x.shape[: x.ndim - (new > old)]
@@ -48,7 +51,7 @@ def _bitcast(task: Task) -> list[Array]:
 
 
 def _scatter_add(task: Task) -> list[Array]:
-    """The element that pooling chose, the first maximum or minimum, receives the value of its window."""
+    """Pooling's gradient: the element that each window chose, its first maximum or minimum, receives the window's value."""
     windowed = moving(task.params)
     size, stride, padding = (
         [np.asarray(task.params[name])[dim] for dim in windowed] for name in ("window_dimensions", "window_strides", "padding")

@@ -3,18 +3,18 @@
     table         the claims of a plan: where the indices of each op and the dims of each value are placed
       requirements  what an op requires when an index is placed, and the laws for it
     propagate     carries claims along one mesh axis through the definitions
-    points        constraints of a program, at which a value changes its layout, and what lies around them
-    placements    what the table means at each op: layouts wanted and produced, and what is pending
+    points        constraints of a program, at which a value may change its layout
+    placements    the table's meaning at each op: layouts wanted and produced, and pending reductions
     regather      which arguments are gathered for each use, and which once
-    loop_hoisting  what is gathered before a loop, and what is scattered after it
+    loop_hoisting  moves gathers before a loop, and scatters after it
     deferred_reductions  where a pending sum resolves
-      linearity   through which ops it may move
-      min_cut     where that is cheapest
-        preflow   the largest flow
+      linearity   through which ops a pending sum may move
+      min_cut     minimum cuts, for the cheapest places to resolve
+        preflow   the maximum flow
     relocate      which ops run along a dim that a later tactic stores in parts, because that receives less
-      place_by_cut  of ops that may do that, those that do
-    sort_strategy  whether sorted blocks are merged, or what is to be sorted is gathered
-    decide        all decisions of a plan: what the counts are read from, and what lowering writes
+      place_by_cut  which of these ops to move, as a minimum cut
+    sort_strategy  whether sorted blocks are merged, or operands gathered and then sorted
+    decide        all decisions of a plan, which reports read and lowering writes
 
 Imports `redistribute`, `program` and `rules`.
 """

@@ -29,11 +29,12 @@ from .sort_strategy import unmerged
 from .table import Table
 
 FARTHEST = 64
-"""How many values before a use are looked at for one that is stored in any case."""
+"""How many ops upstream of a use are searched for a value that is stored in any case."""
 
 NO_NODE = -1
 SELECTED = 1 << 30
-"""The position of a use that reads what the op itself has selected of each block, or sorted: after all its operands."""
+"""The operand position that stands for a use of what the op itself has selected of each block, or sorted: after all operands.
+"""
 
 NONE = Price(0, 0)
 
@@ -60,23 +61,23 @@ class Move:
 
     @property
     def communicates(self) -> bool:
-        """Whether any of its steps is a collective."""
+        """Whether any step of the path is a collective."""
         return self.path.collectives > 0
 
 
 @dataclass(slots=True)
 class Decisions:
-    """The placements with the paths of pending sums, and all moves in the order of their first use."""
+    """The placements, the ops that pending sums move through, and all moves in the order of their first use."""
 
     placements: Placements
     carried: dict[int, Carry]
     gathered: list[int]
-    """The ops that do not merge the blocks of their operands, because their results are wanted whole."""
+    """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
     moves: list[Move]
     at_use: dict[tuple[int, int], Move]
-    """The move through which an operand is read; operands without an entry are read directly."""
+    """(op, operand) -> the move through which the operand is read; operands without an entry are read directly."""
     homes: dict[int, Move]
-    """Values that are redistributed where they are computed, because a tactic placed them."""
+    """Values that are redistributed where they are computed, because a tactic placed them -> the move."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
@@ -93,7 +94,7 @@ class Decisions:
 
 
 def decide(table: Table) -> Decisions:
-    """All decisions of a plan; ops run elsewhere than the table says if that pays."""
+    """Returns all decisions of a plan. Ops run elsewhere than the table says if that receives fewer bytes."""
     found = _decide(table, {})
     before = found.prices()
     moves = [
@@ -126,7 +127,7 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
 
 
 class _Mover:
-    """Collects the uses whose wanted layout differs from the value's own, and moves each value for them."""
+    """Collects the uses whose wanted layout differs from the value's own layout, and moves each value for them."""
 
     def __init__(self, placements: Placements, carried: dict[int, Carry], gathered: list[int]) -> None:
         self.placements = placements
@@ -152,7 +153,7 @@ class _Mover:
         return self.result
 
     def share(self, key: Callable[[Move], int]) -> None:
-        """Moves of equal key can be made at one time, and share collectives if that is cheaper."""
+        """Lets moves with equal keys share collectives where that is cheaper."""
         groups: dict[Hashable, list[Move]] = {}
         for move in self.result.moves:
             is_free = move.uses and move.before is None and move.anchor < 0 and not move.together
@@ -164,7 +165,7 @@ class _Mover:
                 move.path, move.together = way, tuple(group)
 
     def fixed_values(self) -> None:
-        """Moves a value that a tactic placed from the layout that its op produces; an argument from the boundary's layout.
+        """Moves each value that a tactic placed from the layout that its op produces, and arguments from the boundary's layout.
 
         A pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device:
         other ops cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
@@ -189,7 +190,7 @@ class _Mover:
         self.result.moves.append(move)
 
     def gather(self, node: Node, selected: Selected) -> None:
-        """Gathers the elements that an op has selected of each block, and their positions, if these are read."""
+        """Gathers the elements that an op has selected of each block, and their positions if these are read."""
         for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:])):
             move = self.make(value, selected.apart, (), selected.gathered, None, True, node.region)
             move.uses.append((node.number, SELECTED))
@@ -203,7 +204,7 @@ class _Mover:
         self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
 
     def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Layout]]]:
-        """(value, region) -> the uses there (node, operand, wanted layout) that need another layout.
+        """(value, region) -> the uses there, as (node, operand, wanted layout), that need another layout than the value's own.
 
         A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
         """
@@ -231,7 +232,7 @@ class _Mover:
         return found
 
     def lies(self, number: int, position: int, value: int) -> Layout:
-        """The layout in which a use finds a value: its own; after a loop, the layout of the loop's carry."""
+        """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
         if self.program.from_outside(number, position):
             return self.placements.nodes[self.program.producer[value]].produced[0]
         return self.placements.homes[value]
@@ -243,9 +244,10 @@ class _Mover:
             self.move_shared(value, uses)
 
     def move_parameter(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        """Moves a parameter once for each op that uses it; of several gathers, each waits for the value that starts its use.
+        """Moves a parameter once for each op that uses it. Of several gathers, each waits for the value that starts its use.
 
-        In a trip of a loop, where it is the parameter of one layer, all ops share it: what is recomputed and its gradient too.
+        Inside a loop, where the parameter belongs to one layer, all ops of a trip share one move: recomputed ops and the
+        gradient's too.
         """
         source = self.placements.homes[value]
         made: dict[tuple[int, Layout], Move] = {}
@@ -263,10 +265,10 @@ class _Mover:
         self.result.moves += made.values()
 
     def starter(self, number: int) -> int:
-        """The value behind which a use starts: from it, an operand of the op is computed. -1 if all of them are arguments.
+        """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
 
-        It is the nearest that is stored in any case, as the result of a product is. A value that the use could compute itself
-        would have to be stored to start the use.
+        It is the nearest value upstream that is stored in any case, such as the result of a product. A value that the use could
+        compute itself would have to be stored only to start the use.
 
             %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
         """
@@ -282,12 +284,12 @@ class _Mover:
         return first
 
     def is_computed(self, value: int) -> bool:
-        """Whether an op computes the value, and completely: it is no argument, as it is or moved, and not pending."""
+        """Whether an op computes the value completely: it is neither an argument, as it is or moved, nor pending."""
         is_argument = self.program.producer[value] < 0 or self.program.parameter[value]
         return not is_argument and value not in self.placements.sources
 
     def move_shared(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
-        """Moves to each layout once: directly from the value, or through the layout common to all if that is cheaper."""
+        """Moves to each wanted layout once: directly from the value, or by way of their common layout if that is cheaper."""
         source = self.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
         targets = list(dict.fromkeys(wanted for _, _, wanted in uses))
@@ -306,7 +308,7 @@ class _Mover:
         self.result.moves += moves
 
     def common(self, targets: list[Layout]) -> Layout:
-        """The layout with the factors that all targets have, and with windows that have all of their windows."""
+        """The layout with the factors that all targets have, and with windows that contain all of their windows."""
         factors, shape = [layout.factors for layout in targets], targets[0].global_shape
         shared = [each for each in factors[0] if all(each in f for f in factors)]
         for dim, extent in enumerate(shape):
@@ -325,7 +327,7 @@ class _Mover:
 
 
 def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
-    """Bytes received, then collectives."""
+    """The bytes received, then the number of collectives."""
     return (
         sum(move.path.bytes for move in moves),
         sum(move.path.collectives for move in moves),

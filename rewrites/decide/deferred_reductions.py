@@ -1,14 +1,14 @@
 """Pending sums: which ops they move through before they resolve.
 
-A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move
-through later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value,
-but not between a product and the transpose of it, of which XLA makes one product. The choice is a minimum cut: a value is cut
-where it is resolved, at the cost of the collective.
+A sum over a placed index leaves its result pending. By linearity (`sum x + sum y = sum (x + y)`, and so on) it may move through
+later ops. It resolves where that costs the fewest bytes; ties go to fewer collectives, then to the earlier value, but never
+between a product and its transpose, which XLA computes as one product. The choice is a minimum cut: a value is cut where it is
+resolved, at the cost of the collective.
 
     %g1{+data}, %g2{+data}, %g = add %g1, %g2   -->   %g{+data}: one all_reduce instead of two
 
-A sum also waits where a sum over other axes is added to it, or a replicated value, if it meets another sum later. Each term
-counts once on the axes on which it is no sum.
+A sum also waits where a sum over other axes is added to it, or a replicated value if another sum is added later. Each term
+counts once on the axes on which it is not a sum.
 
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
     %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
@@ -43,12 +43,12 @@ from .requirements import counts_once, law
 NONE = frozenset[int]()
 
 RESOLVED, COUNTED = 1 << 40, 1 << 10
-"""Scale bytes over collectives, and these over moves before which they run: the fewest of each, in this order."""
+"""Weights of a byte and of a collective: bytes count first, then collectives, then sums resolved ahead of a mere move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """An op that a pending sum moves through: the sum, and the axes of it on which an operand counts on one iteration only."""
+    """An op that a pending sum moves through: the sum, and per operand the axes on which it counts on one device only."""
 
     pend: Pend
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
@@ -68,7 +68,7 @@ def through(placements: Placements) -> dict[int, Carry]:
 
 
 def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> list[Node]:
-    """The ops that make the terms of a pending value, before those that carry it.
+    """The ops that compute the terms of a pending value, upstream of the ops through which the sum moves.
 
     %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
     """
@@ -103,7 +103,7 @@ class _Reach:
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
         self.meeting: dict[int, bool] = {}
-        """Ops whose result is known to be added to another bare sum, or not."""
+        """Ops -> whether their result is added to another bare sum later."""
         self.waited: dict[int, Pend] = {}
         """Ops whose terms may be pending on fewer axes than the sum that they carry."""
         self.bare = set(self.pending)
@@ -126,7 +126,7 @@ class _Reach:
             self.hanging.add(node.results[0])
 
     def spread(self, values: Iterable[int]) -> bool:
-        """Visits the users of these values, and of all values that become pending; whether all ops carry what they carried."""
+        """Visits the users of these values and of all that become pending; returns whether no op lost the sum it carried."""
         holds = True
         heap = sorted({number for value in values for number, _ in self.program.uses[value]})
         seen = set(heap)
@@ -225,7 +225,7 @@ class _Reach:
         return divides(self.program.types[node.results[0]].dtype)
 
     def meets(self, node: Node) -> bool:
-        """Whether what the op makes is added to another bare sum, right after or behind other such ops."""
+        """Whether the op's result is added to another bare sum, directly or behind other additions."""
         passed, found = list[int](), False
         while node.number not in self.meeting:
             passed.append(node.number)
@@ -248,7 +248,7 @@ class _Reach:
         return found
 
     def carried(self, node: Node) -> Carry | None:
-        """What the op could carry, if it is linear in its pending operands and needs no other move."""
+        """The sum that the op could carry: it is linear in its pending operands, and their layouts need no other move."""
         program, given = self.program, self.waited.get(node.number)
         if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
             return None
@@ -298,7 +298,7 @@ class _Reach:
         return own == pend or (given is not None and set(own) <= set(pend))
 
     def missing(self, value: int, pend: Pend) -> tuple[MeshAxis, ...]:
-        """The axes of a sum on which a term is none."""
+        """The axes of `pend` on which a term is not pending."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
 
@@ -371,7 +371,7 @@ class _Reach:
 
 
 def _together(sums: Iterable[Pend]) -> Pend | None:
-    """The sum of which each of these is a part, major axis first; None if two fold one axis in different ways."""
+    """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):
         return None
@@ -379,19 +379,19 @@ def _together(sums: Iterable[Pend]) -> Pend | None:
 
 
 def is_alone(program: Program, carry: Node) -> bool:
-    """Whether the body of a loop alone reads a carry, and its condition does not."""
+    """Whether only the body of a loop reads a carry, and not its condition."""
     return not any(program.is_read(value) for value in carry.results[1:])
 
 
 def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
-    """Whether an op is linear in some operands together."""
+    """Whether an op is linear in these operands together."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
     return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node), divides(before))
 
 
 @lru_cache(maxsize=1 << 14)
 def _received(layout: Layout, pend: Pend, sliced: frozenset[MeshAxis]) -> Bytes:
-    """The elements that a device receives to resolve a value of this layout, and to slice it on some of the axes."""
+    """The elements that a device receives to resolve a value in this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape), devices(sliced)
     rest = devices({each.axis for each in pend} - sliced)
     bytes = share(size, parts) + Fraction(share(size, rest, times=2), parts)

@@ -1,8 +1,8 @@
 """Decides through which ops a pending sum may move, by rewriting their definitions with the laws of linearity.
 
 The body of a definition is read as a term in which each pending operand is `sum(r, x)`. The laws move that sum outwards,
-innermost first. The op is linear in those operands exactly if the sum arrives at the root and no sum remains inside. An
-operand that is known to be zero is also a sum: of zeros.
+innermost first. The op is linear in those operands exactly if the sum arrives at the root and no sum remains inside. An operand
+that is known to be zero also counts as a sum, of zeros.
 
     mul: lhs[i] * rhs[i], lhs pending   -->   sum(r, x) * y   -->   sum(r, x * y)
 """
@@ -20,20 +20,20 @@ from ..rules.files import rules
 
 Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"
-"""The range of the pending sums; the definition's own folds run over other ranges."""
+"""The range of the pending sums. The definition's own folds run over other ranges."""
 
 _known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], bool] = {}
 
 
 def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], field: bool = True) -> bool:
-    """Whether the op is jointly linear in the operands at `pending`, if those at `zeros` are zero and no cast narrows.
+    """Whether the op is jointly linear in the operands at `pending`, given that those at `zeros` are zero and no cast narrows.
 
     `field` says that division is exact: true for floats, false for integers, which leave a remainder.
     """
     key = (definition.name, definition.arity, pending, zeros, field)
     found = _known.get(key)
     if found is None:
-        # `pending` has already checked, by the types of the whole op, that a cast widens.
+        # The caller has already checked, by the types of the whole op, that a cast widens.
         facts: Environment = {"widening": _always, "field": _always if field else _never}
         term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
         found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
@@ -43,9 +43,9 @@ def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[
 def terms_beside(
     definition: Definition, pending: frozenset[int], zeros: frozenset[int], others: frozenset[int], field: bool = True
 ) -> frozenset[int] | None:
-    """The operands among `others` that the op adds to its pending ones; None if it uses them in any other way.
+    """The operands among `others` that the op adds to its pending ones; None if it uses any of them in another way.
 
-    By the law `once` such a term may count on one iteration only, and is then a pending sum like the others.
+    By the law `once` such a term may count on one device only, and is then a pending sum like the others.
 
         add: lhs[i] + rhs[i], rhs pending   -->   {lhs}
     """
@@ -87,7 +87,7 @@ class _Reader:
                 return "free"
 
     def reads(self, read: Reading, sums: frozenset[int] | None = None) -> list[Term]:
-        """The operands of a read. A condition is a sum only if it is pending; a zero condition is just false."""
+        """The operands of a read, those at `sums` as sums. In a condition, a zero operand is not a sum: it is just false."""
         sums = self.pending | self.zeros if sums is None else sums
         return [("sum", OVER, f"x{at}") if at in sums else f"x{at}" for at in self.definition.positions(read.array)]
 
@@ -127,5 +127,5 @@ def _inside(term: Term) -> Iterator[Term]:
 
 
 def forget() -> None:
-    """Forgets the answers for all ops, for tests that count how often a law fires."""
+    """Forgets all answers, for tests that count how often a law fires."""
     _known.clear()

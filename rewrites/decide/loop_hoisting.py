@@ -1,7 +1,7 @@
-"""What a loop leaves to the time before or after it, so that its collectives run once and not in every trip.
+"""Moves collectives out of loops, to before or after them, so that they run once and not in every trip.
 
-A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry that adds up what each
-trip reduces is not tiled on the axis of the sum: it stays a pending sum, and is scattered after the loop.
+A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry to which each trip adds
+a reduction is not tiled on the axis of the sum: it stays a pending sum in the loop, and is scattered after it.
 
     %w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
     %g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
@@ -23,7 +23,10 @@ from .regather import reads_of
 
 
 def carried_sums(placements: Placements) -> dict[int, Carry]:
-    """The ops that carry a pending sum; takes placements off ops in loops where that saves collectives in every trip."""
+    """Returns the ops that carry a pending sum.
+
+    Takes placements off ops in loops where that saves collectives in every trip.
+    """
     nodes = placements.program.nodes
     if not placements.program.has_regions:
         return through(placements)
@@ -53,7 +56,7 @@ def _axes(carry: Carry | None) -> set[MeshAxis]:
 
 
 def _gather_before(placements: Placements, border: Node) -> None:
-    """Lets a value enter a loop in the layout in which the loop reads it, if all trips together receive fewer bytes then."""
+    """Lets a value enter a loop in the layout in which the loop reads it, if fewer bytes are received over all trips."""
     program = placements.program
     moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
@@ -66,7 +69,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
     def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
         value, outside = border.operands[0], program.regions[border.region].parent
         total = placements.received(value, placements.home(value), at_border) * program.likely_trips(outside)
-        # In one trip, ops share what they read in one layout.
+        # In one trip, ops that read a value in the same layout share the move.
         shared = {(read, want, program.use_region(*use)) for (use, read), want in zip(reads, wanted, strict=True)}
         for read, want, region in shared:
             total += placements.received(read, layouts[read], want) * program.likely_trips(region)
@@ -85,7 +88,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Accumulated:
-    """A carry to which each trip adds what is pending on an axis that tiles the carry; and the ops that need not be tiled."""
+    """A carry tiled on an axis, to which each trip adds a sum over that axis, with the ops that need not be tiled."""
 
     axis: MeshAxis
     carry: int
@@ -110,7 +113,10 @@ class _Sum:
         self.axis = axis
 
     def nodes(self) -> set[int] | None:
-        """The ops that are tiled on the axis, and compute the carry linearly of itself and of sums; None if others do."""
+        """The ops tiled on the axis that compute the carry linearly from itself and sums.
+
+        None if the carry depends on other ops.
+        """
         first, last = self.carry.operands
         made = self.zeros(first)
         if made is None:
@@ -137,12 +143,12 @@ class _Sum:
         return self.axis in self.placements.home(value).axes
 
     def is_inside(self, node: Node) -> bool:
-        """Whether an op is tiled on the axis, and leads neither into the loop nor to a sum."""
+        """Whether an op is tiled on the axis, and is neither at a loop's border nor the source of a sum over the axis."""
         is_tiled = not node.is_border and len(node.results) == 1 and self.axis in self.placements.axes(node)
         return is_tiled and not self.is_pending(node.results[0])
 
     def is_private(self, number: int, among: set[int]) -> bool:
-        """Whether only these ops read a result of the op, and what follows the loop; and no tactic has placed it."""
+        """Whether only these ops and the loop's exit read the op's results, and no tactic has placed them."""
         for value in self.program.nodes[number].results:
             others = {user for user, _ in self.placements.uses(value)} - among
             nodes = self.program.nodes
@@ -151,7 +157,7 @@ class _Sum:
         return True
 
     def zeros(self, value: int) -> set[int] | None:
-        """The ops tiled on the axis that make the zeros with which a carry begins; None if it begins with something else."""
+        """The ops tiled on the axis that make the zeros with which a carry starts; None if it starts with something else."""
         made = set[int]()
         for each in reached(filter(self.is_tiled, [value]), lambda each: filter(self.is_tiled, self.program.made_of(each))):
             node = self.program.maker(each)

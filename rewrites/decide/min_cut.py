@@ -1,9 +1,8 @@
 """Minimum cuts: where a pending sum costs the fewest bytes to resolve.
 
 Of all minimum cuts the one nearest the source is returned, so that ties resolve earlier. Most graphs are tiny (a gradient's
-transpose and cast, two gradients that meet in an add) and there are hundreds of them in a training step, so a graph library's
-set-up would cost more than the cut. A table that is looked up a thousand times, or the ops around a residual stream, are one
-large graph.
+transpose and cast, two gradients that meet in an add) and a training step has hundreds of them, so a graph library's set-up
+would cost more than the cut. A few are large: a table that is looked up a thousand times, or the ops around a residual stream.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Network:
     residual: Residual = field(default_factory=Residual)
 
     def edge(self, start: Hashable, end: Hashable, capacity: int = ENDLESS) -> None:
-        """Add capacity from start to end. With the default, `end` is on the source's side if `start` is."""
+        """Adds capacity from start to end. With the default, `end` is on the source's side if `start` is."""
         out = self.residual.setdefault(start, {})
         out[end] = out.get(end, 0) + capacity
         self.residual.setdefault(end, {}).setdefault(start, 0)

@@ -1,7 +1,7 @@
-"""Which of some ops are placed otherwise: the choice with which a device receives the fewest bytes.
+"""Chooses which of some ops to place otherwise, so that a device receives the fewest bytes.
 
-Each op is placed as it is or otherwise. A value is moved to each layout in which an op reads it, from the layout in which its
-own op makes it. So the bytes depend on pairs of choices, and the best ones are a minimum cut.
+Each op has two placements: as it is, or otherwise. A value is moved from the layout in which its op produces it to each layout
+in which an op reads it. So the bytes depend on pairs of choices, and the best choice is a minimum cut.
 
     dot %h %t  ->  sum  ->  ...  ->  dot %d %t   -->   all of them along the vocabulary: only %h and the last sum move
 """
@@ -31,21 +31,21 @@ OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
 
 class Price(NamedTuple):
-    """The bytes that a device receives, and by how many collectives."""
+    """The bytes that a device receives, and the number of collectives."""
 
     bytes: Bytes
     collectives: int
 
     def pays(self, before: Price) -> bool:
-        """Whether so many fewer bytes are received than before that it is worth the collectives that are started."""
+        """Whether this receives enough fewer bytes than `before` to pay for the collectives that it adds."""
         return before.bytes - self.bytes > START * max(1, self.collectives - before.collectives)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Otherwise:
-    """How an op could be placed, and the sum that its result is then; `carries` if it comes from its operands.
+    """Another placement of an op, and the sum that its result then is; `carries` if that sum comes from its operands.
 
-    What two ops could do is never equal, so that what follows from it is kept by it.
+    Compared by identity, so that what follows from one can be cached under it.
     """
 
     placed: OpPlacement
@@ -54,7 +54,7 @@ class Otherwise:
 
 
 class Want(NamedTuple):
-    """A layout in which a value is read, and how often. Uses of one group share what is moved to one layout."""
+    """A layout in which a value is read, and how often. Uses in one group share the moves to equal layouts."""
 
     layout: Layout
     group: int
@@ -64,27 +64,27 @@ class Want(NamedTuple):
 Edge = tuple[object, object, int]
 
 Moves = dict[tuple[Want, bool | None], list[int]]
-"""What a value is moved to if one of these ops is in this place: otherwise, or as it is; None: in any case."""
+"""(wanted layout, choice) -> ops. The value moves there if one of the ops makes that choice (True: otherwise); None: always."""
 
 
 class AsItIs:
-    """The layouts in which values are read where their ops are now: each value is asked once, for all that is tried."""
+    """The layouts in which values are read under the current placements, cached for all attempts until an op moves."""
 
     def __init__(self, placements: Placements, carried: Mapping[int, Carry]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried
         self.known: dict[int, dict[tuple[int, int], Want]] = {}
         self.counted: dict[int, Counter[Want]] = {}
         self.edges: dict[tuple[int, Otherwise | None, *tuple[Otherwise, ...]], list[Edge]] = {}
-        """A value, what its op could do, and what the ops could do that read it -> what this adds to a network."""
+        """A value, its op's other placement and those of the ops that read it -> the edges that the value adds to a network."""
 
     def forget(self) -> None:
-        """Ops have moved."""
+        """Forgets what was cached, because ops have moved."""
         self.known.clear()
         self.counted.clear()
         self.edges.clear()
 
     def wants(self, value: int) -> dict[tuple[int, int], Want]:
-        """What each use of a value wants."""
+        """Each use of a value -> the layout that it wants."""
         if (found := self.known.get(value)) is None:
             apart = self.is_stored(value)
             found = {use: self.want(value, use, apart) for use in self.placements.uses(value)}
@@ -102,18 +102,18 @@ class AsItIs:
 
 
 class TwoPlaces:
-    """Ops that may be placed otherwise, and the values that they read and make."""
+    """Ops that may be placed otherwise, and the values that they read and produce."""
 
     def __init__(self, now: AsItIs, ways: Mapping[int, Otherwise]) -> None:
         self.now, self.placements, self.program = now, now.placements, now.program
         self.ways = ways
 
     def best(self) -> set[int]:
-        """The ops that are placed otherwise; none, if that does not pay."""
+        """Returns the ops to place otherwise; empty if that does not pay."""
         network, edges = Network(), self.now.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
         for value, uses in self.reads.items():
-            # Regions overlap: what one of them tells of a value is not worked out again.
+            # Regions overlap: what a value adds to one of them is cached for the others.
             key = value, self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
             if (found := edges.get(key)) is None:
                 found = edges[key] = list(self.added(value, self.moved(value, uses)))
@@ -137,11 +137,11 @@ class TwoPlaces:
 
     @cached_property
     def moves(self) -> dict[int, Moves]:
-        """What each value is moved to."""
+        """Each value -> the layouts to which it is moved."""
         return {value: self.moved(value, uses) for value, uses in self.reads.items()}
 
     def moved(self, value: int, uses: list[tuple[int, int]]) -> Moves:
-        """What a value is moved to, if these of its uses are by ops that may be placed otherwise."""
+        """The layouts to which a value is moved, if these of its uses are by ops that may be placed otherwise."""
         wants, found, pend = self.now.wants(value), Moves(), self.pend(value)
         others = self.now.counted[value].copy()
         for number, position in uses:
@@ -158,7 +158,7 @@ class TwoPlaces:
         return () if way is None else way.pend
 
     def home(self, value: int, otherwise: bool) -> Layout:
-        """The layout in which a value is made."""
+        """The layout in which a value is produced."""
         if not otherwise:
             return self.placements.with_sums(value)
         number = self.program.producer[value]
@@ -166,7 +166,7 @@ class TwoPlaces:
         return self.ways[number].placed.produced[at].with_pending(self.ways[number].pend)
 
     def received(self, chosen: Collection[int]) -> Price:
-        """What a device receives for all the values if these ops are placed otherwise."""
+        """What a device receives for all the values if the ops in `chosen` are placed otherwise."""
         bytes: Bytes = 0
         collectives = 0
         for value, moves in self.moves.items():
@@ -178,10 +178,11 @@ class TwoPlaces:
         return Price(bytes, collectives)
 
     def added(self, value: int, moves: Moves) -> Iterator[Edge]:
-        """What the moves of a value add to the network.
+        """The edges that the moves of a value add to the network.
 
-        A move happens if the value's op is in one place and any of those that want the layout in a certain place. If both are
-        the same place, it is taken to happen in any case, and to make a move to the other one cheaper: an estimate.
+        A move happens if the value's op makes one choice and any op that wants the layout makes a certain choice. If both
+        choices are the same, the move is assumed to happen in any case, and to make a move for the other choice cheaper: an
+        estimate.
         """
         maker = self.program.producer[value]
         movable = maker in self.ways
@@ -196,23 +197,23 @@ class TwoPlaces:
             price = prices[made][want, place] - (same[made] if movable else 0)
             if price > 0:
                 meets = ops[0] if len(ops) == 1 else (value, want, place)
-                # If one of the ops is in its place, the move happens.
+                # If one of the ops makes this choice, the move happens.
                 yield from ((op, meets, ENDLESS) if place else (meets, op, ENDLESS) for op in ops if op != meets)
                 yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
 
     def prices(self, value: int, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
-        """What a device receives for each move of a value."""
+        """The bytes that a device receives for each move of a value."""
         home = self.home(value, otherwise)
         return {key: self.placements.received(value, home, key[0].layout) * key[0].trips for key in moves}
 
 
 def _between(node: object, maker: int, otherwise: bool, price: Bytes) -> Edge:
-    """What it costs that a node is in a place, and the op that makes the value is in the other one."""
+    """The cost if a node makes one choice, and the op that produces the value makes the other one."""
     start, end = (node, maker) if otherwise else (maker, node)
     return start, end, int(price * UNITS)
 
 
 def _unary(node: object, otherwise: bool, price: Bytes) -> Edge:
-    """What it costs that a node is in a place."""
+    """The cost if a node makes a choice, whatever the others do."""
     start, end = (node, AS_IT_IS) if otherwise else (OTHERWISE, node)
     return start, end, int(price * UNITS)

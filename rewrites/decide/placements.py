@@ -1,6 +1,6 @@
 """The meaning of the table at each op: the layout of every operand and every result, and the reductions left pending.
 
-Derived from the definitions once for each distinct (signature, placement); a transformer has a few hundred of them.
+Derived from the definitions once for each distinct (signature, placement); a transformer has a few hundred of these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Placement = tuple[tuple[int, Factor], ...]
 
 
 class Instead(NamedTuple):
-    """What an op takes instead of the table's claim, None if it is not placed on the axis, and the value that it follows."""
+    """The claim that an op takes instead of the table's (None: not placed on the axis), and the value that it follows."""
 
     claim: Claim | None
     value: int
@@ -42,7 +42,7 @@ Elsewhere = Mapping[int, Mapping[MeshAxis, Instead]]
 
 
 class Selected(NamedTuple):
-    """What an op selects of the blocks of a dim of its operand: one list for each block, on its device, and gathered.
+    """What an op selects along a dim of its operand: one list per block, apart on the devices and gathered.
 
     ```
     argmax of f32[data*4, model*512], model=8   -->   dim 1: [data*4, model*1], [data*4, 8]
@@ -55,7 +55,7 @@ class Selected(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Sorted blocks that an op has of a dim with these factors, and is to merge."""
+    """Sorted blocks of a dim with these factors, which the op still has to merge."""
 
     merging: Merging
     dim: int
@@ -77,7 +77,7 @@ class OpPlacement:
     selected: Selected | None
     merged: Merged | None
     is_plain: bool
-    """Whether one device runs the op itself, on its blocks, and nothing else is required."""
+    """Whether each device runs the op itself on its blocks, and nothing else is required."""
 
 
 def place(signature: Signature, placement: Placement) -> OpPlacement:
@@ -170,17 +170,17 @@ class Placements:
     nodes: list[OpPlacement]
     fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
     settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
-    """Pending reductions that resolve where the value is made: scans of blocks, folds without a collective, and sums of ops
-    that run on one device."""
+    """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device.
+    """
     homes: list[Layout] = field(default_factory=list[Layout])
     sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[MeshAxis, Instead]])
-    """The ops that do not take the table's claims."""
+    """The ops that do not take the table's claims, with what they take instead."""
     results: dict[int, Layout] = field(default_factory=dict[int, Layout])
-    """The layouts in which such ops return their results: those that they have by the table."""
+    """The layouts in which the ops of `elsewhere` return their results: those of the table."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
-    """The local bytes of an array in a layout with elements of a dtype, for those that were asked for."""
+    """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
 
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops)"
@@ -215,21 +215,21 @@ class Placements:
         return self.nodes[number].wanted[position]
 
     def put(self, node: Node, placed: OpPlacement) -> None:
-        """Places an op otherwise; what it leaves pending stays as it is."""
+        """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
         self.nodes[node.number] = placed
         for value, layout in zip(node.results, placed.produced, strict=True):
             self.homes[value] = self.fixed.get(value, layout)
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
-        """The op without its own placement on some axes."""
+        """The op's placement without some axes."""
         return place(node.signature, self.kept(node, axes))
 
     def reduced(self, node: Node, pend: Pend) -> OpPlacement:
-        """The op without its own placement on the pending axes."""
+        """The op's placement without the pending axes."""
         return self.without(node, {each.axis for each in pend})
 
     def kept(self, node: Node, axes: Set[MeshAxis]) -> Placement:
-        """The op's placement on all axes but some."""
+        """The op's factors on all axes but these."""
         placement = self.nodes[node.number].placement
         return tuple([each for each in placement if each[1].axis not in axes]) if placement else placement
 
@@ -238,7 +238,7 @@ class Placements:
         return {factor.axis for _, factor in self.nodes[node.number].placement}
 
     def keeps(self, node: Node, pend: Pend) -> bool:
-        """Whether what is left of each index without the pending axes still fits it: of windows, it may not."""
+        """Whether each index's factors without the pending axes still fit the index; with windows, they may not."""
         placement = self.nodes[node.number].placement
         if len(placement) < 2:
             return True
@@ -249,18 +249,18 @@ class Placements:
         return all(misfit(node.signature, index, factors) is None for index, factors in left if factors)
 
     def local_bytes(self, value: int, layout: Layout) -> int:
-        """The local bytes of the value on one device in this layout: thousands of values have a few hundred layouts."""
+        """The local bytes of the value on one device in this layout. Cached: thousands of values have a few hundred layouts."""
         key = layout, self.program.types[value].dtype
         if (found := self.sizes.get(key)) is None:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
     def bytes_outside(self, value: int) -> int:
-        """The local bytes of an argument or a result, as it lies at the program's boundary."""
+        """The local bytes of an argument or a result, in its layout at the program's boundary."""
         return self.local_bytes(value, boundary(self, value))
 
     def way(self, value: int, source: Layout, target: Layout) -> Path:
-        """How the value changes its layout."""
+        """The path by which the value changes its layout."""
         return path(source, target, itemsize(self.program.types[value].dtype))
 
     def received(self, value: int, source: Layout, target: Layout) -> Bytes:
@@ -268,12 +268,12 @@ class Placements:
         return self.way(value, source, target).bytes
 
     def trips(self, value: int) -> int:
-        """How often one call is taken to compute the value."""
+        """How often one call is assumed to compute the value."""
         return self.program.likely_trips(self.program.region[value])
 
 
 def read(table: Table, elsewhere: Elsewhere) -> Placements:
-    """Reads the whole table: each value from its producer, then the values that tactics placed directly."""
+    """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
     nodes, results, axes = _placed(table), dict[int, Layout](), major_to_minor(table.axes)
     for number, instead in elsewhere.items():
@@ -324,7 +324,7 @@ def _placed(table: Table) -> list[OpPlacement]:
 
 
 def _fixed(table: Table) -> dict[int, Layout]:
-    """Values inside the program that a tactic placed or replicated directly."""
+    """The values inside the program that a tactic placed or replicated directly."""
     producer = table.program.producer
     own = {v for t in table.axes.values() for v, claim in enumerate(t.values) if claim is not None and producer[v] >= 0}
     return {value: table.layout(value) for value in own}

@@ -1,9 +1,9 @@
 """Points of redistribution: the constraints of a program, at which a value has one layout before and may have another after.
 
-A constraint says how its result lies, and no claim crosses it. First the claims of arguments propagate, then those of the
-results of constraints, and then what a constraint reads lies as its result does, if nothing else claims it. Where claims still
-meet at an op, the program has said the layouts around it, and not the op's own: it takes the claim for which a device receives
-the fewest bytes.
+A constraint sets its result's layout, and no claim crosses it. First the claims of arguments propagate, then those of the
+results of constraints. Then a constraint's operand takes the layout of the result, if nothing else claims it. Where claims
+still meet at an op, the program has set the layouts around it but not the op's own: the op takes the claim for which a device
+receives the fewest bytes.
 
     %a = cos %x; %b = constrain %a {d on 0}; %c = sin %b; %r = constrain %c {d on 1}   -->   cos, sin on 0; %c moves to 1
 """
@@ -27,7 +27,7 @@ from .table import WHOLE, Claim, Key, Table, claim_of
 
 
 def is_point(program: Program, value: int) -> bool:
-    """Whether the program says how a value lies that it computes."""
+    """Whether the value is the result of a constraint."""
     number = program.producer[value]
     return number >= 0 and program.nodes[number].kind == "constrain"
 
@@ -73,9 +73,9 @@ def _make_point(table: Table, node: Node, claims: Mapping[MeshAxis, Claim]) -> N
 
 
 def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
-    """Places what nothing has claimed: what points read, and ops at which only claims of the program meet.
+    """Places what nothing has claimed: the operands of points, and ops at which only claims of the program meet.
 
-    These are the claims of the tactics that `said` numbers.
+    `said` has the numbers of the tactics that made the program's claims.
     """
     for axis in [axis for axis in major_to_minor(table.axes) if table.axes[axis].points]:
         _Meeting(table, axis, tactic, []).before()
@@ -93,7 +93,7 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
 
 
 class Price(NamedTuple):
-    """What it costs that an op takes a claim: first of all whether its result is then whole on all devices."""
+    """The cost if an op takes a claim. `is_lost` counts first: neither a result nor any reader is then tiled on the axis."""
 
     is_lost: bool
     bytes: Bytes
@@ -101,7 +101,7 @@ class Price(NamedTuple):
 
 
 class _Meeting(Sweep):
-    """Propagation in which points ask for their operands. The keys of the conflicts that it meets go to a heap."""
+    """Propagation in which points claim their operands. The keys of the conflicts that it meets go to a heap."""
 
     def __init__(self, table: Table, axis: MeshAxis, tactic: int, keys: list[Key]) -> None:
         super().__init__(table, axis, tactic, False, False)
@@ -113,12 +113,12 @@ class _Meeting(Sweep):
         heapq.heappush(self.keys, key)
 
     def before(self) -> None:
-        """Carries the claims of the points to what they read, where nothing else claims it."""
+        """Carries the claims of the points to their operands, where nothing else claims these."""
         operands = (self.program.nodes[number].operands[0] for number in sorted(self.claims.points))
         self.run([value for value in operands if claim_of(self.program, self.claims, value) is None])
 
     def decide_by_price(self, node: Node) -> None:
-        """Places an op at which claims meet; every op that waits then waits anew, as other axes may have changed."""
+        """Places an op at which claims meet. Every op that waits then waits anew, as other axes may have changed."""
         self.open = frozenset[Key]()
         for waits in (self.arriving, self.last, *self.heaps, *self.marked):
             waits.clear()
@@ -126,7 +126,7 @@ class _Meeting(Sweep):
         self.result_claims(node, candidates)
         self.operand_claims(node, candidates)
         if candidates and self.claims.nodes[node.number] is None:
-            # Of equal ones that of an operand, then the first index: the same in every process.
+            # Of equal prices an operand's claim wins, then the first index: the same in every process.
             asks = {each: (self.price(node, *each), at < 0, each[0], each[1].stride) for each, (_, at) in candidates.items()}
             index, factor = min(asks, key=asks.__getitem__)
             self.claims.nodes[node.number] = Claim(index, factor, self.tactic)
@@ -148,7 +148,7 @@ class _Meeting(Sweep):
         return Price(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
 
     def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
-        """The op under its claims, and on this axis under another one."""
+        """The op under its claims, with another claim on this axis if one is given."""
         claims = {
             axis: (claim.at, claim.factor) for axis, each in self.table.axes.items() if (claim := each.nodes[node.number])
         }
@@ -157,7 +157,7 @@ class _Meeting(Sweep):
         return place(node.signature, tuple(claims[axis] for axis in major_to_minor(claims)))
 
     def wanted_by(self, value: int) -> Iterator[Layout]:
-        """The layouts in which the ops that are placed on the axis read a value."""
+        """The layouts in which ops that are placed on the axis, and points, read a value."""
         for number, position in self.program.uses[value]:
             if self.claims.nodes[number] is not None or number in self.claims.points:
                 yield self.placed(self.program.nodes[number]).wanted[position]

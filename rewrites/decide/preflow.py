@@ -1,4 +1,4 @@
-"""The largest flow of a network, pushed from node to node; each node keeps what it cannot send on yet.
+"""Maximum flow of a network by the push-relabel algorithm; a node keeps as excess what it cannot send on yet.
 
 From A. Goldberg and R. Tarjan, "A new approach to the maximum-flow problem", 1988, section 4.2: first in, first out; with exact
 heights at the start, and again when many nodes have been lifted.
@@ -14,7 +14,7 @@ Residual = dict[Hashable, dict[Hashable, int]]
 
 
 def push(residual: Residual, source: Hashable, sink: Hashable) -> None:
-    """Turns the capacities of a network into those that a largest flow leaves.
+    """Turns the capacities of a network into those that a maximum flow leaves.
 
     a -> b: 5, b -> c: 3   -->   a -> b: 2, b -> a: 3, c -> b: 3
     """
@@ -23,14 +23,14 @@ def push(residual: Residual, source: Hashable, sink: Hashable) -> None:
 
 
 class _Preflow:
-    """A flow of which more may arrive at a node than leaves it."""
+    """A preflow: more may arrive at a node than leaves it."""
 
     def __init__(self, residual: Residual, source: Hashable, sink: Hashable) -> None:
         self.residual, self.source, self.sink = residual, source, sink
         self.excess = dict.fromkeys(residual, 0)
-        """What has arrived at a node and was not sent on yet."""
+        """The flow that has arrived at a node and was not sent on yet."""
         self.height: dict[Hashable, int] = {}
-        """At most the number of edges to the sink; if it cannot be reached, to the source, which is above all of those."""
+        """At most the number of edges to the sink. Above the source: from there, flow can only go back to the source."""
         self.active = deque[Hashable]()
         """The nodes with an excess."""
 
@@ -47,11 +47,11 @@ class _Preflow:
                 lifted = 0
 
     def room(self, node: Hashable) -> int:
-        """What can leave a node, not counting the way back to the source: more would only come back."""
+        """The flow that can leave a node, except back to the source: more would only come back."""
         return sum(self.residual[node].values()) - self.residual[node][self.source]
 
     def discharge(self, node: Hashable) -> int:
-        """Sends a node's excess on to lower nodes, and lifts it where that is needed; returns how often it was lifted."""
+        """Sends a node's excess on to lower nodes, and lifts the node where needed; returns how often it was lifted."""
         out, height, lifted = self.residual[node], self.height, 0
         while True:
             below = height[node] - 1
@@ -64,7 +64,7 @@ class _Preflow:
             lifted += 1
 
     def send(self, start: Hashable, end: Hashable, flow: int) -> None:
-        """Uses capacity, which becomes capacity in the other direction."""
+        """Sends flow along an edge: its capacity becomes capacity in the other direction."""
         if not flow:
             return
         self.residual[start][end] -= flow
@@ -75,7 +75,7 @@ class _Preflow:
         self.excess[end] += flow
 
     def measure(self) -> None:
-        """Sets all heights to the numbers of edges: to the sink, or else back to the source."""
+        """Sets all heights to exact numbers of edges: to the sink, or else back to the source."""
         self.height = {self.source: len(self.residual), self.sink: 0}
         self.spread(self.sink)
         self.spread(self.source)

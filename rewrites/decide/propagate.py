@@ -1,11 +1,11 @@
 """Propagation: carries the claims along one mesh axis through the definitions.
 
-Forward (an operand arrives tiled), backward (a result is wanted tiled) and from partial matches (one operand of a matmul
-tiled on k makes the other tiled on k). An op whose claims match exactly one index takes it; several are a conflict.
-Forward visits ops in program order, each after all its operands; backward in the reverse order, each after all its uses;
-until nothing changes. Only ops beside a changed claim are visited, which gives the same plan as full sweeps do.
+Claims go forward (an operand arrives tiled), backward (a result is wanted tiled) and between operands (one operand of a matmul
+tiled on k makes the other tiled on k). An op whose claims match exactly one index takes it; several are a conflict. Forward
+visits ops in program order, each after all its operands; backward in the reverse order, each after all its uses; until nothing
+changes. Only ops beside a changed claim are visited, which gives the same plan as full sweeps do.
 
-A claim has a rank: an op takes one of a later rank only when no op is left that a claim of an earlier rank may concern.
+A claim has a rank. An op takes a claim of a later rank only when no op is left that a claim of an earlier rank may concern.
 
     tile x 0 data:   %h = dot %x %w1; %z = dot %h %w2   -->   both dots place their row index on data
 
@@ -29,7 +29,7 @@ from ..program.program import Node, Position, SubIndex
 from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
-"""More blocks than any axis has."""
+"""A width that no window reaches: more blocks than any axis has."""
 
 Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 """A factor of an index -> the claim that asks for it, and who asks: an operand's position, or -1 - a result's."""
@@ -38,7 +38,7 @@ Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 def propagate(
     table: Table, axis: MeshAxis, changed: Iterable[int], tactic: int, held: bool = False, padded: bool = False
 ) -> None:
-    """Carries the axis' claims from the changed values until nothing changes; updates `table` in place.
+    """Carries the axis's claims from the changed values until nothing changes; updates `table` in place.
 
     `padded`: an extent that a window changes may be padded to what the axis divides.
     """
@@ -49,7 +49,7 @@ NOTHING: frozenset[Claim] = frozenset()
 
 
 Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
-"""The claim of an op on an index, where this index is in a value that it reads, and the index' factors on other axes."""
+"""An op's claim on an index, the position of this index in the value that it reads, and the index's factors on other axes."""
 
 
 FORWARD, BACKWARD, ARGUMENTS, SHIFTED, WIDENED, LOOKUP, PADDED = range(7)
@@ -63,7 +63,7 @@ FORWARD, BACKWARD, ARGUMENTS, SHIFTED, WIDENED, LOOKUP, PADDED = range(7)
 
 
 class Sweep:
-    """One propagation; for each pass and rank, a heap holds the nodes or arguments that a changed claim may concern."""
+    """One propagation. Each pass and rank has a heap of the nodes or arguments that a changed claim may concern."""
 
     def __init__(self, table: Table, axis: MeshAxis, tactic: int, held: bool, padded: bool) -> None:
         self.table = table
@@ -77,18 +77,18 @@ class Sweep:
         """The conflicts of earlier tactics."""
         self.arriving: dict[int, Set[Claim]] = {}
         self.widened = {self.program.producer[value] for value in table.widened} - {-1}
-        """Ops of which a tactic asks for results in the windows in which they are read."""
+        """Ops whose results a tactic asks for in the windows in which they are read."""
         self.following = self.program.shifting | self.widened
-        """Ops that make their results in the windows in which they are read: moving elements costs nothing."""
+        """Ops that produce their results in the windows in which they are read, because moving elements costs nothing."""
         self.points = self.claims.points
         """The points of redistribution, which no claim crosses."""
         self.asking = False
-        """Whether they ask for what they read to lie as their results do."""
+        """Whether points claim their operands in the layouts of their results."""
         self.heaps: list[list[int]] = [[] for _ in range(PADDED + 1)]
         self.marked: list[set[int]] = [set() for _ in self.heaps]
         """What each heap holds."""
         self.last = dict[int, int]()
-        """The last rank that an op may take, if it may take more than exact claims."""
+        """Ops that may take more than exact claims -> the last rank that they may take."""
 
     def run(self, changed: Iterable[int]) -> None:
         for value in changed:
@@ -110,7 +110,7 @@ class Sweep:
             heapq.heappush(self.heaps[kind], position)
 
     def popped(self, kind: int) -> Iterator[int]:
-        """All of a pass or rank in order, with what is pushed on the way."""
+        """Pops all entries of a pass or rank in order, with those pushed meanwhile."""
         heap, marked = self.heaps[kind], self.marked[kind]
         while heap:
             position = heapq.heappop(heap)
@@ -129,7 +129,7 @@ class Sweep:
 
     def admit(self, rank: int) -> None:
         """Lets all ops that wait for a rank take it, and visits all that may take more than exact claims."""
-        # An op that nothing else asks may take any of its last resorts.
+        # An op that no other claim reaches may take any of its last resorts.
         upto = PADDED if rank == LOOKUP else rank
         if admitted := [number for number in self.popped(rank) if self.last.get(number, 0) < rank]:
             self.last |= dict.fromkeys(admitted, upto)
@@ -137,7 +137,7 @@ class Sweep:
                 self.mark_ahead(number)
 
     def value_changed(self, value: int) -> None:
-        """A value's claim changed: visits its users in the forward pass and its producer in the backward pass."""
+        """Marks a changed value's users for the forward pass, and its producer for the backward pass."""
         for number, _ in self.program.uses[value]:
             self.mark_ahead(number)
         self.wanted(value)
@@ -147,7 +147,7 @@ class Sweep:
             self.push(FORWARD, number)
 
     def wanted(self, value: int) -> None:
-        """Visits the producer of the value (or the argument), which a use or the value's own claim may concern."""
+        """Marks the producer of the value, or the argument: a claim of a use, or of the value itself, may concern it."""
         number = self.program.producer[value]
         if number < 0:
             self.push(ARGUMENTS, value)
@@ -165,7 +165,7 @@ class Sweep:
             self.operand_claims(node, candidates)
         if not candidates:
             if follows:
-                # Its users may take what it would pass on to them.
+                # Its users may take the claims that it would pass on to them.
                 self.pass_on(node)
             return
         key = (node.number, -1, self.axis)
@@ -192,7 +192,7 @@ class Sweep:
     def along(self, node: Node, index: int) -> bool:
         """Whether the op only follows the index: every array that it reads has it, and so do its results if it reads several.
 
-        An op that reads no array can make its result anywhere: it follows if all uses of the result do.
+        An op that reads no array can make its result in any layout: it follows if all uses of the result do.
         """
         program, signature = self.program, node.signature
         read = [at for at, v in zip(signature.operand_at, node.operands, strict=True) if max(program.shape(v), default=1) > 1]
@@ -234,7 +234,7 @@ class Sweep:
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
     def settle(self, node: Node, candidates: Candidates) -> bool:
-        """Whether one of several candidates serves all that ask, or ends an earlier conflict; it alone is left then."""
+        """Reduces several candidates to one that serves all claims or ends an earlier conflict; returns whether one is left."""
         self.with_all_in_place(node, candidates)
         if len(candidates) > 1:
             self.in_the_middle(node, candidates)
@@ -246,7 +246,7 @@ class Sweep:
         return len(candidates) == 1
 
     def with_all_in_place(self, node: Node, candidates: Candidates) -> None:
-        """Leaves one of several candidates, if with it all values that ask stay as they are.
+        """Keeps one of several candidates alone, if with it no value that claims the op has to move.
 
         ```
         concatenate of 48 and 16 rows, in turn and in blocks of 4 (4 devices)   -->   in turn: 16 rows are one round
@@ -265,7 +265,7 @@ class Sweep:
                 return
 
     def in_the_middle(self, node: Node, candidates: Candidates) -> None:
-        """Leaves one of several candidates for an index, if they differ only in where the blocks begin."""
+        """Replaces several candidates for an index by one in their middle, if they differ only in where the blocks begin."""
         (index, _), *others = candidates
         if any(other != index for other, _ in others):
             return
@@ -277,7 +277,7 @@ class Sweep:
             candidates[index, factor] = asked
 
     def shifted(self, value: int) -> Set[Claim]:
-        """The claims with which elements arrive that an undecided op makes where its users read them."""
+        """The claims that would reach a value through its op, if that is undecided and produces results where they are read."""
         if self.program.producer[value] not in self.following:
             return NOTHING
         if (known := self.arriving.get(value)) is None:
@@ -306,7 +306,7 @@ class Sweep:
                 self.ask(node, -1 - position, dims[claim.at], claim, candidates)
 
     def wants(self, value: int) -> Collection[Claim]:
-        """The dims on which the value's own claim, or else its decided uses, want it tiled."""
+        """The claims on a value: its own or, if it has none, those of its decided uses."""
         own = self.claims.values[value]
         if own is not None:
             return (own,) if self.asks(own) else NOTHING
@@ -326,8 +326,8 @@ class Sweep:
         return found if len(found) < 2 else self.one_tiling(value, found)
 
     def tilings(self, read: list[Reading], last: bool) -> Set[Claim]:
-        """The claims to a value of the ops that read it, each for itself; `last`: also those that are a last resort."""
-        # In the order of the program, not of a hash: what a plan says must not depend on where objects lie in memory.
+        """The claims on a value of the ops that read it, one by one; `last`: also those that are a last resort."""
+        # In the order of the program, not of a hash: a plan must not depend on where objects lie in memory.
         found = dict[Claim, None]()
         for claim, at, beside in read:
             if at.reach is None and at.minor == 1 and at.dim == claim.at:
@@ -337,7 +337,7 @@ class Sweep:
         return found.keys()
 
     def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
-        """One of several claims to a dim, if they differ only in where the blocks begin."""
+        """Reduces several claims on a dim to one in their middle, if they differ only in where the blocks begin."""
         one = min(found, key=lambda claim: claim.tactic)
         if any(claim.at != one.at for claim in found):
             return found
@@ -346,7 +346,7 @@ class Sweep:
         return found if factor is None else {one._replace(factor=factor)}
 
     def read_by(self, value: int) -> list[Reading]:
-        """The claims of the ops that read a value by a placed index, with where this index is in the value."""
+        """The claims of the ops that read a value by a placed index, with the position of this index in the value."""
         nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
         uses = self.program.uses[value]
         if self.points and not self.asking:
@@ -361,7 +361,10 @@ class Sweep:
         return found
 
     def one_window(self, value: int, producer: int, readers: list[Reading]) -> Claim | None:
-        """The least window with all that is read of a value which is made where it is read; None if there is no such window."""
+        """The least window that contains all that is read of a value, for a value produced where it is read.
+
+        None if there is none.
+        """
         read = [claim.moved(at.dim, at.outward(claim.factor, beside)) for claim, at, beside in readers]
         if len({claim.at for claim in read}) != 1:
             return None
@@ -390,7 +393,7 @@ class Sweep:
     ) -> None:
         """Turns a claim on a dim into a claim on its index, if a factor of the index can be placed.
 
-        With `passing`, no value has the claim yet.
+        With `passing`, the claim only passes through an undecided op, and no value has it yet.
         """
         if not passing and not node.signature.rivals:
             for digit in digits:
@@ -410,12 +413,15 @@ class Sweep:
     def through_windows(
         self, node: Node, position: int, digits: tuple[SubIndex, ...], claim: Claim, passing: bool
     ) -> tuple[int, Factor] | None:
-        """The index that takes a claim on a dim, and its factor: for an op that reads windows, or a claim that is passing.
+        """The index and factor for a dim's claim, for an op that reads windows or a claim forwarded by an undecided op.
 
-        What only shifts keeps its blocks for the ops that read it; if the caller alone reads it, it gets blocks of one size.
-        Four claims are a last resort, for an op that nothing else asks: one by which a few elements are read as a sum over
-        devices; one that passes through an undecided op and leaves a short block; one by which elements move that could stay
-        where they are; and one that pads what only shifts.
+        An op that only shifts keeps its blocks for the ops that read it; if only the caller reads it, it gets blocks of one
+        size. An op that no other claim reaches takes, as a last resort, also a claim
+
+        * by which a few elements are read as a sum over devices;
+        * that passes through an undecided op and leaves a short block;
+        * by which elements move that could stay where they are;
+        * that pads an op that only shifts.
         """
         indices, shifts, few = node.signature.indices, False, False
         if node.signature.shifts:
@@ -437,7 +443,10 @@ class Sweep:
     def crossings(
         self, node: Node, digits: tuple[SubIndex, ...], factor: Factor, shifts: bool, around: Sequence[Factor]
     ) -> Iterable[tuple[SubIndex, Factor | None]]:
-        """What the factor may become on each index of a dim; of windows to compute on, the one that reads least is first."""
+        """The factor on each index of a dim, None where it has none.
+
+        Of windows to compute on, the one that reads least is first.
+        """
         found = ((digit, digit.inward(factor, self.padded, shifts, around)) for digit in digits)
         return found if node.signature.shifts or len(digits) < 2 else sorted(found, key=lambda each: _width_read(*each))
 
@@ -450,7 +459,7 @@ class Sweep:
     def blocks(self, node: Node, position: int, claim: Claim) -> Claim | None:
         """The claim in blocks of one size, for an op that cannot hold windows; None if they do not divide.
 
-        Windows that reach beyond the dim are as good as padded.
+        Windows that reach beyond the dim may be padded like blocks.
         """
         extent = self.program.shape(node.end(position))[claim.at]
 
@@ -502,7 +511,7 @@ class Sweep:
         return f"the result has {made} rows, which {size} devices do not divide"
 
     def argument(self, value: int) -> None:
-        """An argument takes the one dim on which all its uses want it; one that is reconciled stays whole."""
+        """Places an argument on the one dim on which all its uses want it; one that is reconciled stays whole."""
         key = (-1, value, self.axis)
         if self.claims.values[value] is not None or key in self.table.reconciled:
             return
@@ -525,7 +534,7 @@ def _in_order(claim: Claim) -> tuple[int, int, int]:
 
 
 def _width_read(digit: SubIndex, factor: Factor | None) -> int:
-    """How many positions of a dim a device reads by an index of it with this factor."""
+    """How many positions of a dim a device reads by an index of the dim with this factor."""
     if factor is None or digit.reach is None:
         return ANY_WIDTH
     first, last = digit.reach.positions(factor)

@@ -1,7 +1,7 @@
-"""Arguments that lie in parts but are read whole: which are gathered again for each use, and which once.
+"""Arguments that are stored in parts but read whole: which are gathered again for each use, and which once.
 
-A parameter is stored in parts by a later tactic than the one that placed the ops which read it: it is gathered for each use.
-What is not stored is redistributed once. If ops that only move its elements are read whole, it is gathered before them.
+A parameter that a later tactic stores in parts, later than the one that placed its readers, is gathered for each use. Any other
+argument is redistributed once. If ops that only move its elements are read whole, it is gathered before them.
 
     %a {x*8, 64}: %t = transpose %a; fft %a, fft %t   -->   one all_gather of %a, and a local transpose, not two all_gathers
 """
@@ -20,7 +20,7 @@ Use = tuple[int, int]
 
 
 def is_stored(placements: Placements, value: int) -> bool:
-    """Whether an argument only lies on an axis, on which an op that reads it is placed otherwise, or not at all."""
+    """Whether an argument is only stored on an axis, because an op that reads it is placed there otherwise or not at all."""
     table, end = placements.table, len(placements.program.nodes)
     _, reads = reads_of(placements, value)
     for axis in placements.homes[value].axes:
@@ -32,7 +32,7 @@ def is_stored(placements: Placements, value: int) -> bool:
 
 
 def _is_taken(placements: Placements, number: int, axis: MeshAxis, own: Claim) -> bool:
-    """Whether an op does not follow a value's claim: by an earlier tactic, or for lack of propagation."""
+    """Whether an op does not follow a value's claim: an earlier tactic placed it, or propagation did not get there."""
     table, node = placements.table, placements.program.nodes[number]
     claim = table.axes[axis].nodes[number]
     if claim is None:
@@ -42,7 +42,7 @@ def _is_taken(placements: Placements, number: int, axis: MeshAxis, own: Claim) -
 
 
 def gathered_at_source(placements: Placements) -> None:
-    """Takes the axes off ops that only move an argument, if they are read whole and it then receives fewer bytes."""
+    """Takes axes off ops that only move an argument's elements, if they are read whole and this receives fewer bytes."""
     program = placements.program
     for value in program.arguments:
         axes = set(placements.homes[value].axes)
@@ -60,13 +60,13 @@ def gathered_at_source(placements: Placements) -> None:
 
 
 def _read_on(placements: Placements, value: int) -> set[MeshAxis]:
-    """The axes on which any op wants what is made of a value by moving its elements."""
+    """The axes on which any reader wants the value, or a value made by only moving its elements."""
     _, reads = reads_of(placements, value)
     return {axis for use, _ in reads for axis in placements.wanted(*use).axes}
 
 
 def _received(placements: Placements, value: int, after: dict[int, OpPlacement]) -> Bytes:
-    """The bytes that a device receives for a value and what is made of it by moving its elements, each layout once."""
+    """The bytes that a device receives for a value and for values made by moving its elements; each layout counts once."""
     program, moves = placements.program, set[tuple[int, Layout]]()
     moved, reads = reads_of(placements, value)
     homes = {value: placements.homes[value]}
@@ -79,7 +79,7 @@ def _received(placements: Placements, value: int, after: dict[int, OpPlacement])
 
 
 def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[Use, int]]]:
-    """The ops that only move or cast a value, or let it enter a loop; and the other uses, each with what it reads of these."""
+    """The ops that only move or cast a value, or let it enter a loop, and the other uses with the value that each reads."""
     program, moved, reads = placements.program, list[int](), list[tuple[Use, int]]()
     for each in program.downstream([value], attrgetter("passes_on")):
         for use in placements.uses(each):

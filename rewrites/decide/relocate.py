@@ -1,4 +1,4 @@
-"""Ops that run along the dim in which an operand lies, and not where an earlier tactic placed them, if that receives less.
+"""Lets ops run along the dim on which an operand is tiled, not where an earlier tactic placed them, if that receives less.
 
 An earlier tactic wins at an op that it shares with a later one: what the later one stores in parts is gathered. Where the op's
 other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
@@ -6,8 +6,8 @@ as that pays (`place_by_cut.py`).
 
     %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
 
-An op that only looks elements up may also run on all devices, and a sum may wait in ops that compute little, although all
-devices then do all of it.
+An op that only looks elements up may also run on all devices. A sum may also wait in ops that compute little, although all
+devices then do all of their work.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LARGEST = 200
 """How many ops around a value are tried together."""
 
 LITTLE = 2
-"""The flops for each element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
+"""The flops per element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
 
 Claims = dict[int, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
@@ -52,7 +52,7 @@ class Mismatch:
 def elsewhere(
     placements: Placements, carried: Mapping[int, Carry], mismatches: list[Mismatch]
 ) -> dict[int, dict[MeshAxis, Instead]]:
-    """The ops that run elsewhere. Places them so in `placements` too."""
+    """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
     for each in mismatches:
         search.try_around(each)
@@ -60,7 +60,7 @@ def elsewhere(
 
 
 class _Search:
-    """Tries the ops around one mismatch after another; those that were found before are in place."""
+    """Tries the ops around one mismatch after another. Ops that were moved for earlier mismatches stay moved."""
 
     def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
         self.placements, self.program = placements, placements.program
@@ -71,7 +71,7 @@ class _Search:
         self.known: dict[object, bool] = {}
         self.now = AsItIs(placements, self.carried)
         self.movable: dict[tuple[int, MeshAxis], bool] = {}
-        """Whether ops may move along an axis; this and the next two hold as long as none moves."""
+        """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[int, frozenset[int]], bool] = {}
         self.known_ways: dict[tuple[int, MeshAxis, Claim | None, Pend | None], Otherwise | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
@@ -124,20 +124,20 @@ class _Search:
                 yield factor.axis, self.claim(each.value, dim, factor)
 
     def claim(self, value: int, dim: int, factor: Factor) -> Claim:
-        """A claim by the tactic that has placed the value or, if none has, what its sum becomes."""
+        """A claim by the tactic that has placed the value or, if none has, a use of it."""
         own = self.table.claim(value, factor.axis)
         uses = (self.table.axes[factor.axis].nodes[number] for number, _ in self.program.uses[value])
         tactics = [each.tactic for each in (own, *uses) if each is not None]
         return Claim(dim, factor, tactics[0] if tactics else 0)
 
     def promises(self, number: int, position: int, dim: int, factor: Factor) -> bool:
-        """Whether an op could receive less along this dim of an operand: what lacks the dim is gathered, or becomes a sum."""
+        """Whether an op could receive less if it ran along this dim of an operand."""
         if number == len(self.program.nodes) or factor.has_halo:
             return False
         node = self.program.nodes[number]
         if position >= len(node.operands):
             return False
-        # Layers are alike: what one of them tells is not asked again.
+        # Layers are alike: what one of them shows holds for the others.
         key = (
             node.signature,
             self.placements.nodes[number],
@@ -154,7 +154,7 @@ class _Search:
         return known
 
     def receives_less(self, node: Node, position: int, dim: int, factor: Factor) -> bool:
-        """Whether what would move for an op along the dim of an operand is less than what moves for it now."""
+        """Whether running the op along this dim of an operand receives less than its placement now does."""
         index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
         if index is None:
             return False
@@ -171,13 +171,13 @@ class _Search:
         return any(self.least(node) < scattered and self.may_move(node, factor.axis) for node in terms)
 
     def least(self, node: Node) -> Bytes:
-        """What a device receives to have one operand of an op whole: the smallest that is not zero."""
+        """The fewest bytes that a device receives to have one operand of an op whole, among operands that are not zero."""
         operands = [value for value in node.operands if not self.program.zero[value]]
         wholes = [type.layout for type in map(self.program.types.__getitem__, operands)]
         return min(map(self.lacks, operands, wholes), default=0)
 
     def waiting(self, node: Node) -> Iterator[int]:
-        """The local bytes of what an op makes, and of what the ops make of it in which a sum may wait."""
+        """The local bytes of the op's result, and of each later result through which its sum may wait."""
         for _ in range(LARGEST):
             (value, *others), axes = node.results, self.placements.axes(node)
             yield self.placements.local_bytes(value, self.placements.without(node, axes).produced[0])
@@ -190,7 +190,7 @@ class _Search:
         return self.placements.received(value, self.placements.with_sums(value), target)
 
     def lacks(self, value: int, target: Layout) -> int:
-        """The bytes by which the target is larger than what a device has: at least so many it receives."""
+        """The bytes by which the target is larger than a device's part of the value: it receives at least so many."""
         return max(
             self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
         )
@@ -198,12 +198,12 @@ class _Search:
     # --- which ops --------------------------------------------------------------------------------------------------------
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone say where the op runs: no loop, no conflict, and no tactic that places its result."""
+        """Whether claims alone decide where the op runs: no conflict, no loop border, and no tactic that places its result."""
         settled = any(value in self.placements.fixed or value in self.placements.settled for value in node.results)
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op may be placed otherwise on the axis: one that is held, and one that was placed otherwise, stay.
+        """Whether the op may be placed otherwise on the axis. One that is held, and one that was placed otherwise before, stay.
 
         One that is held and carries a sum may be placed where it is held.
         """
@@ -224,9 +224,9 @@ class _Search:
         return not held and asked == set(placement) and _is_even(node.signature, placement)
 
     def looks_up(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op only looks elements up, in parts on the axis of an array that the program makes.
+        """Whether the op only looks elements up, in an array that the program computes and that is in parts on the axis.
 
-        An argument is tiled so that no device stores all of it.
+        A lookup in an argument stays: the argument is tiled so that no device stores all of it.
         """
         if self.program.parameter[node.operands[0]]:
             return False
@@ -262,7 +262,7 @@ class _Search:
         return sweep.found
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[int, Otherwise]:
-        """How ops are placed under these claims, and those after them in which their sums may wait."""
+        """How ops are placed under these claims, and the ops downstream in which their sums may wait."""
         found, ahead, last = dict[int, Otherwise](), sorted(claims), -1
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]
@@ -280,7 +280,7 @@ class _Search:
         return found
 
     def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Pend | None) -> Otherwise | None:
-        """How an op is placed under a claim, or to let a sum wait; None if not."""
+        """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
             placed = place(node.signature, self.placement(node, axis, claim))
@@ -290,7 +290,7 @@ class _Search:
         return self.known_ways[key]
 
     def carrying(self, node: Node, axis: MeshAxis, found: Mapping[int, Otherwise]) -> Pend | None:
-        """The sum that an op could carry of what others would make."""
+        """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
         pend = next(iter(sums.values()), ())
@@ -320,7 +320,7 @@ def _is_even(signature: Signature, placement: Placement) -> bool:
 
 
 def _is_plain(pending: tuple[Pend, ...]) -> bool:
-    """Whether an op leaves at most a sum, in its only result."""
+    """Whether an op leaves nothing pending, or only a sum in its only result."""
     return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
 
 
@@ -337,7 +337,7 @@ class _Around(Sweep):
             super().visit(node)
 
     def argument(self, value: int) -> None:
-        """Arguments stay where they are."""
+        """Does nothing: arguments stay where they are."""
 
     def decided(self, node: Node) -> None:
         claim, own = self.claims.nodes[node.number], self.search.table.axes[self.axis].nodes[node.number]

@@ -1,6 +1,6 @@
 """What an op requires when an index is placed, as terms; the laws of `masks.rules` say what one device does instead.
 
-An index that requires something for which there is no law is not placed.
+An index whose requirements have no law is not placed.
 
     gather %table[(v: model), :] %ids   -->   take(ids, build(v, block, op)), for which the law is `lookup`
 """
@@ -24,7 +24,7 @@ class Placing(NamedTuple):
     """How an index is placed, as far as its requirements depend on it.
 
     * `block`: how many of its values one device holds.
-    * `filled`: some rows must count for nothing: padding, and for a fold also what several devices hold.
+    * `filled`: some rows must not count: padding, and for a fold also rows that several devices hold.
     * `windows`: devices hold windows, which may overlap.
     * `in_turn`: blocks go to the devices in turn, and each round of them lies in one part of a concatenation.
     """
@@ -43,7 +43,7 @@ class Placing(NamedTuple):
 
 
 def requirements(info: Index, index: int, placing: Placing, zeros: frozenset[int] = frozenset()) -> Iterator[Term]:
-    """The terms for a placed index, beyond the op on local types.
+    """The terms that a placed index requires, beyond the op on local types.
 
     The operands at `zeros` are zero, so they may count on every device.
     """
@@ -63,7 +63,7 @@ def requirements(info: Index, index: int, placing: Placing, zeros: frozenset[int
 
 
 def _filled(info: Index, index: int, placing: Placing) -> Iterator[Term]:
-    """The operands of a fold or scan, with its unit in rows that must count for nothing."""
+    """The terms that fill the operands of a fold or scan with its unit, in rows that must not count."""
     if (unit := info.folds) is None or info.lookups:
         return
     for operand in info.filled or ():
@@ -74,7 +74,7 @@ def _filled(info: Index, index: int, placing: Placing) -> Iterator[Term]:
 
 
 def counts_once(operand: int, over: int | tuple[MeshAxis, ...]) -> Term:
-    """An operand in a term outside of a sum, which runs over a placed index or over mesh axes."""
+    """The term of an operand that must count once, outside of a sum over a placed index or over mesh axes."""
     return ("add", operand, ("sum", over, OP))
 
 
@@ -113,7 +113,7 @@ checked("masks", _check)
 
 
 def law(term: Term) -> Term | None:
-    """What one device does for a requirement; None if no law says it."""
+    """What one device does for a requirement; None if there is no law for it."""
     found = rules("masks").rewrite_root(term, {})
     if found is None:
         assert REQUIREMENTS.fits("requirement", term), f"no definition asks for {term}"

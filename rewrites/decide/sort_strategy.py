@@ -1,4 +1,4 @@
-"""Whether an op merges the blocks that it has sorted, or sorts its gathered operands: by what the devices receive.
+"""Decides whether an op merges the blocks that it has sorted, or sorts its gathered operands: the way that receives less.
 
 A merge leaves its results in blocks. Where they are wanted whole, gathering the operands receives less.
 
@@ -13,7 +13,7 @@ from .placements import OpPlacement, Placements
 
 
 def unmerged(placements: Placements) -> list[int]:
-    """Unplaces the ops for which a merge would receive more, and what they alone read of arrays that are made of nothing."""
+    """Unplaces and returns the ops for which merging would receive more, and unplaces operand-free ops that only they read."""
     nodes, found = placements.program.nodes, list[int]()
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         whole = _without(placements, node, node)
@@ -25,7 +25,7 @@ def unmerged(placements: Placements) -> list[int]:
 
 
 def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
-    """An op without the axes over which another one merges."""
+    """The op's placement without the axes over which `merging` merges."""
     merged = placements.nodes[merging.number].merged
     return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
 
@@ -38,7 +38,7 @@ def _is_free(placements: Placements, value: int, node: Node) -> bool:
 
 
 def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
-    """The bytes that a device receives for the operands of an op, for its merge, and for what its results are wanted as."""
+    """The bytes that a device receives for an op's operands, for its merge, and to bring its results to the wanted layouts."""
     moved = placements.received
     total: Bytes = placed.merged.step(placed.produced[0]).bytes if placed.merged is not None else 0
     for value, wanted in zip(node.operands, placed.wanted, strict=True):

@@ -21,7 +21,7 @@ from ..redistribute.kinds.merge import pays
 from .requirements import Placing, is_lawful
 
 WHOLE = -1
-"""The dim of a claim that keeps a value replicated along the axis."""
+"""The `at` of a claim that keeps a value replicated along the axis."""
 
 CLOSED = "the program says of this dim how it lies"
 COUNTS = "here its padding would count"
@@ -43,7 +43,7 @@ class Claim(NamedTuple):
     held: bool = False
 
     def moved(self, at: int, factor: Factor) -> Claim:
-        """The claim on another index or dim, by the same tactic; mostly, they have the same number and factor."""
+        """The claim on another index or dim, by the same tactic; itself if neither differs, as mostly."""
         if at == self.at and factor is self.factor:
             return self
         return Claim(at, factor, self.tactic, self.held)
@@ -57,7 +57,7 @@ class AxisTable:
     nodes: list[Claim | None]
     values: list[Claim | None]
     points: frozenset[int] = frozenset()
-    """The constraints that say how their result lies along the axis: points of redistribution, which no claim crosses."""
+    """The constraints that set their result's layout along the axis: points of redistribution, which no claim crosses."""
 
     def __repr__(self) -> str:
         claims = sum(each is not None for each in self.nodes)
@@ -84,7 +84,7 @@ class AxisTable:
 
 
 class Weight(NamedTuple):
-    """A dim of an argument, and how many elements the parts have that ops take of what it makes."""
+    """A dim of an argument, and how many elements are in the parts of its result that ops take."""
 
     value: int
     dim: int
@@ -105,7 +105,7 @@ class Blocked:
     tactic: int
     """The number of the tactic whose claim stops here."""
     weight: Weight | None = None
-    """What the tactic leaves whole, because its claim would stop here; None if it has made the claim."""
+    """The dim that the tactic leaves whole because its claim would stop here; None if it has made the claim."""
 
     @property
     def size(self) -> int:
@@ -137,25 +137,26 @@ class Table:
     blocked: dict[tuple[int, int, MeshAxis], Blocked] = field(default_factory=dict[tuple[int, int, MeshAxis], Blocked])
     conflicts: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
     widened: frozenset[int] = frozenset()
-    """Values that are computed in the windows in which their uses read them, and not exchanged."""
+    """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
     each_trip: frozenset[int] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
     closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
-    """Values of which the program says how they lie -> the dims that it means, on which propagation puts no other axis."""
+    """Values whose layout the program sets -> the dims that it sets, on which propagation puts no other axis."""
     reconciled: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
-    """What would be conflicts, if not all of the claims were the program's: an op takes the one that receives least, and an
-    argument stays whole."""
+    """Conflicts of the program's claims alone: an op takes the claim that receives least, and an argument stays whole."""
     too_wide: dict[tuple[int, MeshAxis], tuple[Factor, bool]] = field(
         default_factory=dict[tuple[int, MeshAxis], tuple[Factor, bool]]
     )
-    """Of these, those whose windows along an axis are wider than all of its blocks together, and whether only because their
-    uses read windows that are far apart: found by one propagation."""
+    """Values of `widened` with a window wider than all blocks of the axis -> it, and whether its uses read windows far apart.
+
+    Found by one propagation.
+    """
 
     def __repr__(self) -> str:
         return f"Table({len(self.program.nodes):,} ops)"
 
     def copy(self) -> Table:
-        """A table that shares every axis until `touch`."""
+        """A table that shares every axis's table until `touch`."""
         return replace(
             self,
             axes=dict(self.axes),
@@ -167,7 +168,7 @@ class Table:
         )
 
     def refined(self, split: Mapping[MeshAxis, Sequence[MeshAxis]]) -> Table:
-        """The same placements with sub-axes instead of the axes that are `split`, for which nothing is blocked yet."""
+        """The same placements with sub-axes instead of the axes in `split`; what was blocked along those is dropped."""
         made = replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={})
         for axis, table in self.axes.items():
             minor = axis.size
@@ -185,7 +186,7 @@ class Table:
         return made
 
     def ways_across(self, stop: Blocked) -> tuple[int, ...]:
-        """The sizes of the sub-axes, major to minor, of which each lies in one index of the dim at which an axis stopped.
+        """The sizes, major to minor, of sub-axes that each fit into one index of the dim at which an axis stopped; () if none.
 
         ```
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
@@ -209,7 +210,7 @@ class Table:
         return sizes
 
     def touch(self, axis: MeshAxis) -> AxisTable:
-        """The axis' own copy in this table."""
+        """The axis's table, as this table's own copy."""
         old = self.axes.get(axis)
         if old is None:
             program = self.program
@@ -220,7 +221,10 @@ class Table:
         return new
 
     def claim(self, value: int, axis: MeshAxis) -> Claim | None:
-        """The dim of the axis in a value: claimed for the value itself, or produced by its op; None or WHOLE if it has none."""
+        """A value's claim on the axis: its own, or the one that its op gives it.
+
+        None or WHOLE if it is not tiled on the axis.
+        """
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
@@ -267,7 +271,7 @@ class Table:
         return misfit(node.signature, index, factors) or (None if self.fits_results(node, index, factor) else UNEVEN)
 
     def is_closed(self, node: Node, index: int) -> bool:
-        """Whether the program says how a dim of an op's result lies, and propagation may add nothing to it."""
+        """Whether the index is a dim of the op's result whose layout the program sets: propagation may add nothing to it."""
         dims = self.closed.get(node.results[0]) if node.results else None
         return dims is not None and index in (at := node.signature.result_at[0]) and at[index].dim in dims
 
@@ -278,7 +282,7 @@ class Table:
         return pays(merging, prod(factor.size for factor in factors), free)
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
-        """Whether a result that a tactic placed by itself, on other axes, has room for the index' factor too."""
+        """Whether a result that a tactic placed by itself, on other axes, has room for the index's factor too."""
         for table in self.axes.values():
             for value in node.results:
                 if table.values[value] is not None and not self.has_room(node, value, index, factor):
@@ -286,7 +290,7 @@ class Table:
         return True
 
     def has_room(self, node: Node, value: int, index: int, factor: Factor) -> bool:
-        """Whether a result has room for the index' factor, unless it has a claim of its own on this axis."""
+        """Whether a result has room for the index's factor; true if it has a claim of its own on this axis."""
         position = node.signature.result_at[node.results.index(value)].get(index)
         own = self.axes.get(factor.axis)
         return (
@@ -336,7 +340,7 @@ def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor], pl
 
 
 def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
-    """A value's claim along the axis of `table`; a value's own claim has priority over what its op produces."""
+    """A value's claim along the axis of `table`; its own claim has priority over the one from its op."""
     own = table.values[value]
     return produced(program, table, value) if own is None else own
 
@@ -359,8 +363,9 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
 def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
-    The value's own claims that are minor to it on that dim take its room: two axes may change places, one after the other.
-    So do the claims of its op, if they would not fit without it. What does not fit even then leaves the dim.
+    Claims on that dim that are minor to it move into its room, so that two axes can change places, one after the other: the
+    value's own claims always, its op's claims only if they would not fit otherwise. A claim that does not fit even then leaves
+    the dim.
 
         f32[x*8, y*4]   -- x on dim 1 -->   f32[16, y*x*2]   -- y on dim 0 -->   f32[y*8, x*4]
         f32[x*2*y pad 3, 8] (2 x 2)   -- x on dim 1 -->   f32[y*2 pad 3, x*4]
@@ -376,7 +381,7 @@ def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
             table.touch(other).values[value] = own._replace(factor=own.factor.spread(left.factor.size))
     if fit(table.program.shape(value)[left.at], table.on_dim(value, left.at)):
         return
-    # Of windows that run backwards, one axis alone does not have all rows.
+    # With windows that run backwards, one axis alone does not cover all rows.
     for other in list(table.axes):
         if (own := table.claim(value, other)) is not None and own.at == left.at:
             table.touch(other).values[value] = own._replace(at=WHOLE, factor=table.axes[other].whole)

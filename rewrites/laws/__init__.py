@@ -1,4 +1,4 @@
-"""Laws of whole programs: what may be written instead of a part of a program, so that it costs less.
+"""Laws of whole programs: what a part of a program may be replaced by, so that it costs less.
 
     by_rule          a law that a rule says: where it applies, and what it makes there
       match          the left side of a rule, found in a program

@@ -1,4 +1,4 @@
-"""A side of a rule, made of ops: each array is moved to where its indices meet those of others.
+"""Builds a side of a rule from ops. Each array is first aligned with the indices of the others.
 
 x[i, k] * c[k]   -->   %b = broadcast_in_dim %c {dims = (1,)}; %y = mul %x, %b
 """
@@ -15,12 +15,12 @@ from .interpret_rule import Ids, Indices, NoTerm, summed
 from .rule_ops import PRODUCT, TELLS, fold_param
 
 At = tuple[SSAValue, Indices]
-"""An array, and the index of each of its dims."""
+"""An array, with the index of each of its dims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ops:
-    """Makes terms by appending ops; `dtype` is that of all arrays but truth values."""
+    """Makes terms by appending ops. All arrays have the dtype `dtype`, except truth values."""
 
     emit: Emitter
     extents: Mapping[int, int]
@@ -56,12 +56,12 @@ class Ops:
         return self.emit.make(PRODUCT, (lhs, rhs), self.dtype, self.shape(out), dimension_numbers=tuple(sides)), out
 
     def plain(self, array: SSAValue, ids: Sequence[int | None]) -> At:
-        """An array without its dims of extent 1."""
+        """Removes an array's dims of extent 1."""
         out = tuple(index for index in ids if index is not None)
         return self.emit.reshape(array, self.shape(out)), out
 
     def aligned(self, term: At, out: Indices) -> SSAValue:
-        """The array with its dims in the order of a result, and of extent 1 where it does not have the index; or a scalar."""
+        """The array with its dims in the order of `out`, with extent 1 for indices that it lacks; a scalar stays a scalar."""
         array, ids = term
         if not ids or ids == out:
             return array
@@ -74,7 +74,7 @@ class Ops:
         return self.emit.transpose(array, [ids.index(index) for index in out])
 
     def whole(self, term: At, ids: Sequence[int | None]) -> SSAValue:
-        """The array in the shape of the result that it replaces. Raises NoTerm if it has an index that this does not have."""
+        """The array in the shape of the result that it replaces. Raises NoTerm if it has an index that the result lacks."""
         array, own = term
         if not set(own) <= set(ids):
             raise NoTerm

@@ -1,4 +1,4 @@
-"""A law that a rule says: where it applies in a program, and what it makes there.
+"""Laws that are given by rules: where a rule applies in a program, and what it makes there.
 
 reassociate: dot(dot(x, y), z) => dot(x, dot(y, z))
 """
@@ -28,11 +28,11 @@ from .rule_ops import NAMES, arity, form
 
 @dataclass(frozen=True, repr=False)
 class ByRule:
-    """The law of a rule, for the kinds of numbers for which its two sides are equal."""
+    """The law of a rule, for those kinds of numbers for which its two sides are equal."""
 
     rule: Rule
     proved: frozenset[str] = field(default=frozenset(), compare=False)
-    """The kinds for which that has been tried before: by the tests, for a law of the library."""
+    """The kinds of numbers for which this has been tested already, as the tests do for laws of the library."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class ByRule:
         return f"<law {self.text}>"
 
     def sites(self, program: Program) -> Iterator[Site]:
-        """Where it applies. Of places that are alike, the first one is looked at."""
+        """Yields the places where the law applies. Of places that are alike, only the first is matched."""
         depth, known = levels(self.rule.left), dict[Key, _Found | None]()
         for node in program.nodes:
             if not is_root(self.rule.left, node):
@@ -58,14 +58,14 @@ class ByRule:
                 yield Site(node.results[0], tuple(values[at] for at in found.inside), found.flops, found.elements)
 
     def found(self, program: Program, node: Node, values: Sequence[int]) -> _Found | None:
-        """How it applies to an op, by the positions of the values around it."""
+        """How the law applies to an op, in terms of positions among the values around it; None if it does not."""
         if (match := self.match(program, node)) is None:
             return None
         inside = tuple(values.index(program.nodes[number].results[0]) for number in match.nodes)
         return _Found(inside, *self.saved(program, match))
 
     def saved(self, program: Program, found: Match) -> tuple[int, int]:
-        """The flops and the elements that the right side saves: what is read elsewhere has to be computed all the same."""
+        """The flops and elements that the right side saves. A value that is also read elsewhere saves nothing."""
         gone: set[int] = {found.root.number}
         for number in found.nodes[1:]:
             if all(user in gone for user, _ in program.uses[program.nodes[number].results[0]]):
@@ -77,18 +77,18 @@ class ByRule:
         return flops - maker.flops, elements - maker.elements
 
     def match(self, program: Program, node: Node) -> Match | None:
-        """The way in which it applies to an op: of several, the one that saves most."""
+        """The match of the law at an op that saves most; None if there is none."""
         ways = [each for each in matches(program, self.rule.left, node) if self.makes_sense(each)]
         if not ways or not self.holds(_kind(dtype_at(program, node))):
             return None
         return max(ways, key=lambda each: self.saved(program, each))
 
     def holds(self, kind: str) -> bool:
-        """Whether it is a law for a kind of numbers."""
+        """Whether the rule is a law for this kind of numbers."""
         return kind in self.proved or problem(self.rule, kind) is None
 
     def makes_sense(self, found: Match) -> bool:
-        """Whether the right side has the indices of the result, or fewer."""
+        """Whether the right side has no other indices than the result."""
         try:
             end = made(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, Ids())
         except NoTerm:
@@ -111,7 +111,7 @@ class ByRule:
 
 
 class _Found(NamedTuple):
-    """How a law applies to ops that are alike: the positions of the values that are not needed then, and what is saved."""
+    """How a law applies to ops that are alike: the positions of the values that are not needed any more, and the savings."""
 
     inside: tuple[int, ...]
     flops: int
@@ -127,7 +127,7 @@ def _kind(dtype: str) -> str:
 
 
 def checked(rule: Rule) -> ByRule:
-    """The law of a rule. Raises Error for an op that it cannot name, and with a counter-example if it is false."""
+    """Makes the law of a rule. Raises Error if it names an unsuitable op, or, with a counter-example, if it is false."""
     for term in (*subterms(rule.left), *subterms(rule.right)):
         _check(rule, term)
     kinds_of(rule)

@@ -1,10 +1,10 @@
-"""A part of a program in a loop over parts of one of its ranges, so that large values exist in part only: a place in time.
+"""`chunk`: computes a part of a program in a loop over parts of one of its ranges, so that no large value exists whole.
 
     logits = h @ w; loss = sum(f(logits)); and their gradients   -->   for each t of 8: logits of a part of the rows, ...
 
-The part is all ops between those that make or read a value with the two ranges of a large one: the range of which the loop
-runs over parts, and the largest other one. What enters with the range is split, and what leaves is stacked, or, if it is
-folded over the range, accumulated.
+The part is all ops between those that make or read a value with two certain ranges of the large value: the range that the loop
+cuts into parts, and the largest other one. Arrays that enter the part with the range are split. Results that leave it are
+stacked or, if they are folded over the range, accumulated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .module_copy import Draft
 
 
 class NotInParts(Exception):
-    """An op of the part that cannot run in parts, and why."""
+    """Raised for an op of the part that cannot run in parts, with the reason."""
 
     def __init__(self, node: Node, why: str) -> None:
         super().__init__(why)
@@ -34,7 +34,7 @@ class NotInParts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The law for one large value of a program: the part that is computed in a number of trips."""
+    """The law for one large value of a program: its part is computed in `trips` trips."""
 
     value: int
     part: Part
@@ -44,7 +44,7 @@ class Chunk:
 
     @property
     def loop(self) -> Hashable:
-        """Equal for two values of one program whose parts are in the same loop."""
+        """A key that is equal for two values of a program if the same loop computes them."""
         indices = self.part.indices
         return self.trips, tuple((node.number, indices.get(node.number)) for node in self.part.nodes)
 
@@ -58,7 +58,7 @@ class Chunk:
 
 
 def part_of(program: Program, classes: Classes, value: int, dim: int) -> Part:
-    """The ops of the loop over parts of a dim of a value. Raises NotInParts for an op that cannot run so."""
+    """The ops of the loop over parts of a dim of a value. Raises NotInParts for an op that cannot run in parts."""
     nodes = _between(program, _large(program, classes, value, dim))
     for node in nodes:
         if node.is_border or program.together(node) != [node]:
@@ -75,7 +75,8 @@ def part_of(program: Program, classes: Classes, value: int, dim: int) -> Part:
 
 
 def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Node]:
-    """The ops that make or read a value with both ranges of the large one: of the dim, and of its largest other dim."""
+    """The ops that make or read a value with both ranges of the large value: that of the dim, and that of its largest other
+    dim."""
     shape = program.shape(value)
     largest = sorted((each for each in range(len(shape)) if each != dim), key=lambda each: shape[each])[-1:]
     ranges = {classes.of(value, each) for each in (dim, *largest)}
@@ -89,7 +90,7 @@ def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Nod
 
 
 def _between(program: Program, ends: Sequence[Node]) -> list[Node]:
-    """These ops of a block, and all on the way from one of them to another; of those with regions, the borders."""
+    """These ops of a block, and all ops on a way from one of them to another. Ops with regions are given by their borders."""
     if not ends:
         return []
     block, producer = ends[0].op.parent, program.producer
@@ -108,7 +109,7 @@ def _between(program: Program, ends: Sequence[Node]) -> list[Node]:
 
 
 def _ops_of(program: Program, block: Block | None) -> list[int]:
-    """For each op, also those in regions, the number of the op of a block that it is or is in; -1 for others."""
+    """For each op, the number of the op of a block that it is, or is inside of; -1 if there is none."""
     found, around = list[int](), dict[Operation, int]()
     for node in program.nodes:
         op: Operation | None = node.op
@@ -124,7 +125,7 @@ def _ops_of(program: Program, block: Block | None) -> list[int]:
 
 
 def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[int, int]:
-    """For each op the index that the range is, found from the large value outwards; -1 if it is two of them."""
+    """For each op, the index that the range is, found from the large value outwards; -1 if two indices are the range."""
     found, done = dict[int, int](), set[tuple[int, int]]()
     tables = dict[Signature, list[list[int | None]]]()
 
@@ -147,18 +148,18 @@ def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[i
 
 
 def _places(indices: Sequence[int | None], index: int) -> Iterator[int]:
-    """The dims that are an index."""
+    """Yields the dims that are this index alone."""
     return (at for at, each in enumerate(indices) if each == index)
 
 
 def _around(program: Program, value: int, inside: set[int]) -> Iterator[Node]:
-    """The ops of the part that make or read a value."""
+    """Yields the ops of the part that make or read a value."""
     numbers = dict.fromkeys([program.producer[value], *(number for number, _ in program.uses[value])])
     return (program.nodes[number] for number in numbers if number in inside)
 
 
 def _whole(node: Node, index: int | None) -> str | None:
-    """Why an op cannot run on a part of an index; None if it can."""
+    """The reason why an op cannot run on a part of an index; None if it can."""
     if index is None:
         return "needs what all parts are folded to"
     if index < 0:

@@ -1,4 +1,4 @@
-"""Writes a part of a program as a loop: rows enter, parts are computed, and results are stacked or accumulated.
+"""Writes a part of a program as a loop: rows enter, each trip computes a part, and results are stacked or accumulated.
 
 %h: f32[512, 64] --> f32[8, 64, 64];  lax.scan { a part of the ops on f32[64, 64] };  stacked results --> f32[512, 64]
 """
@@ -21,14 +21,14 @@ from .module_copy import Before, Draft
 
 @dataclass(slots=True)
 class Loop:
-    """The loop that takes the place of a part of a draft."""
+    """The loop that replaces a part of a draft."""
 
     part: Part
     draft: Draft
     trips: int
     emit: Emitter = field(init=False)
     inside: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
-    """The values of one trip."""
+    """The values of one trip, by the values that they are parts of."""
 
     def write(self) -> None:
         part, dims = self.part, self.part.dims
@@ -46,7 +46,10 @@ class Loop:
         self.replace(dict(zip((*part.carried, *part.stacked), outs, strict=True)))
 
     def replace(self, outs: dict[int, SSAValue]) -> None:
-        """Read the results of the loop instead of the ops', which go; the other values are those of a trip."""
+        """Makes readers use the loop's results instead of those of the ops, which are removed.
+
+        Other values map to those of a trip.
+        """
         for value, out in outs.items():
             self.draft.replace(value, out)
         for node in self.part.nodes:
@@ -60,12 +63,12 @@ class Loop:
         return self.part.program.types[value]
 
     def local(self, value: int) -> ArrayType:
-        """The type of a trip's part of a value."""
+        """The type of the part of a value in one trip."""
         type, dim = self.type(value), self.part.dims[value]
         return ArrayType.whole(type.dtype, tuple(n // self.trips if at == dim else n for at, n in enumerate(type.shape)))
 
     def carry(self, value: int) -> ArrayType:
-        """The type in which a fold is accumulated: sums of narrow floats as float32, or each trip would round them."""
+        """The type in which a fold is accumulated: float32 for sums of narrower floats, because each trip would round them."""
         type = self.type(value)
         is_sum = self.part.folds(value) == "add" and is_float(dtype_of(type.dtype)) and itemsize(type.dtype) < 4
         return ArrayType.whole("float32" if is_sum else type.dtype, type.shape)
@@ -76,7 +79,10 @@ class Loop:
     # --- before and after the loop -----------------------------------------------------------------------------------------
 
     def place(self) -> Operation:
-        """The op before which the loop goes: the last one of the part. What lies between and reads results follows the loop."""
+        """The op before which the loop is inserted: the last of the part.
+
+        Ops between that read its results are moved behind the loop.
+        """
         ops = [self.draft.ops[node.op] for node in self.part.nodes]
         inside, moved, each = set(ops), list[Operation](), ops[0]
         after = {result for op in ops for result in op.results}
@@ -92,23 +98,23 @@ class Loop:
         return ops[-1]
 
     def start(self, value: int) -> SSAValue:
-        """The unit of the fold that makes a value, in its shape."""
+        """The initial value of an accumulated result: the unit of its fold, in its shape."""
         type = self.carry(value)
         return self.emit.spread(self.emit.unit(FOLDS[self.part.folds(value)].unit, type.dtype), type.shape)
 
     def narrowed(self, folded: SSAValue, value: int) -> SSAValue:
-        """A fold as the value that it makes."""
+        """Casts an accumulated result to the dtype of the value."""
         dtype = self.type(value).dtype
         return folded if type_at(folded).dtype == dtype else self.emit.cast(folded, dtype)
 
     def split(self, value: int, dim: int) -> SSAValue:
-        """The rows of all trips: the dim in two, the trips first."""
+        """Splits the range's dim into trips and rows, with the trips first."""
         shape, local = self.type(value).shape, self.local(value).shape
         array = self.emit.reshape(self.draft[value], (*shape[:dim], self.trips, *local[dim:]))
         return self.emit.transpose(array, (dim, *(at for at in range(len(shape) + 1) if at != dim)))
 
     def joined(self, rows: SSAValue, value: int) -> SSAValue:
-        """The rows of all trips as one dim again."""
+        """Merges the stacked rows of all trips into one dim."""
         shape, dim = self.type(value).shape, self.part.dims[value] or 0
         order = (*range(1, dim + 1), 0, *range(dim + 1, len(shape) + 1))
         return self.emit.reshape(self.emit.transpose(rows, order), shape)
@@ -116,7 +122,7 @@ class Loop:
     # --- inside --------------------------------------------------------------------------------------------------------------
 
     def body(self) -> Block:
-        """The block of one trip: the ops on parts, and the carries after it."""
+        """The block of one trip: the ops on parts, then the updates of the carries."""
         part = self.part
         types = [*map(self.type, part.consts), *map(self.carry, part.carried), *map(self.local, part.rows)]
         block = Block(arg_types=types)
@@ -142,7 +148,7 @@ class Loop:
 
 @dataclass(slots=True)
 class _Inside(Appending):
-    """Puts ops at the end of a block; they come from an op of the original."""
+    """Appends ops to a block, and records the op of the original program from which they come."""
 
     block: Block
     draft: Draft

@@ -1,4 +1,4 @@
-"""The ops of a loop over parts of a range, and where the range is in each of their arrays."""
+"""The ops of a loop over parts of a range, and the dim of each array that is the range."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..program.program import Node, Program, SubIndices
 
 
 class Accumulates(NamedTuple):
-    """How the folds of parts become the fold of all: the op, and the monoid of which it begins with the unit."""
+    """How folds of parts are combined: by which op, and from which monoid's unit."""
 
     op: str
     unit: str
 
 
 FOLDS = {each: Accumulates(each, each) for each in ("max", "min", "mul", "and", "or")} | {"add": Accumulates("add", "pick")}
-"""By the monoid of a collective."""
+"""Monoid, by its name in collectives -> how its folds of parts are combined."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The ops of a loop in program order, and for each the index of which a trip has a part."""
+    """The ops of a loop in program order, each with the index of which a trip computes a part."""
 
     program: Program
     nodes: Sequence[Node]
@@ -31,7 +31,7 @@ class Part:
 
     @cached_property
     def dims(self) -> dict[int, int | None]:
-        """For each value that an op of the part makes or reads, the dim that is the range; None if it does not have it."""
+        """For each value that the part makes or reads, the dim that is the range; None if it does not have the range."""
         found: dict[int, int | None] = {}
         for node in self.nodes:
             for value, dims in arrays(node):
@@ -40,17 +40,17 @@ class Part:
 
     @cached_property
     def made(self) -> dict[int, None]:
-        """The values that the part makes, in order."""
+        """The values that the part makes, in program order."""
         return dict.fromkeys(value for node in self.nodes for value in node.results)
 
     @cached_property
     def given(self) -> list[int]:
-        """The values that the part reads and does not make."""
+        """The values that the part reads but does not make."""
         return [*dict.fromkeys(value for node in self.nodes for value in node.operands if value not in self.made)]
 
     @cached_property
     def results(self) -> list[int]:
-        """The values that are read outside of the part."""
+        """The values that the part makes and that are read outside of it."""
         program, inside = self.program, {node.number for node in self.nodes}
         return [v for v in self.made if v in program.returned or any(number not in inside for number, _ in program.uses[v])]
 
@@ -83,6 +83,6 @@ def arrays(node: Node) -> list[tuple[int, SubIndices]]:
 
 
 def at_dim(dims: SubIndices, dim: int) -> int | None:
-    """The one index of a dim; None if it has several, or none, or is read through a window."""
+    """The index that a dim consists of; None if it has several indices or none, or is read through a window."""
     digits = dims[dim]
     return digits[0].at if len(digits) == 1 and digits[0].minor == 1 and digits[0].reach is None else None

@@ -1,4 +1,4 @@
-"""A side of a rule, made of terms of any kind: of ops, of arrays, or of indices alone.
+"""Interprets a side of a rule as a term of any kind: of ops, of arrays, or of indices alone.
 
 An index is summed as soon as nothing around needs it. In `dot(x, dot(y, z))`, with the result at i, j:
 
@@ -19,35 +19,35 @@ Indices = tuple[int, ...]
 
 
 class NoTerm(Exception):
-    """A term that makes no sense at these indices: there, the rule does not apply."""
+    """Raised for a term that has no meaning at these indices, so that the rule does not apply."""
 
 
 class Maker(Protocol[T]):
-    """How terms of one kind are made."""
+    """How to make terms of one kind."""
 
     def ids(self, term: T) -> Indices:
-        """The indices of a term."""
+        """Returns the indices of a term."""
         ...
 
     def number(self, value: int) -> T:
-        """A scalar."""
+        """Makes a scalar."""
         ...
 
     def each(self, kind: str, args: Sequence[T]) -> T:
-        """An elementwise op."""
+        """Makes an elementwise op."""
         ...
 
     def fold(self, kind: str, arg: T, keep: Collection[int]) -> T:
-        """The fold over all indices but those to keep."""
+        """Makes the fold over all indices except those to keep."""
         ...
 
     def product(self, left: T, right: T, keep: Collection[int]) -> T:
-        """The sum of products over all indices but those to keep."""
+        """Makes the sum of products over all indices except those to keep."""
         ...
 
 
 class Ids:
-    """Makes only the indices of a term, and notes those that each sum is over."""
+    """Computes only the indices of terms, and records those that each sum is over."""
 
     def __init__(self) -> None:
         self.sums: list[frozenset[int]] = []
@@ -74,7 +74,7 @@ class Ids:
 
 
 class Costs(Ids):
-    """Makes the indices of a term, and adds up its arithmetic and the elements that its ops make."""
+    """Computes the indices of terms, and adds up their flops and the elements that their ops make."""
 
     def __init__(self, extents: Mapping[int, int]) -> None:
         super().__init__()
@@ -101,14 +101,14 @@ class Costs(Ids):
 
 
 def summed(left: Indices, right: Indices, keep: Collection[int]) -> list[int]:
-    """The indices that a product sums over. Raises NoTerm for one that only one side has."""
+    """The indices that a product sums over. Raises NoTerm for an index that only one side has, unless it is kept."""
     if set(left).symmetric_difference(right).difference(keep):
         raise NoTerm
     return [index for index in left if index in right and index not in keep]
 
 
 def made(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: Maker[T]) -> T:
-    """The term, given those of its variables, with the indices that are needed around it. Raises NoTerm without a meaning."""
+    """Makes a term, given those of its variables and the indices needed around it. Raises NoTerm if it has no meaning."""
     match term:
         case Variable(name):
             return bound[name]

@@ -1,4 +1,4 @@
-"""Places of a program that are alike: whatever a law sees of one, it sees of the other, as in the layers of a model.
+"""Recognises places of a program that are alike, as in the layers of a model: a law finds the same at all of them.
 
 layer 0:  %5 = dot %1 %2; %6 = dot %5 %3       (0, dot, (1, dot, (2, argument), (3, argument)), (4, argument))
 layer 1:  %9 = dot %6 %7; %10 = dot %9 %8      the same, if %5 and %9 are read as often
@@ -13,15 +13,15 @@ Key = tuple[object, ...]
 
 
 def levels(term: Term) -> int:
-    """How many ops follow one another in a term."""
+    """The depth of a term: how many ops follow one another in it."""
     return 1 + max(map(levels, term.args), default=0) if isinstance(term, Apply) else 0
 
 
 def around(program: Program, value: int, levels: int) -> tuple[Key, list[int]]:
-    """What makes a value, as a key that tells values apart only by where they occur in it; and these values, in that order.
+    """A key for the ops by which a value is computed, down to `levels` ops; and the values in it, in the order of the key.
 
-    It has so many levels of ops, each seen through what moves its operands, and what makes the operands of the last one. Of
-    each op it says what it is, whether it is in the region of the first, and how often its result is read.
+    Two places with equal keys are alike: the key numbers values by where they first occur. For each op it has the signature,
+    whether the op is in the region of the first, and how often its result is read. Ops that move one operand are not counted.
     """
     key, numbers = list[object](), dict[int, int]()
     nodes, producer, uses, region = program.nodes, program.producer, program.uses, program.region[value]

@@ -1,4 +1,4 @@
-"""What all laws of programs have in common."""
+"""The interface of all laws of programs."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from .module_copy import Draft
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place of a program where a law applies: the value that is made otherwise, and all values that are not needed then."""
+    """A place where a law applies: the value that is made in another way, and all values that are not needed any more."""
 
     value: int
     inside: tuple[int, ...] = ()
     flops: int = 0
-    """The arithmetic that is saved there, if nothing is partitioned."""
+    """The flops that are saved there, if nothing is partitioned."""
     elements: int = 0
-    """How many elements fewer are computed on the way."""
+    """The number of elements by which fewer are computed there."""
 
 
 class Law(Protocol):
-    """Says where a program may be written otherwise, and writes it so."""
+    """Knows where a program may be rewritten, and rewrites it there."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def text(self) -> str:
-        """What the law says, which also names it: its rule, or its name."""
+        """What the law says: its rule, or its name and a description."""
         ...
 
     def sites(self, program: Program) -> Iterator[Site]:
-        """Where it applies, in program order."""
+        """Yields the places where the law applies, in program order."""
         ...
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
-        """Write these places of a draft of the program otherwise."""
+        """Rewrites these places in a draft of the program."""
         ...

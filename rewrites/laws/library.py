@@ -1,4 +1,4 @@
-"""The laws of the library that need nothing but the program, by name."""
+"""The laws of the library that depend on the program alone, by name."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ PROVED = frozenset({"f"})
 
 @cache
 def library() -> Mapping[str, Law]:
-    """Those that rules say, and `stack`. For numbers that no test has tried, a rule is tried when it is first applied."""
+    """The laws of `programs.rules`, and `stack`. For other kinds of numbers, a rule is tested when it is first applied."""
     return {**{each.rule.name: ByRule(each.rule, PROVED) for each in rules("programs")}, "stack": Stack()}

@@ -1,4 +1,4 @@
-"""The left side of a rule, found in a program.
+"""Finds the left side of a rule in a program.
 
 dot(x, y + z)   in   %s = add %w, %v; %y = dot_general %h, %s   -->   x = %h at i, k; y = %w at k, j; z = %v at k, j
 """
@@ -19,18 +19,18 @@ from .through_moves import Seen, at_operand, single, through_moves
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the variables of a rule stand for at one place of a program, and the ops that its left side is."""
+    """What the variables of a rule stand for at one place of a program, and the ops that match its left side."""
 
     root: Node
     ids: tuple[int | None, ...]
-    """The index of each dim of the root's result."""
+    """The index of each dim of the root's result; None for extent 1."""
     extents: Mapping[int, int]
     bound: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
     nodes: tuple[int, ...] = ()
     sums: tuple[frozenset[int], ...] = ()
-    """What each sum is over."""
+    """The indices that each sum is over."""
     same: Mapping[int, int] = field(default_factory=dict[int, int])
-    """The indices that turned out to be other ones, because a value is read at both."""
+    """The indices that turned out to equal others, because one value is read at both."""
 
     @property
     def keep(self) -> tuple[int, ...]:
@@ -39,12 +39,12 @@ class Match:
 
 
 def is_root(left: Apply, node: Node) -> bool:
-    """Whether an op is of the kind that a left side is."""
+    """Whether an op is of the kind at the root of a left side."""
     return SAME.get(node.kind, node.kind) == NAMES.get(left.head, left.head) and not node.is_border and len(node.results) == 1
 
 
 def matches(program: Program, left: Apply, root: Node) -> Iterator[Match]:
-    """Every way in which an op is the root of a left side."""
+    """Yields every match of a left side whose root is this op."""
     if not is_root(left, root):
         return
     shape, numbers = program.shape(root.results[0]), count()
@@ -57,7 +57,7 @@ def matches(program: Program, left: Apply, root: Node) -> Iterator[Match]:
 
 
 def _sums_as_written(left: Apply, found: Match) -> bool:
-    """Whether the ops sum over the indices that the rule's left side would sum over."""
+    """Whether the ops sum over exactly the indices that the rule's left side sums over."""
     maker = Ids()
     try:
         end = made(left, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
@@ -74,7 +74,7 @@ class _Matcher:
     extents: dict[int, int]
 
     def term(self, term: Term, seen: Seen, found: Match) -> Iterator[Match]:
-        """The ways to continue `found` so that a value is what a term stands for."""
+        """Yields the ways to continue a match so that `seen` matches a term."""
         seen = through_moves(self.program, _renamed(seen, found.same))
         match term:
             case Variable(name):
@@ -92,7 +92,7 @@ class _Matcher:
                 return
 
     def node(self, seen: Seen) -> Node | None:
-        """The op that makes a value, in the region of the root."""
+        """The op that makes a value, if it is in the region of the root."""
         number = self.program.producer[seen.value]
         node = self.program.nodes[number] if number >= 0 else None
         return node if node is not None and not node.is_border and node.region == self.root.region else None
@@ -111,7 +111,7 @@ class _Matcher:
         return dtype_at(self.program, self.root)
 
     def joined(self, found: Match, before: Seen, seen: Seen) -> Match | None:
-        """The match in which two uses of one value have the same indices; None if they are different indices of the result."""
+        """The match in which two uses of a value have the same indices; None if that would equate two indices of the result."""
         for kept, other in zip(before.ids, seen.ids, strict=True):
             kept, other = (each if each is None else found.same.get(each, each) for each in (kept, other))
             if kept == other:
@@ -122,7 +122,7 @@ class _Matcher:
         return found
 
     def op(self, node: Node, kind: str, args: Sequence[Term], seen: Seen, found: Match) -> Iterator[Match]:
-        """The ways in which an op's operands are what the arguments stand for, in both orders if the op commutes."""
+        """Yields the ways to match an op's operands with a term's arguments, in both orders if the op commutes."""
         ids = self.operand_ids(node, kind, seen)
         if ids is None or not self.is_plain(node, kind):
             return
@@ -143,13 +143,13 @@ class _Matcher:
             yield from self.all(rest, each)
 
     def is_plain(self, node: Node, kind: str) -> bool:
-        """Whether an op has one dtype throughout, and no parameter beside the dims that its indices imply."""
+        """Whether an op has one dtype throughout, and no parameters besides dims that its indices imply."""
         dtypes = {self.program.types[each].dtype for each in (*node.operands, *node.results)}
         params = {name for name, _ in node.params.items()}
         return dtypes <= {self.dtype, "bool"} and (form(kind) is not Form.EACH or not params) and "precision" not in params
 
     def operand_ids(self, node: Node, kind: str, seen: Seen) -> list[tuple[int | None, ...]] | None:
-        """The indices of each operand: those of the result, and new ones for what the op folds."""
+        """The indices of each operand: those of the result, and new ones for dims that the op folds."""
         if form(kind) is Form.EACH:
             ids = [at_operand(node, position, seen) for position in range(len(node.operands))]
             return None if None in ids else cast("list[tuple[int | None, ...]]", ids)
@@ -166,7 +166,7 @@ class _Matcher:
 
 
 def dtype_at(program: Program, node: Node) -> str:
-    """The dtype of the numbers with which an op computes: of a comparison, that of what it compares."""
+    """The dtype that an op computes with. For a comparison, it is that of its operands."""
     value = node.operands[-1] if SAME.get(node.kind, node.kind) in TELLS else node.results[0]
     return program.types[value].dtype
 
@@ -176,7 +176,7 @@ def _renamed(seen: Seen, same: Mapping[int, int]) -> Seen:
 
 
 def _joined(found: Match, old: int, new: int) -> Match:
-    """The match in which an index is another one, everywhere."""
+    """The match in which one index is replaced by another, everywhere."""
     same = {**{each: new if to == old else to for each, to in found.same.items()}, old: new}
     bound = {name: _renamed(seen, same) for name, seen in found.bound.items()}
     return replace(

@@ -1,4 +1,4 @@
-"""Whether the two sides of a rule are equal: both are computed on random arrays, for random indices of the variables.
+"""Tests whether the two sides of a rule are equal: computes both on random arrays, at random indices of the variables.
 
 wrong: dot(x, y) => x * y      x: [2, 3], y: [3, 2] at i, k and k, i: -.7 != ...
 """
@@ -21,26 +21,26 @@ from .interpret_rule import Ids, Indices, NoTerm, made
 from .rule_ops import TELLS, fold_param
 
 EXTENTS = (2, 3, 2, 4)
-"""Of the indices that variables may have."""
+"""The extents of the indices that variables may have."""
 INSTANCES = 120
-"""How many instances of a rule are computed."""
+"""The number of instances of a rule that are computed."""
 ATTEMPTS = 4000
-"""How many are looked at for these: at most indices, a term makes no sense."""
+"""The number of instances that are drawn to find these: with most choices of indices, a term has no meaning."""
 DTYPES = {"f": "float64", "i": "int32", "u": "uint32", "c": "complex128", "b": "bool"}
-"""The kinds of numbers, and the dtype with which each is tried."""
+"""The kinds of numbers, each with the dtype in which it is tested."""
 SIZES = (1.0, 1.0, 1e-3, 1e3, 1e6)
-"""How large the numbers of an instance are."""
+"""The magnitudes of the numbers in an instance."""
 LOGIC = frozenset({"and", "or", "xor", "not", "eq", "ne", "select_n", "reduce_and", "reduce_or"})
-"""The ops of truth values."""
+"""The ops that are defined on truth values."""
 CLOSE = 1e-9
 
 At = tuple[Array, Indices]
-"""An array with an index for each of its dims."""
+"""An array, with an index for each of its dims."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """Makes terms by computing them, each op by its definition."""
+    """Computes terms, each op by its definition."""
 
     dtype: str
 
@@ -74,7 +74,7 @@ class Arrays:
 
 
 def aligned(term: At, out: Indices) -> Array:
-    """The array with its dims in the order of `out`, and of extent 1 for indices that it does not have."""
+    """The array with its dims in the order of `out`, and with extent 1 for indices that it lacks."""
     array, ids = term
     array = array.transpose([ids.index(index) for index in out if index in ids])
     return array.reshape([array.shape[[o for o in out if o in ids].index(index)] if index in ids else 1 for index in out])
@@ -82,13 +82,13 @@ def aligned(term: At, out: Indices) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Arrays for the variables of a rule, with their indices, and those of the result."""
+    """Arrays for the variables of a rule, with their indices, and the indices of the result."""
 
     bound: Mapping[str, At]
     keep: Indices
 
     def sides(self, rule: Rule, dtype: str) -> tuple[Array, Array]:
-        """Both sides."""
+        """Computes both sides."""
         maker = Arrays(dtype)
         left, right = (made(side, self.bound, self.keep, maker) for side in (rule.left, rule.right))
         wanted = aligned(left, self.keep)
@@ -96,7 +96,7 @@ class Instance:
 
     @property
     def size(self) -> tuple[int, float]:
-        """How many numbers there are, and how large the largest is: the simplest instance is shown."""
+        """The number of elements, and the largest number: the smallest counter-example is shown."""
         arrays = [array for array, _ in self.bound.values()]
         largest = [float(np.abs(array.astype("complex128")).max(initial=0)) for array in arrays]
         return sum(array.size for array in arrays), max(largest, default=0.0)
@@ -106,7 +106,7 @@ class Instance:
 
 
 def kinds_of(rule: Rule) -> frozenset[str]:
-    """The kinds of numbers for which a rule is a law. Raises Error with a counter-example if there are none."""
+    """The kinds of numbers for which a rule is a law. Raises Error, with a counter-example, if there are none."""
     problems = {kind: problem(rule, kind) for kind in DTYPES}
     if found := frozenset(kind for kind, each in problems.items() if each is None):
         return found
@@ -115,7 +115,7 @@ def kinds_of(rule: Rule) -> frozenset[str]:
 
 @cache
 def problem(rule: Rule, kind: str) -> Error | str | None:
-    """What is wrong with a rule for a kind of numbers: a counter-example, or that an op has no meaning; None if it is a law."""
+    """What is wrong with a rule for a kind of numbers: a counter-example, or an op without a meaning; None if it is a law."""
     heads = {term.head for side in (rule.left, rule.right) for term in subterms(side) if isinstance(term, Apply)}
     if kind == "b" and not heads <= LOGIC:
         return "an op is not one of truth values"
@@ -127,7 +127,7 @@ def problem(rule: Rule, kind: str) -> Error | str | None:
 
 
 def counterexample(rule: Rule, dtype: str) -> Error | None:
-    """Arrays of a dtype for which the sides differ; None if all that were tried agree. Raises Error if there are none."""
+    """A counter-example of this dtype; None if all instances agree. Raises Error if no instance could be computed."""
     random, tried, wrong = Random(str(rule)), 0, list[tuple[Instance, Array, Array]]()
     for _ in range(ATTEMPTS):
         if (instance := _instance(rule, dtype, random)) is None:
@@ -144,7 +144,7 @@ def counterexample(rule: Rule, dtype: str) -> Error | None:
 
 
 def _instance(rule: Rule, dtype: str, random: Random) -> Instance | None:
-    """Random arrays for the variables. None if a side makes no sense at their indices, which are drawn and looked at first."""
+    """Draws indices, then arrays for the variables; None if a side has no meaning at the indices."""
     names = dict.fromkeys(each.name for each in subterms(rule.left) if isinstance(each, Variable))
     size = random.choice(SIZES)
     drawn = {name: (_indices(random), random.randrange(1 << 32)) for name in names}
@@ -180,7 +180,7 @@ def _array(dtype: str, size: float, ids: Indices, seed: int) -> Array:
 
 
 def _differences(left: Array, right: Array) -> list[tuple[int, ...]]:
-    """Where the sides differ. A law says nothing about elements that are infinite or no number on its left side."""
+    """The positions at which the sides differ. Elements that are infinite or NaN on the left side are ignored."""
     finite = np.isfinite(left)
     size = np.abs(np.where(finite, left, 0).astype("complex128")).max(initial=1)
     return [*zip(*np.nonzero(np.atleast_1d(finite & ~np.isclose(left, right, CLOSE, CLOSE * size))), strict=True)]

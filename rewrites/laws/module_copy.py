@@ -1,4 +1,4 @@
-"""A copy of a program in which values are replaced.
+"""Copies a program so that values in the copy can be replaced.
 
 draft.replace(%y, %z)   every op that reads %y reads %z; what only %y needed is gone
 """
@@ -16,12 +16,12 @@ from ..program.program import Program
 
 @dataclass(slots=True)
 class Draft:
-    """The copy, where each value of the original went, and from which op of the original each op of the copy comes."""
+    """A copy of a program. It maps values of the original to the copy, and ops of the copy to their originals."""
 
     program: Program
     module: ModuleOp = field(init=False)
     ssa: list[SSAValue] = field(init=False)
-    """The original's values by their numbers."""
+    """The original's values, by their numbers."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     origins: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])
     ops: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])
@@ -32,7 +32,7 @@ class Draft:
         self.module = cast(ModuleOp, self._copied(self.program.module))
 
     def _copied(self, op: Operation) -> Operation:
-        """A copy of an op, with what it reads replaced by the copies of that, which is before it."""
+        """Copies an op. Its operands become their copies, which exist already."""
         values = self.values
         regions = [Region([self._copied_block(block) for block in region.blocks]) for region in op.regions]
         # Not `Operation.clone`, which walks both modules once more to set operands.
@@ -55,22 +55,22 @@ class Draft:
         return new
 
     def __getitem__(self, value: int) -> SSAValue:
-        """What stands for a value of the original now."""
+        """The value in the copy that stands for a value of the original."""
         return self.values[self.ssa[value]]
 
     def replace(self, value: int, new: SSAValue) -> None:
-        """Make all that read a value of the original read another one, which is equal to it."""
+        """Replaces a value in all ops of the copy that read it by another one, which must be equal to it."""
         old = self[value]
         old.replace_all_uses_with(new)
         self.values[self.ssa[value]] = new
         self.left(old)
 
     def left(self, *values: SSAValue) -> None:
-        """Say that these may not be read any more."""
+        """Notes values that may not be read any more, so that `finish` can remove their ops."""
         self._left += [value.op for value in values if isinstance(value, OpResult)]
 
     def finish(self) -> ModuleOp:
-        """The copy without the ops that nothing reads any more."""
+        """Removes the ops that nothing reads any more, and returns the copy."""
         while self._left:
             op = self._left.pop()
             if op.parent is None or any(result.first_use is not None for result in op.results):
@@ -92,7 +92,7 @@ def _is_in(value: SSAValue, ops: set[Operation]) -> bool:
 
 @dataclass(slots=True)
 class Before:
-    """Where new ops go: before an op of a draft. They come from the op of the original from which that one comes."""
+    """Inserts new ops before an op of a draft. They count as made from the same original op as that one."""
 
     draft: Draft
     op: Operation

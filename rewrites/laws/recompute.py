@@ -1,10 +1,11 @@
-"""Values that the backward pass computes again, so that no device stores them from the forward pass until then.
+"""`recompute`: the backward pass computes values again, so that they are not stored from the forward pass until then.
 
     %h = tanh %x; ...; %g = mul %dy, %h
         -->   ...; %x', %dy' = optimization_barrier %x, %dy; %h' = tanh %x'; %g = mul %dy', %h'
 
-The barrier ties the second computation to what the backward pass has by then, or XLA would merge the two. They are computed
-from what is stored all the same: arguments, and other values that the backward pass reads.
+The barrier ties the second computation to a value that the backward pass has by then; otherwise XLA would merge both
+computations. Values are computed again from values that are stored in any case: arguments, and other values that the backward
+pass reads.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from .module_copy import Before, Draft
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """The law for a program of which some ops are its backward pass.
+    """The law for a program some of whose ops are its backward pass.
 
-    With `closed` parts, what other ops read forward stays stored, and nothing before a part is computed again: a layer is
-    computed again from what enters it.
+    With `closed` parts, values that other forward ops read stay stored, and nothing before a part is computed again: a layer is
+    computed again from its inputs.
     """
 
     backward: frozenset[int]
-    """The numbers of the ops that run backward."""
+    """The numbers of the ops of the backward pass."""
     part: Mapping[int, str]
-    """For the op of each value to recompute, the name of the part that is computed again together."""
+    """For the op of each value to recompute, the name of the part that it belongs to. A part is recomputed together."""
     closed: bool
     name: str = "recompute"
     text: str = "recompute: x => x, computed again where the backward pass reads it"
@@ -46,21 +47,21 @@ class Recompute:
                     yield Site(value)
 
     def is_forward(self, program: Program, node: Node) -> bool:
-        """Whether an op runs forward, and can run again."""
+        """Whether an op runs forward, and can be run again."""
         return node.number not in self.backward and self.runs_again(program, node)
 
     def runs_again(self, program: Program, node: Node) -> bool:
-        """Whether an op is not a border, and has no other values beside it."""
+        """Whether an op is no border, and is the only node of its op."""
         return not node.is_border and program.together(node) == [node]
 
     def leaves(self, program: Program, value: int) -> bool:
-        """Whether an op outside of the part reads a value forward, or the program returns it."""
+        """Whether a forward op outside of the part reads a value, or the program returns it."""
         part = self.part.get(program.producer[value])
         uses = [number for number, _ in program.uses[value] if number not in self.backward]
         return value in program.returned or any(self.part.get(number) != part for number in uses)
 
     def late(self, program: Program, value: int) -> list[tuple[int, int]]:
-        """The uses by the backward pass, in the region of the value."""
+        """The uses of a value by the backward pass, in the value's region."""
         return [(number, at) for number, at in inside(program, value) if number in self.backward]
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
@@ -73,7 +74,10 @@ class Recompute:
                 Again(self, program, draft, values, some).write()
 
     def passes(self, program: Program, values: Sequence[int]) -> list[list[int]]:
-        """The values of each forward pass: one that is made after the backward pass of others has begun is of a later pass."""
+        """Groups the values by forward pass.
+
+        A value made after the backward pass of others has begun belongs to a later pass.
+        """
         found, begun = list[list[int]](), -1
         for value in values:
             first = min(number for number, _ in self.late(program, value))
@@ -87,13 +91,13 @@ class Recompute:
 
 @dataclass(slots=True)
 class Again:
-    """The second computation of a part."""
+    """The recomputation of one part."""
 
     law: Recompute
     program: Program
     draft: Draft
     values: set[int]
-    """All values that are not stored any more, those of other parts among them."""
+    """All values that are no longer stored, including those of other parts."""
     some: Sequence[int]
     made: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
@@ -110,14 +114,14 @@ class Again:
                 self.draft.ops[self.program.nodes[number].op].operands[at] = self.made[value]
 
     def order(self) -> list[int]:
-        """The values to compute, each after those from which it is computed."""
+        """The values to compute, each after those that it is computed from."""
         return sorted(reached(self.some, lambda value: filter(self.is_computed, self.program.made_of(value))))
 
     def node(self, value: int) -> Node:
         return self.program.made_by(value)
 
     def is_computed(self, value: int) -> bool:
-        """Whether a value has to be computed again because it is not stored."""
+        """Whether a value must be computed again because it is not stored."""
         if self.program.producer[value] < 0 or not self.law.is_forward(self.program, self.node(value)):
             return False
         if self.node(value).kind == "constant":
@@ -131,7 +135,8 @@ class Again:
         return value in self.values or not self.law.late(self.program, value)
 
     def bar(self, first: Node, before: Before, order: Sequence[int]) -> None:
-        """Read what is stored behind a barrier, with what the backward pass has just made: nothing is computed before that."""
+        """Reads stored values behind a barrier, together with the backward pass's last result, so that nothing is computed
+        earlier."""
         read = dict.fromkeys(each for value in order for each in self.node(value).operands if each not in order)
         just = self.just_made(first)
         ins = [self.draft[value] for value in (*read, *just)]
@@ -144,7 +149,7 @@ class Again:
                     self.draft.ops[self.program.nodes[number].op].operands[at] = out
 
     def just_made(self, first: Node) -> list[int]:
-        """The last value of the backward pass that is made before an op and that ops from there on read."""
+        """The last value that the backward pass makes before an op and reads from there on; empty if there is none."""
         program = self.program
         for node in reversed(program.nodes[: first.number]):
             if node.number in self.law.backward and node.region == first.region and self.law.runs_again(program, node):
@@ -154,7 +159,10 @@ class Again:
         return []
 
     def compute(self, value: int, before: Before) -> None:
-        """The op that makes a value, a second time; a name stands for the first one only."""
+        """Computes a value again. An op that only names a value is skipped, as the name belongs to the first computation.
+
+        An op that only names a value is skipped, because the name belongs to the first computation.
+        """
         node = self.node(value)
         if node.signature.instance.moves and node.params.get("name") is not None:
             self.made[value] = self.made[node.operands[0]]
@@ -165,7 +173,7 @@ class Again:
 
 
 def inside(program: Program, value: int) -> Iterator[tuple[int, int]]:
-    """The uses of a value by ops of its region, without those by loops and branches."""
+    """Yields the uses of a value by ops of its own region, without loops and branches."""
     for number, at in program.uses[value]:
         node = program.nodes[number]
         if not node.is_border and node.region == program.region[value] and program.together(node) == [node]:

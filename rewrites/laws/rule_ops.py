@@ -1,4 +1,4 @@
-"""The ops that a rule about programs may name: those whose definitions have no parameters but dims that indices imply.
+"""The ops that a rule about programs may name: their only parameters are dims that the indices imply.
 
 In a rule each array has its own indices, and an op is written without them:
 
@@ -18,12 +18,12 @@ from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Param, R
 
 PRODUCT = "dot_general"
 NAMES = {"dot": PRODUCT}
-"""What rules call an op, if not by its name."""
+"""The ops that rules call by another name."""
 SAME = {"add_any": "add"}
-"""Ops that mean the same as another one."""
+"""Ops that mean the same as another op."""
 COMMUTES = frozenset({"add", "mul", "max", "min", "and", "or", "xor", PRODUCT})
 TELLS = frozenset({*COMPARISONS, "is_finite"})
-"""Ops with truth values as results."""
+"""The ops whose results are truth values."""
 
 
 class Form(Enum):
@@ -36,7 +36,7 @@ class Form(Enum):
 
 @cache
 def form(kind: str) -> Form | None:
-    """How an op treats indices, read off its definition; None if a rule cannot name it."""
+    """How an op treats indices, read off its definition; None if a rule cannot name the op."""
     if kind == PRODUCT:
         return Form.PRODUCT
     definition = definitions.get(kind)
@@ -52,13 +52,13 @@ def form(kind: str) -> Form | None:
 
 
 def arity(kind: str) -> int | None:
-    """How many arrays an op takes; None if it takes any number."""
+    """The number of arrays that an op takes; None if it takes any number."""
     operands = definitions[kind].operands
     return None if any(each.variadic for each in operands) else len(operands)
 
 
 def _reads_all(term: Expr, definition: Definition) -> bool:
-    """Whether a part of an expression reads one array at the indices of the result, or computes with such parts."""
+    """Whether an expression reads arrays only at the indices of the result."""
     if isinstance(term, Apply):
         return all(_reads_all(each, definition) for each in term.args)
     return isinstance(term, Read) and term.dims == definition.targets[0].dims
@@ -66,7 +66,7 @@ def _reads_all(term: Expr, definition: Definition) -> bool:
 
 @cache
 def fold_param(kind: str) -> str | None:
-    """The parameter that says which dims an op folds, if that is all that it has to say."""
+    """The parameter that lists the dims which an op folds; None unless it is the op's only parameter."""
     definition = definitions[kind]
     sources = [each.source for each in definition.at]
     plain = len(definition.operands) == 1 and len(sources) == 1 and isinstance(sources[0], Param)

@@ -1,9 +1,9 @@
-"""Products that have their left side in common, as one product with their right sides stacked.
+"""`stack`: computes several products with the same left side as one product, whose right sides are stacked.
 
     %q = dot_general %x, %wq; %k = dot_general %x, %wk
         -->   %s = concatenate %wq, %wk; %qk = dot_general %x, %s; two slices of it
 
-The right sides lie along a new dim, so what tiles their own dims tiles those of the stack.
+The right sides are stacked along a new dim, so a tiling of their own dims also tiles the stack.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .rule_ops import PRODUCT
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The law for products of one value with several of one type, all of which are there before the first product."""
+    """The law for products of one value with several values of one type, all computed before the first product."""
 
     name: str = "stack"
     text: str = "stack: dot(x, y), dot(x, z) => the parts of dot(x, y and z stacked)"
@@ -36,7 +36,7 @@ class Stack:
             yield Site(first, tuple(others))
 
     def alike(self, program: Program) -> list[list[Node]]:
-        """The products that can be one, in program order."""
+        """The groups of products that can be stacked, in program order."""
         found: defaultdict[object, list[Node]] = defaultdict(list)
         for node in program.nodes:
             if node.kind == PRODUCT:

@@ -1,4 +1,4 @@
-"""Values with an index for each dim, seen through ops that only move elements.
+"""Follows values, with an index for each dim, back through ops that only move elements.
 
 %t = transpose %w; %b = broadcast_in_dim %t      %b at i, j, k   -->   %w at k, j
 """
@@ -12,7 +12,7 @@ from ..program.program import Node, Program, SubIndices
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A value, and the index of each of its dims; None for a dim of extent 1, whose index is the constant 0."""
+    """A value, with the index of each of its dims. Dims of extent 1 have None, because their index is the constant 0."""
 
     value: int
     ids: tuple[int | None, ...]
@@ -23,14 +23,14 @@ class Seen:
 
 
 def single(dims: SubIndices) -> tuple[int | None, ...] | None:
-    """The one index of an op that each dim has, or None for extent 1; None if a dim has several, or reads through a window."""
+    """The one index that each dim has, or None for extent 1; None if some dim has several, or is read through a window."""
     if any(len(digits) > 1 or (digits and (digits[0].minor != 1 or digits[0].reach)) for digits in dims):
         return None
     return tuple(digits[0].at if digits else None for digits in dims)
 
 
 def through_moves(program: Program, seen: Seen) -> Seen:
-    """The value that ops only move, at the same indices."""
+    """Follows a value back through ops that only move it, and returns the source at the same elements."""
     while (number := program.producer[seen.value]) >= 0:
         node = program.nodes[number]
         if not _rearranges(program, node) or (ids := at_operand(node, 0, seen)) is None:
@@ -40,7 +40,7 @@ def through_moves(program: Program, seen: Seen) -> Seen:
 
 
 def at_operand(node: Node, position: int, seen: Seen) -> tuple[int | None, ...] | None:
-    """The indices of an operand of the op that makes a value at its indices; None if they do not all follow from these."""
+    """The indices of an operand, given those of the op's result; None if they do not all follow."""
     out, own = single(node.signature.result_dims[0]), single(node.signature.operand_dims[position])
     if out is None or own is None:
         return None
@@ -49,7 +49,7 @@ def at_operand(node: Node, position: int, seen: Seen) -> tuple[int | None, ...] 
 
 
 def _rearranges(program: Program, node: Node) -> bool:
-    """Whether an op moves the dims of its one operand, which is not what a tag, a cast or a barrier does."""
+    """Whether an op rearranges the dims of its only operand. A tag, a cast or a barrier does not."""
     if node.is_border or len(node.operands) != 1 or len(node.results) != 1 or not node.signature.instance.moves:
         return False
     (operand,), (result,) = node.operands, node.results

@@ -8,12 +8,12 @@
       lookups       looked-up indices, counted from a block's first element
     fuse            the same calls from text, for the passes of `partita-opt`
     to_spmd         constructor of one device-local function with explicit collectives
-      prefix        as much of it as a screen shows
-      moved         what a device does to bring a value into another layout
+      prefix        the beginning of such a function, as much as fits on a screen
+      moved         the steps by which a device brings a value into another layout
       scan_blocks   combines scans of blocks into a scan of the whole
       transposed_products  products that only their transposes read
       gathered_folds  folds across devices without a collective
-      before_loops    what frees memory is computed before a loop
+      before_loops    computes values that free memory before a loop
     to_flow         constructors of graphs of kernels
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.

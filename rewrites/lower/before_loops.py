@@ -1,7 +1,7 @@
-"""What frees memory is computed before a loop, not behind it.
+"""Computes a value before a loop, instead of after it, if that frees more memory than the value takes.
 
-A device's compiler may put off an op until its result is read. If that is behind a loop, all that the op reads is kept during
-the loop. A gradient of the head of a model, for one, is read by the optimizer only, and its product reads the logits:
+A device's compiler may put off an op until its result is read. If that is after a loop, all that the op reads is kept during
+the loop. For example, only the optimizer reads the gradient of a model's head, and the gradient's product reads the logits:
 
     %dw = dot %logits, %x;  scan %dx;  add %dw, ...
         -->   %dw = dot %logits, %x;  %dw', %dx' = spmd.barrier %dw, %dx;  scan %dx';  add %dw', ...
@@ -23,7 +23,7 @@ MUCH = 1 << 20
 
 
 def free_before_loops(block: Block, loops: Iterable[Operation]) -> None:
-    """Tie what a loop of the block passes by, and what would keep more than itself, to what the loop starts with."""
+    """Computes values before each loop if that frees more memory than they take, by barriers with an operand of the loop."""
     ops = list(block.ops)
     order = Order(ops)
     early = {
@@ -42,11 +42,11 @@ class Order:
         self.numbers: Mapping[Operation, int] = {op: number for number, op in enumerate(ops)}
 
     def maker(self, value: SSAValue) -> int:
-        """The op that makes a value; -1 for an argument."""
+        """The number of the op that produces a value; -1 for an argument."""
         return self.numbers.get(cast(Operation, value.owner), -1)
 
     def uses(self, value: SSAValue) -> list[int]:
-        """The ops that read a value, or hold an op that does. Ops of the placed module, which is used up, are none of them."""
+        """The numbers of the block's ops that read a value, or that hold such an op in a region."""
         return [number for use in value.uses if (number := self.within(use.operation)) is not None]
 
     def within(self, op: Operation | None) -> int | None:
@@ -55,15 +55,15 @@ class Order:
         return None if op is None else self.numbers[op]
 
     def keeps_more(self, op: Operation, before: int, loop: int) -> bool:
-        """Whether the first use of a result is behind the loop, and what is read only to make it is `MUCH` larger.
+        """Whether a result is first read after the loop, and the values that only its computation reads are larger by `MUCH`.
 
-        What stands in front of the loop before is computed, and is only read.
+        Values before the previous loop are computed there, and are only read.
         """
         (result,) = op.results
         if min(self.uses(result), default=0) <= loop:
             return False
         late, waiting, read = set[int](), {self.numbers[op]}, set[SSAValue]()
-        while waiting:  # The last one first: then all that read its results have been looked at.
+        while waiting:  # The last one first, so that all readers of its results have been looked at.
             number = max(waiting)
             waiting.remove(number)
             results = (each for each in self.ops[number].results if each is not result)
@@ -76,7 +76,7 @@ class Order:
 
 
 def _tie(values: Sequence[SSAValue], loop: Operation, order: Order) -> None:
-    """A barrier before the loop for the values and for the last of the loop's operands that is computed."""
+    """Puts a barrier before the loop, with the values and with the loop's operand that is computed last."""
     last = max(range(len(loop.operands)), key=lambda number: order.maker(loop.operands[number]), default=-1)
     if not values or last < 0 or order.maker(loop.operands[last]) < 0:
         return

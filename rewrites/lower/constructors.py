@@ -34,7 +34,7 @@ from ..rules.files import rules
 
 @dataclass(eq=False, slots=True)
 class Built:
-    """A global value that an open or closed nest builds, or of which each device has a part from elsewhere.
+    """A global value that a nest builds, or of which each device has its part already.
 
     `ssa` is the value itself, once something outside the nest needs it.
     """
@@ -68,14 +68,14 @@ class Nest:
     slices: dict[Global, SSAValue] = field(default_factory=dict[Global, SSAValue])
     sliced: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
     sliced_at: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """The slices of placed values, with the number of ops before each."""
+    """The slices of placed values -> the number of ops before each."""
     coordinates: dict[tuple[MeshAxis, ...], SSAValue] = field(default_factory=dict[tuple[MeshAxis, ...], SSAValue])
     leaves: dict[Built, None] = field(default_factory=dict["Built", None])
-    """What is read outside."""
+    """The values that are read outside the nest."""
 
 
 class Constructor(Protocol):
-    """The interface with which materialising and the passes build: it writes one block, from its `arguments`."""
+    """The interface by which materialising and the passes build: it writes one block, from its `arguments`."""
 
     block: Block
     arguments: Globals
@@ -95,7 +95,7 @@ class Constructor(Protocol):
     def barrier(self, values: Globals) -> Globals: ...
 
     def force(self, value: Global) -> Global:
-        """The value for users outside of its nest."""
+        """Returns the value for users outside of its nest."""
         ...
 
     def inside(self, types: Types) -> Constructor:
@@ -123,13 +123,13 @@ def type_of(value: Global) -> ArrayType:
 
 
 def on_device(value: Global) -> SSAValue:
-    """What one device has of a value, where the constructor knows it."""
+    """One device's part of a value."""
     assert isinstance(value, Built)
     return value.local
 
 
 def placed(type: ArrayType) -> bool:
-    """Whether a type is more than a plain shape."""
+    """Whether a type is placed, padded or pending, not only a plain shape."""
     return not type.is_whole
 
 
@@ -145,7 +145,7 @@ def with_regions(op: RegionOp, regions: Sequence[Region]) -> Make:
 
 
 def returned(values: Sequence[SSAValue]) -> Operation:
-    """The end of a function."""
+    """Makes a function's terminator, which returns these values."""
     return func.ReturnOp(*values)
 
 
@@ -233,7 +233,7 @@ class Plain:
         return op.results
 
     def end_nest(self) -> None:
-        """Nothing: every op has its own."""
+        """Does nothing: every op has its own nest."""
 
     def finish_into(self, end: End, values: Globals) -> None:
         self.block.add_op(end(_ssa(values)))
@@ -249,18 +249,18 @@ class Nesting(ABC):
         self.block = block
         self.nest = Nest()
         self.rules = rules("builders")
-        # The laws hold of all values, so the rules are asked once. Beta: a slicer that meets its builder cancels.
+        # The laws hold for all values, so the rules are asked once. Beta: a slicer that meets its builder cancels.
         self.beta = self.rules.rewrite_root(("slice", "L", ("build", "L", "x")), {}) is not None
         both = ("both", ("build", "L", "x"), ("build", "M", "y"))
         self.fuses = self.beta and self.rules.rewrite_root(both, {}) is not None
 
     @cached_property
     def eta(self) -> bool:
-        """Whether a builder that meets its slicer cancels; asked where the first one does."""
+        """Whether a builder that meets its slicer cancels. The rules are asked at the first such pair."""
         return self.rules.rewrite_root(("build", "L", ("slice", "L", "x")), {}) is not None
 
     def open(self) -> None:
-        """An op joins the open nest by `fusion`, if by `beta` it need not be built for the op."""
+        """Opens an op: in the current nest if the builder rules fuse nests (`fusion` and `beta`), otherwise in a new one."""
         if not self.fuses:
             self.end_nest()
 
@@ -275,10 +275,10 @@ class Nesting(ABC):
 
     @abstractmethod
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
-        """What a device has of a value from outside of the nest."""
+        """One device's part of a value from outside of the nest."""
 
     def cut(self, local: SSAValue, own: ArrayType, target: ArrayType) -> SSAValue:
-        """A device's own part of its local array, without communication."""
+        """Cuts a device's part out of its local array, without communication."""
         for step in path(own.layout, target.layout, itemsize(own.dtype)).steps:
             for op in step.ops(local):
                 self.append(op)
@@ -328,12 +328,13 @@ class Fusing(Nesting):
         super().__init__(Block(arg_types=types))
         self.arguments: Globals = self.block.args
         self.written: list[Operation | Nest] = []
-        """What the block gets when it is finished. The results of a nest are known then, when all later ops exist."""
+        """The contents of the finished block. A nest's results are known only then, when all later ops exist."""
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
         whole = self.force(source)
         if not placed(own):
-            # A replicated value is its own slice. `build` must know it: an op that returns it unchanged builds nothing.
+            # A replicated value is its own slice. `build` must know this: an op that returns the value unchanged builds
+            # nothing.
             self.nest.sliced[whole] = whole
             return whole
         found = self.nest.slices.get(whole)
@@ -364,7 +365,7 @@ class Fusing(Nesting):
         if not isinstance(value, Built):
             return value
         if value.ssa is None:
-            # A value that stands for it until the nest has its results.
+            # A placeholder stands for the value until the nest has its results.
             value.ssa = Block(arg_types=[value.type]).args[0]
             cast(Nest, value.nest).leaves[value] = None
         return value.ssa
@@ -399,7 +400,7 @@ class Fusing(Nesting):
         rewire_users(read)
 
     def settle(self, nest: Nest, leaves: YieldOp, read: Mapping[SSAValue, SSAValue]) -> Sequence[SSAValue]:
-        """The builder, or its ops if it uses no axis; returns what is read outside it."""
+        """Writes the builder, or only its ops if it uses no axis; returns the results that are read outside it."""
         if not nest.axes:
             results = [read.get(value, value) for value in leaves.operands]
             leaves.erase()

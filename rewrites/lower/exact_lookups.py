@@ -1,7 +1,7 @@
 """Lookups whose elements reach the devices bit by bit.
 
-A lookup in a tiled table leaves a pending sum: one device has the element, all others have the unit. While ops only move it,
-resolving it needs no arithmetic, so every bit arrives: the sign of a zero, the payload of a NaN.
+A lookup in a tiled table leaves a pending sum: one device has the element, all others have the unit. While ops only move the
+elements, resolving the sum needs no arithmetic, so every bit arrives: the sign of a zero, the payload of a NaN.
 
     %e = gather %table[(v: model), :] %ids   -->   f32[4, 2]{pick model}, not f32[4, 2]{+model}
 """
@@ -15,7 +15,7 @@ from ..program.program import Node, Program
 
 
 def picked(decisions: Decisions) -> frozenset[int]:
-    """The values with pending sums of this kind."""
+    """Returns the values whose pending sums come from such a lookup and pass only through ops that move elements."""
     placements, carried = decisions.placements, decisions.carried
     program, found = placements.program, dict[int, Node]()
     for node in program.nodes:

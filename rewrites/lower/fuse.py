@@ -1,7 +1,7 @@
 """Fuses the builders and slicers of placed text: replays a module, op by op, into a constructor.
 
-Materialising makes the same calls while it walks the program, so lowering the unfused text gives what a plan gives. The other
-passes of `partita-opt` replay a module into theirs.
+Materialising makes the same calls while it walks the program, so lowering the unfused text gives the same result as a plan. The
+other passes of `partita-opt` replay a module into their own constructors.
 
     build {a}; build {b (slice a)}   -->   build {a; b a}
 """

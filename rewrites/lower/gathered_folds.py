@@ -1,4 +1,4 @@
-"""Folds across devices by a monoid without a collective, on one device: the parts of all devices are gathered and folded.
+"""Folds across devices for a monoid without a collective: every device gathers the parts of all devices, and folds them.
 
 %y = reduce_prod of a block   -->   %p = reshape %y, one more dim; %ps = all_gather %p; reduce_prod %ps over that dim
 """
@@ -24,7 +24,7 @@ def fold_parts(
     block: Block,
     walk: Callable[[Iterable[Step], SSAValue, Block], SSAValue],
 ) -> SSAValue:
-    """The fold on every device, from this device's part; `folds` have one monoid, since folds by several do not commute."""
+    """Emits the fold over all devices, from this device's part. `folds` have one monoid: folds by several do not commute."""
     (monoid,) = {each.monoid for each in folds}
     type, emit = type_at(local), Emitter(Appending(block))
     steps = parts(layout, folds, itemsize(type.dtype)).steps

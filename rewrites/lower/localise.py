@@ -45,7 +45,7 @@ PROMISES = ("indices_are_sorted", "unique_indices")
 """Parameters by which an op assumes something about the ids."""
 
 Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
-"""Masks a local array: zero where a condition does not hold."""
+"""Masks a local array, given where the array's indices are: zero where a condition does not hold."""
 
 
 def localise(
@@ -70,13 +70,13 @@ def localise(
 
 
 def on_first(value: SSAValue, axes: tuple[MeshAxis, ...], into: Constructor) -> SSAValue:
-    """A replicated value as a term of a sum over these axes: it counts on the first device alone."""
+    """Makes a replicated value a term of a sum over these axes: the first device keeps it, the others get zero."""
     ops = Emitter(into)
     return ops.select(_is_first(axes, ops, into), value)
 
 
 def _is_first(axes: tuple[MeshAxis, ...], ops: Emitter, into: Constructor) -> SSAValue:
-    """Whether this device is the first along every one of the axes."""
+    """Emits the condition that this device is the first along each of the axes."""
     return reduce(ops.both, [ops.equals(into.coordinate(axis), 0) for axis in axes])
 
 
@@ -138,7 +138,7 @@ class _Local:
         return self.emit(asked[1:])
 
     def results(self, term: Term, rest: list[Term]) -> list[SSAValue]:
-        """Emits a term of the op, with its operands changed and its result; its leaf has the remaining requirements."""
+        """Emits a term for the op's results; the term's leaf emits the op with the `rest` of the requirements."""
         if not isinstance(term, tuple):
             return self.emit(rest)
         head = WRITERS.of(RESULTS, term)
@@ -149,7 +149,7 @@ class _Local:
         return cast("list[SSAValue]", head.run(self, rest, *term[1:]))
 
     def run(self, kind: str, term: Term, *before: object) -> object:
-        """Runs a term that is no result, by the table; a leaf says itself what it is."""
+        """Runs a term that is not a result, by `WRITERS`; a leaf is returned as it is."""
         if not isinstance(term, tuple):
             return term
         run = WRITERS.of(kind, term).run
@@ -159,11 +159,11 @@ class _Local:
     # Terms of the op's results. Each method runs one head of the table below.
 
     def op_alone(self, rest: list[Term], *_: Term) -> list[SSAValue]:
-        """The op itself, once its operands are changed."""
+        """Emits the op itself, once its operands are changed."""
         return self.emit(rest)
 
     def pending(self, rest: list[Term], _: Term, inner: Term) -> list[SSAValue]:
-        """A fold or scan across devices, which stays pending in the result's type."""
+        """Emits a fold or scan across devices, which stays pending in the result's type."""
         return self.results(inner, rest)
 
     def masked_result(self, rest: list[Term], condition: Term, inner: Term) -> list[SSAValue]:
@@ -175,7 +175,7 @@ class _Local:
         return [cast(SSAValue, self.run("which", which, value, below))]
 
     def sliced(self, rest: list[Term], index: int, block: int, rows: Term) -> list[SSAValue]:
-        """This device's rows of an operand, which it has, or of a chain of operands."""
+        """Emits this device's rows of an operand, which it has already, or of a chain of operands."""
         match rows:
             case int(operand) | ("after", _, int(operand)):
                 return [self.locals[operand]]
@@ -187,7 +187,7 @@ class _Local:
         return [*others, self.plus_offset(positions, offset[1])]
 
     def lists(self, rest: list[Term], _: Term) -> list[SSAValue]:
-        """The elements that the op selects of this block, and their positions in it, along the dim that it selects along."""
+        """Emits the elements that the op selects in this block, and their positions in the block, along the selecting dim."""
         found = self.emit(rest)
         dim, apart = cast(Selected, self.placed.selected)[:2]
         shape = apart.local_shape
@@ -195,7 +195,7 @@ class _Local:
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
     def best(self, rest: list[Term], of_all: tuple[str, int, Term]) -> list[SSAValue]:
-        """The results of the op, from the lists of all blocks: gathered, and selected again. Unread positions stay behind."""
+        """Gathers the lists of all blocks and selects again; returns the op's results. Unread positions are not sent."""
         lists = self.results(of_all[2], rest)
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
@@ -212,7 +212,7 @@ class _Local:
         return [*others, at]
 
     def merged(self, rest: list[Term], index: int, inner: Term) -> list[SSAValue]:
-        """The results of the op, from sorted blocks."""
+        """Merges sorted blocks; returns the op's results."""
         self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
         blocks = self.results(inner, rest)
         step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
@@ -241,7 +241,7 @@ class _Local:
         return lambda value, _: self.ops.select(first, value)
 
     def rows(self, index: int, block: int, k: Term) -> Keep:
-        """Counts positions from this device's block, those of other blocks as any row, and keeps the rows of this block."""
+        """Counts positions from this device's block; returns the mask of those in it. Those of other blocks become any row."""
         if (index, k) not in self.kept:
             self.kept[index, k] = self.shifted(index, block, k)
         return self.kept[index, k]
@@ -263,14 +263,14 @@ class _Local:
         self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
 
     def filled(self, within: tuple[str, int, int, int], monoid: str, operand: int) -> None:
-        """An operand with the monoid's unit in the rows of this block that are not among the first `n` of the whole array."""
+        """Fills the rows of an operand's block that are not among the first `n` of the whole array with the monoid's unit."""
         _, index, block, n = within
         emit, value, dim = self.ops, self.locals[operand], self.read_at[operand][index].dim
         if self.factors(index)[-1].has_halo:
             self.locals[operand] = self.inside(value, dim, self.one(index), n, monoid)
             return
         shape = type_at(value).shape
-        # Other axes may be on the indices that are minor to this one.
+        # Other axes may tile the indices that are minor to this one.
         minor = shape[dim] // block
         left = emit.apply("sub", emit.number(n, IDS), self.offset(index))
         if minor > 1:
@@ -279,7 +279,7 @@ class _Local:
         self.locals[operand] = emit.select(among, value, emit.unit(monoid, type_at(value).dtype))
 
     def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
-        """An operand with the unit of a monoid, or with another operand, where this device's window leaves the array."""
+        """Fills an operand with a monoid's unit, or with another operand, where this device's window leaves the array."""
         _, index, operand = inside
         value, at = self.locals[operand], self.read_at[operand][index]
         factor = self.one(index)
@@ -289,9 +289,9 @@ class _Local:
             self.locals[operand] = self.inside(value, at.dim, window, at.reach.size, outside)
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
-        """The results with zeros where their windows are outside of the array, as every reader of a window expects.
+        """Fills the results with zeros where their windows are outside of the array, as every reader of a window expects.
 
-        Scans of blocks stay as they are until they are combined: of a block without elements, the total is the unit.
+        Scans of blocks stay as they are until they are combined: the total of a block without elements is the unit.
         """
         for index in sorted({index for index, factor in self.placed.placement if factor.has_halo}):
             extent, factor = self.indices[index].extent, self.one(index)
@@ -313,7 +313,7 @@ class _Local:
         )
 
     def owned(self, own: tuple[str, int, int], monoid: str, operand: int) -> None:
-        """An operand with the monoid's unit in the rows of this window that are not its own, or not among the first `n`."""
+        """Fills rows of an operand's window that are not its own, or not among the first `n`, with the monoid's unit."""
         _, index, n = own
         emit, window, value = self.ops, self.one(index), self.locals[operand]
         dim = self.read_at[operand][index].dim
@@ -333,7 +333,7 @@ class _Local:
         return self.ops.select(is_last, self.ops.number(window.width, IDS), window.own)
 
     def inside(self, value: SSAValue, dim: int, window: Factor, extent: int, outside: str | int) -> SSAValue:
-        """The rows of this device's window that are in the array; elsewhere a monoid's unit, or an operand of rank 0."""
+        """Keeps the rows of this device's window that are in the array; others get a monoid's unit, or an operand of rank 0."""
         unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
         return self.ops.inside(value, dim, self.start(window), extent, unit)
 
@@ -374,7 +374,7 @@ class _Local:
         return self.vectors, k.number + k.ids - self.starts[0]
 
     def windowed(self, k: Component, _: Term) -> tuple[Vectors, int]:
-        """The vectors and the component of a lookup that needs rows: windows are split into them."""
+        """The vectors and the component of a lookup after its windows are split into rows."""
         vectors, component = self.looked_up(k)
         vectors.rows(component)
         return vectors, component
@@ -408,7 +408,7 @@ class _Local:
         return list(op.results)
 
     def moved_windows(self, params: ParamsAttr) -> ParamsAttr:
-        """The parameters with which windows begin where the local operands do, and end where these end."""
+        """The parameters with which windows begin and end where those of the local operands do."""
         if not self.node.signature.rivals:
             return params
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
@@ -423,7 +423,7 @@ class _Local:
         if not isinstance(param, Param):
             return params
         if reach is None:
-            # The rows are there, one after another.
+            # The op gets exactly the rows that it reads, one after another.
             params = param.put(params, 0)
             return params if dim.scaled is None else dim.scaled.put(params, 1)
         factor, begin = self.one(index), cast(int, param.value(params))
@@ -435,11 +435,11 @@ class _Local:
         return param.put(params, *((begin, trail) if sign < 0 else (begin,)))
 
     def factors(self, index: int) -> list[Factor]:
-        """The placed factors of an index; a halo is that of the minor one, which is the last."""
+        """The placed factors of an index; the last factor, which is minor, has the halo."""
         return settled(self.indices[index].extent, [factor for at, factor in self.placed.placement if at == index])
 
     def one(self, index: int) -> Factor:
-        """The placed factors of an index through a window, or in windows, as one."""
+        """The placed factors of an index that windows read or hold, joined into one factor."""
         factor = joined(self.indices[index].extent, self.factors(index))
         assert factor is not None, "an index has windows only if its factors are one"
         return factor
@@ -457,7 +457,7 @@ class _Local:
         return start if dtype == IDS else self.ops.cast(start, dtype)
 
     def start(self, *factors: Factor) -> SSAValue:
-        """The first element that this device holds of a range: the sum of coordinate times stride, less what is before it."""
+        """The first element that this device holds of a range: the sum of coordinate times stride, less the halo before it."""
         apart = [part for factor in factors for part in factor.parts]
         parts = [self.ops.apply("mul", self.into.coordinate(part.axis), part.stride) for part in apart]
         parts += [self.ops.number(-part.before, IDS) for part in apart if part.before]
@@ -479,7 +479,7 @@ RESULTS = "results"
 CHANGES = ("positions", "rows", "dropped", "operand")
 """The kinds of arguments that change operands before the op is emitted."""
 KINDS = {"window": "positions", "windows": "operand"}
-"""What the right side of a law is, by the requirement, if it is not the results of the op."""
+"""Head of a requirement -> the kind of its law's right side, if that is not the op's results."""
 
 WRITERS = Heads(
     Head(RESULTS, "sum", ". results", _Local.pending),
@@ -524,7 +524,7 @@ WRITERS = Heads(
     Head("window", "windows", ". around"),
     Head("around", "surround", ". ."),
 )
-"""What runs each operation that the right sides of the laws may have."""
+"""The function that runs each operation on the right sides of the laws."""
 
 
 def _check(masks: RuleSet) -> None:

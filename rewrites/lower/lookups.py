@@ -7,7 +7,7 @@ component.
     [start] of 3 rows, a block from 8 on   -->   [[start - 8], [start + 1 - 8], [start + 2 - 8]]
 
 A user-defined op, whose indices are the elements of an array, gets only ids inside the block. The other ids become 0, and the
-elements that they read or write become zero. An op that knows ids outside gets -1 for them.
+elements that they read or write become zero. An op that defines what ids outside do gets -1 for them.
 
     ids [9, 2], a block from 8 on   -->   ids [1, 0], mask [true, false]
 """
@@ -38,7 +38,7 @@ class Vectors:
             self.clamp()
 
     def stacked(self, ids: list[SSAValue]) -> SSAValue:
-        """Scalar starts as one vector."""
+        """Emits scalar starts as one vector."""
         if type_at(ids[0]).shape:
             return ids[0]
         parts = [self.emit.reshape(each, (1,)) for each in ids]
@@ -62,7 +62,7 @@ class Vectors:
         return type_at(self.ids).shape
 
     def rows(self, component: int) -> None:
-        """Splits the windows of a component into rows; all rows of a window that leaves the array stay outside."""
+        """Splits the windows of a component into rows. All rows of a window that leaves the array stay outside."""
         emit, width, before = self.emit, self.form.widths[component], self.form.batch
         if self.form.mode == DROPS:
             fits = emit.between(self.ids, self.extents[component] - width + 1)
@@ -81,12 +81,13 @@ class Vectors:
         return self.form.params["unique_indices"] is True
 
     def drop(self, component: int, offset: SSAValue) -> None:
-        """Writes: updates outside the block are dropped. Unique ids stay unique."""
+        """Drops updates outside the block, for writes. Unique ids stay unique."""
         self.only(self.shifted(offset), component)
         self.form = self.form.with_params(indices_are_sorted=False, mode=DROPS)
 
     def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None, is_padded: bool) -> SSAValue:
-        """Reads: the mask of rows in the block; on the `first` device also rows outside the array, which the op fills."""
+        """Returns the mask of rows in the block, for reads; on the `first` device with rows outside the array: the op fills
+        these."""
         emit, all_ids = self.emit, self.ids
         here = self.shifted(offset)
         inside = emit.between(here, block)
@@ -107,7 +108,7 @@ class Vectors:
         return self.emit.apply("sub", self.ids, offset)
 
     def only(self, changed: SSAValue, component: int) -> None:
-        """Copies one changed component and leaves the others."""
+        """Sets one component to the changed one, and leaves the others."""
         if self.shape[-1] > 1:
             this = self.emit.equals(self.emit.iota(self.shape, len(self.shape) - 1), component)
             changed = self.emit.apply("select_n", this, self.ids, changed)
@@ -135,7 +136,7 @@ def shifted(
 
 
 def masked(value: SSAValue, mask: SSAValue, ids: int, at: Mapping[int, Position], node: Node, emit: Emitter) -> SSAValue:
-    """Zero where the mask is false; the mask's dims are found in the value by the indices that `ids` shares with it."""
+    """Zeroes a value where the mask is false. The mask's dims are found in the value by the indices that `ids` has on them."""
     dims = [(dim, digits[0].at) for dim, digits in enumerate(node.signature.operand_dims[ids]) if digits]
     narrow = emit.reshape(mask, tuple(type_at(mask).shape[dim] for dim, _ in dims))
     into = tuple(at[index].dim for _, index in dims)

@@ -34,7 +34,7 @@ Start = Callable[[Types], Constructor]
 
 
 def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
-    """The decisions as a new module, as this constructor writes them: by default the placed program."""
+    """Writes the decisions as a new module with this constructor: by default, the placed program."""
     return Writer(decisions, constructor).module()
 
 
@@ -46,7 +46,7 @@ def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
 
 
 class Kind(NamedTuple):
-    """An op among builders and slicers: the types that it slices and builds, the local ones of these, and its axes."""
+    """The types around an op: those that it slices its operands to, those that it builds, their local types, and its axes."""
 
     wanted: Types
     results: Types
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 
 
 def _all(kinds: Iterable[Kind]) -> Kind:
-    """Several ops as one."""
+    """Joins the types of several ops, as if they were one."""
     return Kind._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
 
 
@@ -113,7 +113,7 @@ class Writer(Walk[Global]):
         return localise(self.program, node, placed, carry, locals, types, self.into)
 
     def kind(self, node: Node) -> Kind:
-        """The types around an op. Ops of one kind that are placed alike have the same, but for what is pending in them."""
+        """The types around an op, cached for ops with equal placements and nothing pending."""
         placed = self.placements.nodes[node.number]
         pends = any(placed.pending) or not self.placements.sources.keys().isdisjoint(node.results)
         is_alike = not pends and node.number not in self.decisions.carried
@@ -133,7 +133,7 @@ class Writer(Walk[Global]):
         return self.type_at(value, placed.produced[position], self.pending(value, pending))
 
     def pending(self, value: int, pending: Pend) -> Pend:
-        """The pending sums in a value's type; those of elements of a lookup, which one device has each, are `pick`."""
+        """The pending sums in a value's type; those of a lookup whose elements each come from one device are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
     def axes(self, node: Node) -> list[MeshAxis]:
@@ -142,7 +142,7 @@ class Writer(Walk[Global]):
         return [factor.axis for _, factor in self.placements.nodes[node.number].placement] + pending
 
     def wanted(self, node: Node, position: int) -> ArrayType:
-        """The type under which an op slices an operand: what its placement wants, pending sums carried along."""
+        """The type to which an op slices an operand: the layout that its placement wants, with pending sums that it carries."""
         value = node.operands[position]
         pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))

@@ -1,4 +1,4 @@
-"""What a device does to bring values into other layouts: the steps of the cheapest paths.
+"""The steps by which a device brings values into other layouts: those of the cheapest paths.
 
 f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
 """
@@ -17,7 +17,7 @@ from .scan_blocks import Across
 
 
 def moved(locals: Sequence[SSAValue], before: Sequence[ArrayType], after: Sequence[ArrayType], block: Block) -> list[SSAValue]:
-    """Writes the steps that bring values into other layouts, at the end of a block; returns what a device has then."""
+    """Writes the steps that bring values into other layouts, at the end of a block; returns the resulting local values."""
     changes = list(zip(before, after, strict=True))
     alone = [path(x.layout, y.layout, itemsize(x.dtype)) for x, y in changes] if len(changes) > 1 else ()
     if alone and (ways := joint(alone)):

@@ -1,8 +1,9 @@
-"""The beginning of a lowered program, made without the rest: what fits on a screen.
+"""The beginning of a lowered program, as much as fits on a screen, made without lowering the rest.
 
-Materialising only adds to the end of the program's block and to the nest that is open there. What is before this nest stays as
-it is, and once nothing is redistributed any more, so does what is in it. What the rest reads is returned instead. What stands
-before a loop may depend on what is read behind it (`before_loops.py`): a program that begins with a loop is made whole.
+Materialising only adds to the end of the program's block and to the nest that is open there. So everything before this nest is
+final and, once no redistribution is left, so is the nest. The prefix returns the values that the rest would read. A loop is an
+exception: code before it may depend on code after it (`before_loops.py`), so a program that begins with a loop is lowered
+whole.
 
     the first 40 lines of 33,000 ops   -->   the program of their first nests
 """
@@ -22,13 +23,13 @@ from .to_spmd import Local
 
 
 def beginning(decisions: Decisions, most: int) -> tuple[ModuleOp, bool]:
-    """The device-local program as far as its first `most` ops are those of the whole one; and whether it is the whole one."""
+    """Lowers until the first `most` ops of the device-local program are final; also returns whether this is all of it."""
     writer = _Beginning(decisions, most)
     return writer.module(), writer.is_whole
 
 
 class _Beginning(Writer):
-    """Walks the program until enough is final."""
+    """Lowers ops until the first `most` ops can no longer change."""
 
     def __init__(self, decisions: Decisions, most: int) -> None:
         super().__init__(decisions, _Counting)
@@ -40,7 +41,7 @@ class _Beginning(Writer):
         self.results = set(self.program.returned)
 
     def when(self, move: Move) -> int:
-        """The op that reads what is moved, or, if the value has its own layout, the one that makes it."""
+        """The op that reads the moved value or, for a value moved to its own layout, the op that produces it."""
         return first_use(move)[0] if move.uses else self.program.producer[move.value]
 
     def body(self, region: int) -> None:

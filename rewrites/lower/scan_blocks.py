@@ -1,7 +1,7 @@
 """Combines scans of blocks into a scan of the whole array, on one device: the law `scanned`, and its `across`.
 
-Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned, and each block takes the
-carry of the blocks before it.
+Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned. The scan up to the block
+before is the carry that a block adds to its own elements.
 
     %y = cumsum of a block   -->   %t = slice %y, last; %ts = all_gather %t; %s = cumsum %ts; %y + %s[coordinate - 1]
 """
@@ -22,7 +22,7 @@ from ..redistribute.steps import Step
 
 
 class Across:
-    """One scan of blocks; `layout` is the value's layout, `scan` its pending scan, or one of several along the same dim."""
+    """One scan of blocks. `layout` is the value's layout; `scan` is its pending scan, or one of several along the same dim."""
 
     def __init__(self, local: SSAValue, layout: Layout, scan: Pending, block: Block) -> None:
         self.local = local
@@ -38,7 +38,7 @@ class Across:
         return self.type.shape[self.dim]
 
     def steps(self) -> tuple[Step, ...]:
-        """The gather of the totals."""
+        """The steps that gather the totals."""
         return totals(self.layout, self.dim, itemsize(self.type.dtype)).steps
 
     def total(self) -> SSAValue:
@@ -46,7 +46,7 @@ class Across:
         return self.emit.part(self.local, self.dim, 0 if self.backwards else self.length - 1)
 
     def finish(self, gathered: SSAValue) -> SSAValue:
-        """The block of the whole scan, from the totals of all blocks."""
+        """Emits the block of the whole scan, from the totals of all blocks."""
         emit, dtype = self.emit, self.type.dtype
         shape = type_at(gathered).shape
         count = shape[self.dim]
@@ -62,7 +62,7 @@ class Across:
         return self.bounded(emit.apply("select_n", alone, self.step(before), self.local), rank)
 
     def bounded(self, scanned: SSAValue, rank: SSAValue) -> SSAValue:
-        """The scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
+        """Fills the scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
         emit, window = self.emit, self.layout.windows(self.dim)
         extent = self.layout.global_shape[self.dim]
         if window is None or not window.overhangs(extent):
@@ -71,7 +71,7 @@ class Across:
         return emit.inside(scanned, self.dim, start, extent, emit.unit("add", self.type.dtype))
 
     def rank(self) -> SSAValue:
-        """The number of this device's block."""
+        """Emits the number of this device's block."""
         emit, parts = self.emit, list[SSAValue]()
         for factor in self.layout.at(self.dim):
             op = spmd.CoordinateOp([factor.axis])
@@ -80,7 +80,7 @@ class Across:
         return reduce(partial(emit.apply, "add"), parts)
 
     def step(self, before: SSAValue) -> SSAValue:
-        """The monoid's product of the carry and the block."""
+        """Emits the monoid's product of the carry and the block."""
         if self.monoid.fold == "logsumexp":
             return self.log_add_exp(before, self.local)
         return self.emit.apply(self.monoid.name, before, self.local)

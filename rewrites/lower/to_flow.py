@@ -48,7 +48,7 @@ LATER = ("stage",)
 
 
 def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
-    """The graph of a placed module.
+    """Returns the graph of a placed module.
 
     `whole` makes one kernel with its collectives inside, `collective` cuts at each redistribution; a loop whose body
     communicates stays in one kernel, and so does an op that merges its blocks. Raises Error for another granularity.
@@ -57,7 +57,7 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
 
 
 def cut_at(granularity: str, *helps: str) -> Start:
-    """The constructor of graphs of a granularity. Raises Error for one that does not exist, with what else may help."""
+    """Returns the constructor for graphs of a granularity. Raises Error for an unknown one, with `helps` as further help."""
     if granularity in GRANULARITIES:
         return Whole if granularity == "whole" else Kernels
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
@@ -67,7 +67,7 @@ def cut_at(granularity: str, *helps: str) -> Start:
 
 
 class _Graph(Local):
-    """Writes a graph, whose values are the `ssa` of each value."""
+    """Writes a graph. The `ssa` of each value is its value in the graph."""
 
     def __init__(self, types: Types) -> None:
         super().__init__(types)
@@ -104,13 +104,13 @@ class _Graph(Local):
 
 
 def kernel_function(name: str, block: Block) -> func.FuncOp:
-    """The function with this body, which already ends in a `func.return`."""
+    """Makes the function with this body, which already ends in a `func.return`."""
     end = cast(Operation, block.last_op)
     return function(name, block, [cast(ArrayType, type) for type in end.operand_types])
 
 
 def _result(value: Built) -> Built | SSAValue:
-    """What is one result of a kernel: a value; without axes, what a device has of it."""
+    """The key of a kernel's result: the value or, without axes, the local value, which several values may share."""
     return value.local if value.nest is not None and not value.nest.axes else value
 
 
@@ -119,7 +119,7 @@ def _returned(outs: Sequence[Built]) -> Operation:
 
 
 class Whole(_Graph):
-    """One kernel, whose body is that of the device-local module."""
+    """Writes one kernel, whose body is that of the device-local module."""
 
     def ops(self, name: str, results: Types) -> list[Operation]:
         arguments = set(self.arguments)
@@ -144,7 +144,7 @@ class _Change:
 
 
 class Kernels(_Graph):
-    """A node for each redistribution and barrier, and one for each run of nests and loops between them."""
+    """Writes a node for each redistribution and barrier, and one for each run of nests and loops between them."""
 
     def __init__(self, types: Types) -> None:
         super().__init__(types)
@@ -152,7 +152,7 @@ class Kernels(_Graph):
         self.nodes: list[_Run | _Change] = []
         self.kernels: list[func.FuncOp] = []
         self.first: dict[Attribute, func.FuncOp | None] = {}
-        """For each type of a function the first kernel, until there is a second one."""
+        """Type of a function -> the first kernel of this type; None once there are several."""
         self.alike: dict[Hashable, func.FuncOp] = {}
         """The kernels that share their type with others, by their structure."""
 
@@ -213,13 +213,13 @@ class Kernels(_Graph):
                 self.graph.add_op(op)
                 self.are(node.outs, op.results)
             else:
-                # Only now, as until they had their bodies other kernels read the values that are made here themselves.
+                # Only now: other kernels read values of this one until they have their own bodies.
                 swap_products(bodies[node])
                 self.called(self.kernel(name, bodies[node]), node.ins, outs[node])
         return [self.graph_op(name, results), *self.kernels]
 
     def kernel(self, name: str, block: Block) -> func.FuncOp:
-        """The function with this body, an existing one or a new one. Only those that may be equal are compared."""
+        """Returns the function with this body, an existing one or a new one. Only kernels of equal type are compared."""
         made = kernel_function(f"{name}_{len(self.kernels)}", block)
         first = self.first.setdefault(made.function_type, made)
         if first is not made:
@@ -235,31 +235,31 @@ class Kernels(_Graph):
 
 @dataclass(eq=False, slots=True)
 class _Run:
-    """The nests and loops of one kernel: its operands by first use, and its results in the order in which they are made.
+    """The nests and loops of one kernel: its operands by first use, and its results in the order in which they are computed.
 
-    Each kernel has its own constants, at its beginning, in the order in which they are read. Equal layers then have equal
+    Each kernel has its own constants, at its beginning, in the order in which they are read. So equal layers have equal
     kernels, and no node waits for a constant.
     """
 
     nests: list[Nest] = field(default_factory=list[Nest])
     arguments: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
-    """The values from before that are read, by what a device has of each."""
+    """Local value -> the earlier global value that the kernel reads through it."""
     others: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
-    """The values that are made or read here, in this order: whether something else stands for them in the kernel."""
+    """The values that are computed or read here, in this order -> whether another value replaces them in the kernel."""
     constants: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """The constants that are made here, with the number of values before."""
+    """The constants that are computed here -> the number of values before each."""
     kept: dict[tuple[Attribute, Attribute], ConstantOp] = field(default_factory=dict[tuple[Attribute, Attribute], ConstantOp])
     instead: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """The constants that are read here, each once; and for each constant the one that stands for it."""
+    """`kept` has the kernel's own constants, each once; `instead` maps each constant to the one that replaces it."""
     readers: list[Operation] = field(default_factory=list[Operation])
-    """The ops that read something for which something else stands."""
+    """The ops that read a replaced value."""
 
     @property
     def ins(self) -> Globals:
         return list(self.arguments.values())
 
     def trace(self) -> None:
-        """Finds what the ops read."""
+        """Finds the arguments and constants that the ops read."""
         others = self.others
         for nest in self.nests:
             slices = [*nest.sliced_at.items()][::-1]
@@ -281,7 +281,7 @@ class _Run:
                 self.is_argument(local, nest)
 
     def is_argument(self, value: SSAValue, nest: Nest) -> bool:
-        """Whether a value that a nest reads is an argument of the kernel; a constant is none."""
+        """Whether a value that a nest reads is an argument of the kernel, which a constant is not. Records the argument."""
         if value in self.others or value in self.constants:
             return value in self.arguments
         source = nest.sliced[value]
@@ -292,14 +292,14 @@ class _Run:
         return True
 
     def read(self, value: SSAValue, nest: Nest) -> bool:
-        """Notes the first use of a value from elsewhere, or of a constant; returns whether something else stands for it."""
+        """Records the first use of a value from elsewhere, or of a constant; returns whether another value replaces it here."""
         if self.is_argument(value, nest):
             return True
         self.others[value] = found = self.constant(value) is not value
         return found
 
     def constant(self, value: SSAValue) -> SSAValue:
-        """The constant that stands for one."""
+        """The kernel's own constant that replaces this one."""
         op = cast(ConstantOp, value.owner)
         key = (op.params, value.type)
         if key not in self.kept:
@@ -308,7 +308,7 @@ class _Run:
         return made
 
     def outs(self, read: Set[Global]) -> list[Built]:
-        """Those of its values that are read outside of it, in the order in which they are made; arguments come first."""
+        """The values that are read outside the kernel, in the order in which they are computed; arguments come first."""
         places: dict[SSAValue, float] = {value: place for place, value in enumerate(self.others)}
         places |= {value: place - 0.5 for value, place in self.constants.items()}
         places |= {value: place - len(self.arguments) for place, value in enumerate(self.arguments)}
@@ -316,7 +316,7 @@ class _Run:
         return sorted(leaves, key=lambda leaf: places.get(leaf.local, -1))
 
     def body(self, outs: Sequence[Built]) -> Block:
-        """The body of its function."""
+        """The body of the kernel's function."""
         end = _returned(outs)
         for value in end.operands:
             if isinstance(value.owner, ConstantOp) and value not in self.arguments:
@@ -332,7 +332,7 @@ class _Run:
 
 
 def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashable:
-    """The text of a body without the names of its values and the hints on its ops: equal for equal kernels."""
+    """A body's text without value names and without hints on its ops: equal for equal kernels."""
     numbers = {} if outer is None else outer
     for value in block.args:
         numbers[value] = len(numbers)
@@ -347,7 +347,7 @@ def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashabl
 
 
 def change(op: flow.RedistributeOp) -> func.FuncOp:
-    """The device-local program of a redistribution, as a separate module.
+    """The device-local program of a redistribution, as a separate function.
 
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """

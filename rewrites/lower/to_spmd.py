@@ -1,7 +1,7 @@
 """From placed builders and slicers to one device-local function with explicit collectives.
 
-A nest is its body. A slicer in the value's own layout is the local value. A redistribution is the steps of its path. The types
-are local types.
+A nest becomes its body. A slicer in the value's own layout becomes the local value. A redistribution becomes the steps of its
+path. The types become local types.
 
     array.build (data) {...}; array.redistribute %y : f32[data*64]{+model} -> f32[data*64]
         -->   ...; spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
@@ -32,7 +32,7 @@ def to_spmd(module: ModuleOp) -> ModuleOp:
 
 
 class Local(Nesting):
-    """Writes what one device does; of every value it knows what a device has of it."""
+    """Writes the device-local program. `local` of every value is one device's part of it."""
 
     def __init__(self, types: Types) -> None:
         super().__init__(Block(arg_types=[type.local for type in types]))

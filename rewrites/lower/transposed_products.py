@@ -1,6 +1,7 @@
-"""A product that only its transpose reads is the product of its operands the other way round.
+"""Replaces a transposed product by the product with exchanged operands, if nothing else reads the product.
 
-JAX differentiates `x @ w` so: the gradient of `w` is the transpose of a product. XLA:CPU takes up to twice as long for that.
+JAX differentiates `x @ w` this way: the gradient of `w` is the transpose of a product. XLA:CPU takes up to twice as long for
+that.
 
     %p = lax.dot_general %g, %x over b, t; %t = lax.transpose %p   -->   %t = lax.dot_general %x, %g over b, t
 """
@@ -36,7 +37,7 @@ def swap_products(block: Block) -> None:
 
 
 def product_of(op: Operation) -> Operation | None:
-    """The product of which a transpose is one, its columns before its rows, if no other op reads the product."""
+    """The product under a transpose that exchanges its rows and columns; None if there is none, or if another op reads it."""
     if not op.operands[0].has_one_use():
         return None
     product = op.operands[0].owner
@@ -50,7 +51,7 @@ def product_of(op: Operation) -> Operation | None:
 
 
 def swapped(op: Operation, product: Operation) -> Operation:
-    """The product with its operands exchanged, which has the results of an op that transposes it."""
+    """The product with its operands exchanged, with the results of the transpose."""
     contracted, batch = _numbers(product)
     params = dict(_params(product).items()) | {"dimension_numbers": (contracted[::-1], batch[::-1])}
     return OPS["dot_general"].of(product.operands[::-1], cast("list[ArrayType]", [*op.result_types]), ParamsAttr.of(**params))
@@ -61,5 +62,5 @@ def _params(op: Operation) -> ParamsAttr:
 
 
 def _numbers(product: Operation) -> tuple[Pair, Pair]:
-    """The dims of both operands over which a product sums, and those that both have in common with it."""
+    """The dims of both operands over which a product sums, and those that are batch dims."""
     return cast("tuple[Pair, Pair]", _params(product)["dimension_numbers"])

@@ -1,4 +1,4 @@
-"""Dims that belong together: all dims that the definitions identify form one class.
+"""Dim classes: all dims that the definitions identify form one class.
 
 A class is a label, never a constraint: a named class lets a tactic use `B` for every batch dim. Two dims are in one class if
 an op has a single index for both, so a class ends at a reshape that merges dims.
@@ -14,7 +14,7 @@ from .program import Node, Program
 
 @dataclass(slots=True)
 class Classes:
-    """A forest over all dims of all values; `first[v]` is the number of value v's dim 0; then that of all dims."""
+    """A union-find forest over all dims of all values. Dim d of value v has the number `first[v] + d`."""
 
     first: list[int]
     parents: list[int]
@@ -27,11 +27,11 @@ class Classes:
         return f"Classes({len(self.parents):,} dims)"
 
     def of(self, value: int, dim: int) -> int:
-        """The class of a dim: the root of its tree."""
+        """The class of a dim, by the number of its root."""
         return self.root(self.first[value] + dim)
 
     def dims(self, value: int) -> tuple[int, ...]:
-        """The classes of the dims of a value."""
+        """The class of each dim of a value."""
         return tuple(map(self.root, range(self.first[value], self.first[value + 1])))
 
     def root(self, number: int) -> int:
@@ -51,7 +51,7 @@ class Classes:
         return self.of(value, dim) in self.iterated
 
     def in_a_trip(self, value: int, dim: int) -> int | None:
-        """How many elements of a dim each trip of a loop has, if the program splits the dim into trips.
+        """The number of elements of a dim in each trip of a loop; None if the program does not split the dim into trips.
 
         x: f32[256], reshaped to [4, 64] and iterated over   -->   64
         """
@@ -59,7 +59,7 @@ class Classes:
 
 
 def classes(program: Program) -> Classes:
-    """Join, op by op, the dims in which one index stands alone."""
+    """Builds the classes: for each op, joins all dims that consist of one and the same index."""
     first: list[int] = []
     total = 0
     for type in program.types:
@@ -89,7 +89,7 @@ def classes(program: Program) -> Classes:
 
 
 def _splits(node: Node, first: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """The dims that an op splits: each with the result dim of its major index, and how many elements one value of that has."""
+    """Dims that an op splits, each with the result dim of its major index, and the number of elements for one value of it."""
     for value, dims in zip(node.operands, node.signature.operand_dims, strict=True):
         for dim, (major, *minors) in ((dim, digits) for dim, digits in enumerate(dims) if len(digits) > 1):
             at = node.signature.result_at[0].get(major.at)

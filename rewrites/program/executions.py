@@ -1,4 +1,4 @@
-"""How often the ops of a program run, and if that is unknown, on which loop or branch it depends.
+"""How often each op of a program runs. Where that is unknown, the loop or branch on which it depends.
 
 lax.scan {length = 8} {%a}   -->   %a 8 times
 lax.while {%b} {%c}          -->   %b and %c at least once, in `while#0`
@@ -16,14 +16,14 @@ from ...dialects.lax import CondOp, ScanOp
 
 
 class Marks:
-    """The names of loops with unknown trip counts and of branches, numbered in program order for each kind."""
+    """Names the loops with unknown trip counts and the branches, numbered in program order for each kind."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
         self.numbers: Counter[str] = Counter()
 
     def of(self, op: Operation) -> list[str]:
-        """The mark of each region of the next op; empty if the op's trip count is known."""
+        """The mark of each region of an op: a name if its number of runs is unknown, otherwise empty."""
         if not op.regions or isinstance(op, ScanOp):
             return [""] * len(op.regions)
         kind = self.prefix + op.name.removeprefix("lax.")
@@ -33,12 +33,12 @@ class Marks:
 
 
 def trips(op: Operation) -> int:
-    """How often an op runs its regions; 1 if that is unknown."""
+    """The trip count of an op's regions; 1 if it is unknown."""
     return op.length if isinstance(op, ScanOp) else 1
 
 
 def executions(block: Block, marks: Marks, times: int = 1, where: str = "") -> Iterator[tuple[Operation, int, str]]:
-    """Each op of a block and of its nested regions, with how often it runs and the marked regions around it."""
+    """Yields each op of a block and of the regions in it, with how often it runs and the marks of the regions around it."""
     for op in block.ops:
         for region, mark in zip(op.regions, marks.of(op), strict=True):
             yield from executions(region.block, marks, times * trips(op), "/".join(filter(None, (where, mark))))

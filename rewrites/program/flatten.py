@@ -1,4 +1,4 @@
-"""From the xDSL module to the flat tables: one walk in program order.
+"""Builds the flat tables from the xDSL module, in one walk in program order.
 
 lax.while {cond} {body}   -->   enter, carry, the condition's nodes, enter (the predicate), the body's nodes, leave
 lax.cond {...} {...}      -->   enter, the nodes of each branch, join
@@ -29,11 +29,11 @@ from .runs_once import once_signature
 from .shard_maps import misfit, own_signature
 
 UNKNOWN_TRIPS = 16
-"""How often a loop is taken to run if its trip count is unknown."""
+"""The trip count that is assumed of a loop whose trip count is unknown."""
 
 
 def flatten(module: ModuleOp, mesh: Mesh, bound: Signatures | None = None) -> Program:
-    """Build the tables of a module whose first function is the program; `bound` are definitions that are bound already.
+    """Builds the tables of a module whose first function is the program. `bound` holds definitions that are bound already.
 
     The mesh is where ops with their own axes run, and those that run once.
     """
@@ -72,7 +72,7 @@ def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
 
 
 class _Flattener:
-    """Walks blocks in program order, with a method for each kind of operation."""
+    """Walks blocks in program order, with one method for each kind of operation."""
 
     def __init__(self, program: Program, mesh: Mesh) -> None:
         self.program, self.mesh = program, mesh
@@ -112,7 +112,7 @@ class _Flattener:
         return node
 
     def facts(self, node: Node) -> None:
-        """Zeros stay zeros through ops that only move or cast elements; and parameters parameters if all of them move."""
+        """Marks results that are zero, or parameters: zeros pass through moves and casts, parameters through moves alone."""
         program, instance = self.program, node.signature.instance
         moved = instance.definition.moved
         for value in node.results if moved and all(self.is_zero(each, node) for each in moved) else ():
@@ -121,7 +121,7 @@ class _Flattener:
             program.parameter[node.results[0]] = program.parameter[node.operands[0]]
 
     def is_zero(self, leaf: Leaf, node: Node) -> bool:
-        """Whether a constant, or every operand that is read, is zero."""
+        """Whether a constant, or every operand that the leaf reads, is zero."""
         match leaf:
             case Read(array):
                 read = node.signature.definition.positions(array)
@@ -132,7 +132,7 @@ class _Flattener:
                 return leaf.value(node.params) == 0
 
     def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
-        """The bound definition, one object for equal (op, params, types): a transformer repeats a few dozen."""
+        """The bound definition of an op. Equal ops share one object, because a transformer repeats a few dozen of them."""
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
@@ -164,7 +164,7 @@ class _Flattener:
         makes: Sequence[tuple[SSAValue, int]],
         types: tuple[ArrayType, ...] = (),
     ) -> Node:
-        """A border, given the values that it reads and makes, each with its region, and the `types` of those it reads later."""
+        """Adds a border that reads and makes these values, each with its region. `types` are those of values it reads later."""
         program = self.program
         operands = tuple(value for value, _ in reads)
         ins = (*(program.types[value] for value in operands), *types)
@@ -181,11 +181,11 @@ class _Flattener:
         return node
 
     def carry(self, op: Operation, init: int, outer: int, args: Sequence[tuple[SSAValue, int]]) -> Node:
-        """A carry joins its first value and the body's; the body's value is known only after the body."""
+        """Adds the border of a carry. Its second operand, the body's value, is added after the body."""
         return self.border("carry", op, [(init, outer)], args, (self.program.types[init],))
 
     def behind(self, control: Control, carry: Node, last: int, out: SSAValue, outer: int) -> None:
-        """The end of a carry: the value at the end of a trip, and the loop's result, which is read after the loop."""
+        """Completes a carry: adds the value at the end of a trip, and the border for the loop's result."""
         body = control.regions[-1]
         self.program.uses[last].append((carry.number, 1))
         carry.operands, carry.reads = (*carry.operands, last), (*carry.reads, body)
@@ -196,7 +196,7 @@ class _Flattener:
         return [self.program.numbers[value] for value in values]
 
     def loop(self, op: RegionOp, outer: int) -> Control:
-        """A `scan`, or a `while`, which has a condition before its body."""
+        """Flattens a `scan`, or a `while`, which has a condition before its body."""
         times = trips(op)
         regions = tuple(self.region(outer, times, UNKNOWN_TRIPS if mark else times, mark) for mark in self.marks.of(op))
         control = Control(op, regions, len(self.program.nodes))
@@ -219,7 +219,7 @@ class _Flattener:
         return control
 
     def enter(self, control: Control, outer: int) -> None:
-        """The borders at which the operands of a loop enter its regions."""
+        """Adds the borders at which the operands of a loop enter its regions."""
         op, entry, values = control.op, control.op.entry, self.values(control.op.operands)
         arguments = [list(region.block.args) for region in op.regions]
         for region, consts, args in zip(control.regions, entry.consts, arguments, strict=True):

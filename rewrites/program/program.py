@@ -32,14 +32,14 @@ from .reached import reached
 
 
 class Position(NamedTuple):
-    """Where an index of an op is in a value: on a dim, with neighbouring values `minor` elements apart, or under a window."""
+    """Where an index is in a value: its dim, the distance `minor` between its neighbouring values, and its window, if any."""
 
     dim: int
     minor: int
     reach: AffineRead | None = None
 
     def outward(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor:
-        """What a device reads of the dim, or has of it, given the factor of the index, and those beside it."""
+        """The factor of the dim for a given factor of the index, with others `beside` it: what a device reads, or holds."""
         if self.reach is None:
             return factor.outward(self.minor)
         read = crossing(beside, self.reach.extent, self.reach.outward, factor)
@@ -47,16 +47,16 @@ class Position(NamedTuple):
         return read
 
     def claim(self, factor: Factor, padded: bool, last: bool, beside: Sequence[Factor] = ()) -> Factor | None:
-        """The factor of the dim that goes with the index', which is placed on others too; None if that does not divide."""
+        """The factor to claim on the dim for a given factor of the index; None if it does not divide."""
         if (reach := self.reach) is None:
             return factor.outward(self.minor)
         return crossing(beside, reach.extent, partial(reach.claim, padded=padded, last=last), factor)
 
 
 class SubIndex(NamedTuple):
-    """One index of a dim, as a digit of the dim's number: its number, how far apart its neighbouring values are, its extent.
+    """One index of a dim, as a digit of the position: its number `at`, the distance of its neighbouring values, its extent.
 
-    The major digit has no extent: the dim may be padded. Under a window, every index is the only one of the dim.
+    The major digit has no extent, because the dim may be padded. An index under a window is counted as the only one of the dim.
     """
 
     at: int
@@ -65,24 +65,24 @@ class SubIndex(NamedTuple):
     reach: AffineRead | None = None
 
     def inward(self, factor: Factor, padded: bool, shifts: bool, beside: Sequence[Factor] = ()) -> Factor | None:
-        """The factor of the index, given that of the dim, and those beside it; None if it does not fit."""
+        """The factor of the index for a given factor of the dim, with others `beside` it; None if it does not fit."""
         if (reach := self.reach) is None:
             return factor.inward(self.minor, self.extent)
         return crossing(beside, reach.size, partial(reach.inward, padded=padded, shifts=shifts), factor)
 
     def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
-        """The factor of the index with which elements arrive that only shift: where they are, rather than in padded blocks."""
+        """The factor of the index if elements are only shifted: they stay where they are, rather than in padded blocks."""
         if (reach := self.reach) is None:
             return factor.inward(self.minor, self.extent)
         return crossing(beside, reach.size, reach.arriving, factor)
 
 
 SubIndices = tuple[tuple[SubIndex, ...], ...]
-"""Per dim of a value its indices, major to minor."""
+"""For each dim of a value its indices, major to minor."""
 
 
 class Signature:
-    """An instance with its index tables in both directions: index -> position in a value, and dim -> indices in it."""
+    """A bound definition with tables: from an index to its position in each value, and from a dim to its indices."""
 
     __slots__ = (
         "definition",
@@ -111,20 +111,20 @@ class Signature:
         )
         windowed = (any(digits and digits[0].reach for digits in dims) for dims in self.operand_dims if any(dims))
         self.shifts = instance.definition.moves and bool(self.rivals) and all(windowed)
-        """Whether the op only moves elements, by windows: that costs nothing, so its result is made where it is read."""
+        """Whether the op only shifts elements, by windows. That costs nothing, so its result is computed where it is read."""
         self.placed: dict[object, object] = {}
         self.misfits: dict[object, str | None] = {}
         """Why factors do not fit an index together, for those that were tried; None if they do."""
         self.own: dict[MeshAxis, int] = {}
-        """For an op with its own mesh axes: axis -> the index that is always placed on it."""
+        """For an op with its own mesh axes: maps each axis to the index that is always placed on it."""
         self.once = False
-        """Whether only the first device runs the op; its own axes are then all axes of the mesh."""
+        """Whether only the first device runs the op. Its own axes are then all axes of the mesh."""
 
     def set_dims(self, operands: tuple[SubIndices, ...], results: tuple[SubIndices, ...]) -> None:
-        """Say where the indices are in each value."""
+        """Sets where the indices are in each value."""
         self.operand_dims, self.result_dims = operands, results
         self.rivals: dict[int, set[int]] = {}
-        """The indices that read a dim through a window -> the others of the same dim: only one of them can be placed."""
+        """For an index that reads a dim through a window, the other indices of that dim: only one of them can be placed."""
         for digits in (digits for dims in operands for digits in dims if digits and digits[0].reach):
             for digit in digits:
                 self.rivals.setdefault(digit.at, set()).update(each.at for each in digits if each is not digit)
@@ -137,9 +137,9 @@ class Signature:
         return any(digit.at == index and digit.extent is not None for digits in every for digit in digits)
 
     def follows_windows(self, index: int, window: Factor) -> bool:
-        """Whether the index may be placed in windows: it has its dims alone, and a fold over it can count each element once.
+        """Whether the index may be placed in windows: it is alone in its dims, and a fold over it can count each element once.
 
-        That is done only where the windows' own blocks are not the whole range, because the fold computes on all elements.
+        With overlapping windows, a fold also needs blocks that are not the whole range, because it computes on all elements.
         """
         info = self.indices[index]
         every = (
@@ -151,7 +151,7 @@ class Signature:
         return alone and once and not info.by_block and not info.once
 
     def reaches(self, index: int) -> list[AffineRead]:
-        """How the index reads the dims that it reads through a window."""
+        """The windows through which the index reads dims."""
         every = (digit for dims in self.operand_dims for digits in dims for digit in digits)
         return [digit.reach for digit in every if digit.at == index and digit.reach is not None]
 
@@ -161,7 +161,7 @@ def _is_by_identity(key: object) -> bool:
 
 
 def _dims(value: Dims, extents: list[int]) -> SubIndices:
-    """The digits of each dim; a block is only minor to others."""
+    """The digits of each dim, major to minor."""
     dims: list[tuple[SubIndex, ...]] = []
     for indices, minor, reaches, *_ in value:
         if reaches:
@@ -194,7 +194,7 @@ class Node:
     op: Operation
     region: int
     reads: tuple[int, ...] = ()
-    """For a border: the region in which each operand is read. Every other node reads and makes values in its own region."""
+    """Borders only: the region in which each operand is read. Other nodes read and make values in their own region."""
 
     @property
     def params(self) -> ParamsAttr:
@@ -207,26 +207,26 @@ class Node:
 
     @property
     def is_border(self) -> bool:
-        """Whether values cross into a region, or out of it, here."""
+        """Whether the node is a border, where values cross into a region or out of it."""
         return bool(self.reads)
 
     @property
     def passes_on(self) -> bool:
-        """Whether the op only moves or casts one value, or lets it enter a loop."""
+        """Whether the op only moves or casts one value, or lets it enter a region."""
         is_move = self.kind == "enter" if self.is_border else self.signature.instance.moves
         return is_move and len(self.results) == len(self.operands) == 1
 
     def end(self, position: int) -> int:
-        """The operand at a position, or the result at -1 - a position."""
+        """The operand at `position`, or result number `-1 - position` if it is negative."""
         return self.operands[position] if position >= 0 else self.results[-1 - position]
 
 
 @dataclass(slots=True)
 class Region:
-    """A body or a branch, and its position in the nest of regions; region 0 is the program itself, run once.
+    """A loop body or a branch, and the region around it. Region 0 is the program itself, which runs once.
 
     `trips` is how often one run of the enclosing region runs it, and 1 if that is unknown. `mark` then names the loop or the
-    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known. Decisions take it to run `likely` times.
+    branch, `while#0` or `cond#2:1`; it is empty if the trip count is known. Decisions assume that it runs `likely` times.
     """
 
     parent: int
@@ -237,7 +237,7 @@ class Region:
 
 @dataclass(slots=True)
 class Control:
-    """An op with regions, by its borders.
+    """An op with regions, given by its borders.
 
     * `enters`: per operand the border that reads it.
     * `yields`: per region, per value that it yields, the border that reads it and as which operand.
@@ -247,7 +247,7 @@ class Control:
     op: RegionOp
     regions: tuple[int, ...]
     number: int
-    """The number of nodes before it."""
+    """The number of nodes before the op."""
     enters: list[Node] = field(default_factory=list[Node])
     yields: list[list[tuple[Node, int]]] = field(default_factory=list[list[tuple[Node, int]]])
     leaves: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
@@ -261,11 +261,11 @@ class Program:
     nodes: list[Node] = field(default_factory=list[Node])
     regions: list[Region] = field(default_factory=list[Region])
     controls: list[list[Control]] = field(default_factory=list[list[Control]])
-    """Per region the ops with regions in it, in program order."""
+    """For each region, the ops with regions that it contains, in program order."""
     types: list[ArrayType] = field(default_factory=list[ArrayType])
     producer: list[int] = field(default_factory=list[int])
     region: list[int] = field(default_factory=list[int])
-    """Per value the region in which it is made."""
+    """For each value, the region in which it is made."""
     uses: list[list[tuple[int, int]]] = field(default_factory=list[list[tuple[int, int]]])
     zero: list[bool] = field(default_factory=list[bool])
     parameter: list[bool] = field(default_factory=list[bool])
@@ -275,7 +275,7 @@ class Program:
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
     signatures: Signatures = field(default_factory=dict[object, Signature])
-    """Those that are bound, by op, parameters and types; also by the identity of these, while the program keeps them."""
+    """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
     shifting: set[int] = field(default_factory=set[int])
     """The nodes that only move elements, by windows."""
     part: list[int] = field(default_factory=list[int])
@@ -290,7 +290,7 @@ class Program:
         return len(self.regions) > 1
 
     def bound(self) -> Signatures:
-        """The signatures that another program on the same mesh can share."""
+        """The bound definitions that another program on the same mesh can share."""
         return {key: found for key, found in self.signatures.items() if not _is_by_identity(key)}
 
     def together(self, node: Node) -> list[Node]:
@@ -301,7 +301,7 @@ class Program:
         return list(nodes) or [node]
 
     def entries(self) -> list[list[Node | Control]]:
-        """Per region its ops in program order, those with regions among them."""
+        """For each region, its ops in program order, with those that contain regions."""
         found: list[list[Node | Control]] = [[] for _ in self.regions]
         for node in self.nodes:
             if not node.is_border:
@@ -318,7 +318,7 @@ class Program:
         return cast(func.FuncOp, next(iter(self.module.body.block.ops)))
 
     def shape(self, value: int) -> tuple[int, ...]:
-        """The global extents of a value."""
+        """The global shape of a value."""
         return self.types[value].shape
 
     def is_read(self, value: int) -> bool:
@@ -326,18 +326,18 @@ class Program:
         return bool(self.uses[value]) or value in self.returned
 
     def zeros(self, node: Node) -> frozenset[int]:
-        """The operands of a node that are known to be zero."""
+        """The positions of a node's operands that are known to be zero."""
         return frozenset([at for at, value in enumerate(node.operands) if self.zero[value]])
 
     def use_region(self, number: int, position: int) -> int:
-        """The region of a use. A value that enters a region is read before it. Returning is a use after all nodes."""
+        """The region in which a use reads its value. A region's inputs are read before it, results after all nodes."""
         if number == len(self.nodes):
             return 0
         node = self.nodes[number]
         return node.reads[position] if node.reads else node.region
 
     def from_outside(self, number: int, position: int) -> bool:
-        """Whether a use reads a value of another region: after a loop, the loop's carry."""
+        """Whether a use reads a value of another region. After a loop, that is the loop's carry."""
         if number == len(self.nodes):
             return False
         node = self.nodes[number]
@@ -353,12 +353,12 @@ class Program:
         return self.nodes[number] if number >= 0 else None
 
     def made_of(self, value: int) -> tuple[int, ...]:
-        """The operands of the op that makes a value."""
+        """The operands of the op that makes a value; empty for an argument."""
         node = self.maker(value)
         return () if node is None else node.operands
 
     def reads(self, value: int) -> Iterator[tuple[Node, int]]:
-        """The uses of a value by ops: each op, and which of its operands the value is."""
+        """The uses of a value by ops: each op, with the position of the value among its operands."""
         return ((self.nodes[number], position) for number, position in self.uses[value])
 
     def readers(self, value: int) -> Iterator[Node]:
@@ -366,7 +366,10 @@ class Program:
         return (node for node, _ in self.reads(value))
 
     def upstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[Node]:
-        """The ops to go `through` by which the values are computed, each once, the nearest first."""
+        """The ops that the values are computed by, each once, nearest first.
+
+        The walk follows only ops for which `through` holds.
+        """
         makers = (node for value in values if (node := self.maker(value)) is not None and through(node))
 
         def before(node: Node) -> Iterator[Node]:
@@ -375,11 +378,11 @@ class Program:
         return reached(makers, before)
 
     def downstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[int]:
-        """The values and what is computed from them by ops to go `through`, each once, the nearest first."""
+        """The values, and all that is computed from them by ops for which `through` holds, each once, nearest first."""
         return reached(values, lambda value: (made for node in self.readers(value) if through(node) for made in node.results))
 
     def source(self, value: int, through: Callable[[Node], bool] = attrgetter("passes_on")) -> int:
-        """The value that a value is, seen through ops of one operand: those that only move or cast it, or let it enter a loop.
+        """The original of a value: walks back through ops of one operand that only move it, cast it, or let it enter a region.
 
         %t = transpose %w; loop { enter %t }   -->   %w
         """
@@ -388,21 +391,21 @@ class Program:
         return value
 
     def around(self, region: int) -> Iterator[Region]:
-        """A region and those around it, but for the program itself."""
+        """Yields a region and the regions around it, except for the program itself."""
         while region:
             yield self.regions[region]
             region = self.regions[region].parent
 
     def trips(self, region: int) -> int:
-        """How often one call runs a region; unknown trip counts count as 1."""
+        """How often a region runs in one call; an unknown trip count counts as 1."""
         return prod(each.trips for each in self.around(region)) if region else 1
 
     def likely_trips(self, region: int) -> int:
-        """How often one call is taken to run a region, to choose between collectives in a loop and others outside of it."""
+        """How often a region is assumed to run in one call. It decides between collectives inside and outside of a loop."""
         return prod(each.likely for each in self.around(region)) if region else 1
 
     def where(self, region: int) -> str:
-        """The loops and branches on which the number of runs of a region depends: `while#0/cond#1:0`, or empty."""
+        """The marks of the loops and branches on which a region's number of runs depends: `while#0/cond#1:0`, or empty."""
         if not region:
             return ""
         return "/".join(reversed([each.mark for each in self.around(region) if each.mark]))

@@ -1,4 +1,4 @@
-"""Walks along a program: what is reached from some values, step by step."""
+"""Breadth-first walks along a program."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def reached(starts: Iterable[T], after: Callable[[T], Iterable[T]]) -> Iterator[T]:
-    """The starts and all that comes after them, each once, the nearest first. It asks what comes after one when it goes on."""
+    """Yields the starts and all that `after` leads to, each once, nearest first. `after` is called as the walk goes on."""
     found = dict.fromkeys(starts)
     ahead = [*found]
     for each in ahead:

@@ -1,4 +1,4 @@
-"""An op that runs once: an effect, a callback, a draw that differs from call to call.
+"""Ops that run once, on one device: an effect, a callback, a draw that differs from call to call.
 
 If every device ran it, the devices could get different results, and a loop that depends on it could end on some devices only.
 So only the first device runs it, and the others hold zeros. Each result is a pending sum over all devices, and an `all_reduce`
@@ -20,7 +20,7 @@ from .program import Signature
 
 
 def once_signature(mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
-    """The signature of an op that runs once: an index for each axis that has more than one device."""
+    """The signature of an op that runs once. It has an index for each mesh axis with more than one device."""
     axes = [axis for axis in mesh.places if axis.size > 1]
     operands, results = (tuple((Placeable(),) * len(type.shape) for type in side) for side in (ins, outs))
     indices = tuple(Index(axis.size, monoid="add") for axis in axes)

@@ -1,4 +1,4 @@
-"""An op with its own mesh axes: a user's `shard_map`, whose body runs unchanged.
+"""Ops with their own mesh axes: a user's `shard_map`, whose body runs unchanged.
 
 The op itself gives the layouts of its operands and results. It has one index for each of its axes, with the size of the axis,
 and that index is placed on the axis from the start. No other index of it can be placed.
@@ -21,11 +21,11 @@ from ...dialects.ranges.algebra import MeshAxis
 from .program import Node, Program, Signature, SubIndex, SubIndices
 
 Spec = tuple[tuple[str, ...], ...]
-"""Per dim its axes, major to minor."""
+"""The axes of each dim, major to minor."""
 
 
 def axes_of(params: ParamsAttr) -> dict[str, int]:
-    """The op's own axes with their sizes; empty for most ops."""
+    """The op's own axes with their sizes. Most ops have none."""
     return dict(cast("tuple[tuple[str, int], ...]", params.get("own_axes") or ()))
 
 
@@ -39,7 +39,7 @@ def misfit(params: ParamsAttr, mesh: Mesh) -> str | None:
 
 
 def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
-    """The signature of an op whose axes fit: an index for each axis that has more than one device."""
+    """The signature of an op with its own axes, which fit the mesh: an index for each axis with more than one device."""
     axes = [mesh.place(axis) for axis, size in axes_of(params).items() if size > 1]
     numbers = {axis: number for number, axis in enumerate(axes)}
     indices = tuple(Index(axis.size) for axis in axes)
@@ -56,7 +56,7 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
 
 
 def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> SubIndices:
-    """Per dim a digit for each of its axes; local blocks stay together."""
+    """For each dim, a digit for each of its axes. A local block stays together."""
     dims: list[tuple[SubIndex, ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
         placed = [axis for name in axes for axis in numbers if axis.name == name]
@@ -71,7 +71,7 @@ def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> S
 
 
 def own_claims(program: Program) -> dict[MeshAxis, list[tuple[Node, int]]]:
-    """Axis -> the nodes that have it as their own axis, each with the index that is placed on it."""
+    """Maps each axis to the nodes that have it as their own, each with the index that is placed on it."""
     found: dict[MeshAxis, list[tuple[Node, int]]] = {}
     for node in program.nodes:
         for axis, index in node.signature.own.items():

@@ -1,14 +1,14 @@
-"""Changes of layout.
+"""Redistribution: the cheapest way from one layout to another.
 
     search              the cheapest way from one layout to another
     moves               the layouts on the way, and the steps between them
-    bundles             among many axes, those that stay side by side as one, and only what changes
-    ends                among many axes, what is sliced first, and what is gathered last
-    shortcuts           steps in a row that become one exchange of pieces
-    collective_terms    what the collective laws make of two steps
-    steps               what all steps have in common, and the path that they make
+    bundles             among many axes, axes that stay side by side move as one
+    ends                among many axes, which are sliced first, and which gathered last
+    shortcuts           replaces consecutive steps by one exchange of pieces
+    collective_terms    the single collective that equals two steps, by the laws
+    steps               the interface of all steps, and the paths that they form
     rounds              the permutes of pieces that devices send each other
-      kinds             each kind of step: what it does to a layout, its bytes, what it merges with, its op
+      kinds             each kind of step: its effect on a layout, its bytes, its laws, its op
 
 Imports `rules` and `emit`.
 """

@@ -28,26 +28,26 @@ from .steps import Part, Path, Step, devices, side_by_side
 
 
 class _Spot(NamedTuple):
-    """Where an axis is in a layout: on a dim, with its factor's stride and span; pending, with a monoid; or nowhere."""
+    """Where an axis is in a layout: on a dim, with its stride and span; pending, with its monoid; or nowhere."""
 
     at: int | str | None = None
     stride: int = 0
     span: int = 0
 
     def is_beside(self, minor: _Spot) -> bool:
-        """Whether another axis is the next one inward, or both are pending or nowhere."""
+        """Whether the other axis is the next one inward on the same dim, or both are pending or nowhere."""
         return self.at == minor.at and self.stride == minor.span
 
 
 class Bundles:
-    """A redistribution between two layouts, as one of `source` to `target`, which have an axis for each bundle."""
+    """A redistribution from one layout to another, rewritten as one from `source` to `target`, whose axes are the bundles."""
 
     def __init__(self, source: Layout, target: Layout, itemsize: int) -> None:
         self._whole = source
         local = source.local_shape
 
         def looks(part: Part) -> tuple[int, list[list[tuple[int, int]]]]:
-            """What a part is like, whatever its axes are called."""
+            """A key that describes a part without the names of its axes."""
             return part.extent, [[(each.stride, each.size) for each in _inside(layout, part)] for layout in (source, target)]
 
         dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
@@ -64,10 +64,10 @@ class Bundles:
         self._axes: dict[MeshAxis, Axes] = dict(zip(grid.places, bundled, strict=True))
         self.source, self.target = self._joined(source), self._joined(target)
         self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
-        """Whether any axes move as one, or any dims take no part."""
+        """Whether several axes move as one, or some dims take no part."""
 
     def _joined(self, layout: Layout) -> Layout:
-        """One of the two layouts, its changed dims placed on bundles."""
+        """One of the two layouts, reduced to the dims that change, on bundles instead of axes."""
         on = {(at, each.axis): each for at, part in enumerate(self._parts) for each in _inside(layout, part)}
         monoids = {each.axis: each.monoid for each in layout.pending}
         placed = [
@@ -80,7 +80,7 @@ class Bundles:
         return Layout.of([part.extent for part in self._parts], placed, pending)
 
     def apart(self, way: Path) -> Path:
-        """The steps over bundles as steps over the axes in them."""
+        """Turns steps over bundles back into steps over the axes in them."""
         return Path.of(*map(self._apart, way.steps))
 
     def _apart(self, step: Step) -> Step:
@@ -98,7 +98,7 @@ class Bundles:
 
 
 def _part(source: Layout, target: Layout, dim: int) -> Part:
-    """What changes of a dim: without the axes at either end of it that stay. All of it, if anything is padded.
+    """The part of a dim that changes: without the axes at either end that stay. The whole dim, if anything is padded.
 
     Those at the outer end stay out only if each device has one block there, so that the rest is a run of its elements.
     """
@@ -117,7 +117,7 @@ def _part(source: Layout, target: Layout, dim: int) -> Part:
 
 
 def _inside(layout: Layout, part: Part) -> list[Factor]:
-    """The factors of a part, by its own strides."""
+    """The factors of a layout that lie within a part, with strides counted in the part."""
     factors = layout.at(part.dim)
     if part.extent == layout.global_shape[part.dim]:
         return factors
@@ -126,7 +126,7 @@ def _inside(layout: Layout, part: Part) -> list[Factor]:
 
 
 def _bundled(spots: Mapping[MeshAxis, tuple[_Spot, _Spot]]) -> list[Axes]:
-    """The axes that are in these places at both ends, those that stay side by side together, major to minor."""
+    """Groups the axes that stay side by side at both ends into bundles, major to minor."""
     bundles: list[list[MeshAxis]] = []
     for axis in sorted(spots, key=lambda axis: [(str(spot.at), -spot.stride) for spot in spots[axis]]):
         last = spots[bundles[-1][-1]] if bundles else None

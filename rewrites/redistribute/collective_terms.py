@@ -1,4 +1,4 @@
-"""Which collective does what a gather, or a fold, and a slice of its result do: the collective laws, asked once.
+"""Asks the collective laws which single collective equals a gather or a fold, followed by a slice of its result.
 
 A step is a term without its operand. Its axes are a tuple, major to minor, because several neighbours move as one:
 
@@ -25,7 +25,7 @@ REST = "rest"
 
 @cache
 def turn(outer: Op, inner: Op) -> tuple[Op, ...]:
-    """The single steps that do the same as `inner` and then `outer`."""
+    """The single steps that are equal to `inner` followed by `outer`."""
     terms = rules("collectives").rewrites((*outer, (*inner, REST)), FACTS)
     steps = (cast(Op, term) for term, _ in terms)
     return tuple(step[:-1] for step in steps if step[-1] == REST)
@@ -40,4 +40,4 @@ def _sums(monoid: str) -> bool:
 
 
 FACTS: Environment = {"size": devices, "disjoint": _disjoint, "sums": _sums}
-"""The functions that conditions of the collective laws may call."""
+"""The functions that the conditions of the collective laws may call."""

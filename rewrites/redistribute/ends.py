@@ -1,8 +1,8 @@
-"""Ends of a way among many axes: what only comes is sliced or scattered first, and what only leaves is gathered last.
+"""Ends of a path among many axes: axes that only come are sliced or scattered first, and axes that only leave gathered last.
 
     [a*2, b*2, 4] to [4, c*2, b*2]   -->   gather a last: [a*2, b*2, 4] to [a*2, c*2, b*2], then on to [4, c*2, b*2]
 
-So all that lies between moves the smallest parts, and axes that only come or only leave take no part in the search.
+So all steps in between move the smallest parts, and axes that only come or only leave take no part in the search.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .steps import Path, Step, devices
 
 
 def changed(layout: Layout, dim: int, factors: list[Factor]) -> Layout:
-    """The layout with these factors on a dim, and no others."""
+    """Returns the layout with exactly these factors on a dim."""
     rest = [each for each in layout.factors if each[0] != dim]
     return Layout.of(layout.global_shape, [*rest, *((dim, factor) for factor in factors)])
 
 
 def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
-    """The first layout, with the factors of the other one that it has room for, if it has their axes nowhere.
+    """Adds to `few` those factors of `many` that fit and whose axes `few` does not use.
 
-    Unless they are taken `apart`, only of dims on which the other one has all that it has, and only more.
+    Without `apart`, only on dims on which `many` has all factors that `few` has, and the rest of its factors are all new.
     """
     named = {*few.axes, *(each.axis for each in few.pending)}
     shape, found = few.global_shape, [*few.factors]
@@ -42,7 +42,7 @@ def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
 
 
 def with_sums(few: Layout, many: Layout) -> Layout:
-    """The first layout, with pending sums along the axes that it has room for where the other one has them."""
+    """Scatters pending sums of `few`: their axes are placed where `many` has them, as far as they fit."""
     kinds = {each.monoid for each in few.pending}
     if len(kinds) != 1 or not MONOIDS[kinds.pop()].linear:
         return few
@@ -51,7 +51,7 @@ def with_sums(few: Layout, many: Layout) -> Layout:
 
 
 def along(before: Layout, after: Layout, itemsize: int, kind: type[Step], *monoid: str) -> Path:
-    """The steps of a kind from one layout to another: one for each run of neighbours that only one of the two has."""
+    """The steps of one kind from one layout to another: one for each run of neighbouring axes that only one of them places."""
     few, many = sorted((before, after), key=lambda layout: len(layout.factors))
     steps, now = list[Step](), before.with_pending(())
     for dim in reversed(range(many.rank)):
@@ -67,7 +67,7 @@ def along(before: Layout, after: Layout, itemsize: int, kind: type[Step], *monoi
 
 
 def without_gathers(way: Path) -> Path:
-    """The way up to the gathers in which it ends."""
+    """The path without the gathers at its end."""
     steps = list(way.steps)
     while steps and isinstance(steps[-1], AllGather):
         steps.pop()

@@ -1,4 +1,4 @@
-"""The layouts that a value can take on its way from one layout to another, and the steps that lead from each to the next.
+"""The states on the way from one layout to another, and the steps that lead from each state to the next.
 
 A state says where each axis is: on a dim at a stride, pending, or nowhere. Only axes that either end names take part. If a
 layout is padded and there are few states, all axes do: devices that hold only padding can help. A step is a slice, a gather
@@ -26,21 +26,21 @@ from .collective_terms import Axes, Op, turn
 from .steps import devices
 
 Spot: TypeAlias = tuple[int, int] | str | None
-"""A dim and a stride; or the monoid of a pending reduction; or nowhere."""
+"""A dim and a stride; the monoid of a pending reduction; or None, if the axis is nowhere."""
 State: TypeAlias = tuple[Spot, ...]
-"""The spot of each axis."""
+"""The spot of each axis of the space."""
 
-# So many axes change places, or are folded, in every combination. Of more, two change places, or each goes to where it ends;
-# one is folded, or all are, or those that end side by side.
+# Up to this many axes are permuted, or folded together, in every combination. With more, two axes change places, or all move to
+# where they end; and one axis is folded, or all axes are, or those that end side by side.
 FEW_AXES = 4
-# In so many states, axes may lie anywhere on the way; beyond that only one axis away from an end of a dim or a factor. The most
-# steps that a search tries once it knows a way are fewer there, and with many axes something between.
+# Up to this many states, axes may lie anywhere on the way; beyond that, only one axis away from an end of a dim or from a
+# factor. Once a way is known, a search gives up after `PATIENCE` steps: more in a small space, and `WIDE` with many axes.
 SMALL = 8000
 PATIENCE, WIDE = {True: 5000, False: 1500}, 3000
 
 
 class Run(NamedTuple):
-    """Neighbours on a dim, major to minor, the stride of the minor one, and how many elements they reach across."""
+    """Neighbouring axes on a dim, major to minor, with the stride of the minor axis and the elements that they span."""
 
     axes: Axes
     dim: int
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 
 
 class Space:
-    """The states of a value between two layouts. If none of these is padded, no state is."""
+    """The states between two layouts of a value. No state is padded unless one of the layouts is."""
 
     def __init__(self, source: Layout, target: Layout, itemsize: int) -> None:
         self.itemsize = itemsize
@@ -70,7 +70,7 @@ class Space:
                 break
         even = [rounded_up(n, devices(self.axes)) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
-        """How long a dim is at most."""
+        """The greatest length of each dim, with padding."""
         self.is_wide = len(self.axes) > FEW_AXES
         if self.is_wide:
             self.patience = WIDE
@@ -79,7 +79,7 @@ class Space:
         self.group, self.filled = cache(devices), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
-        """Where axes can lie on a dim: next to an end of it or to a factor of either layout, perhaps with others between."""
+        """The strides that an axis may have on a dim: next to an end or a factor of either layout, or others `between`."""
         extent, wide = self.shape[dim], {1}
         for axis in self.axes:
             wide |= {axis.size * n for n in wide} if between else {axis.size}
@@ -90,11 +90,11 @@ class Space:
         return sorted((n for n in found if n <= most and (self.is_padded or extent % n == 0)), reverse=True)
 
     def spots(self, at: State) -> Iterator[tuple[MeshAxis, Spot]]:
-        """Each axis with its spot."""
+        """Pairs each axis with its spot."""
         return zip(self.axes, at, strict=True)
 
     def pending(self, at: State) -> dict[MeshAxis, str]:
-        """The axes that are pending, with their monoids."""
+        """Maps the axes that are pending to their monoids."""
         return {axis: spot for axis, spot in self.spots(at) if isinstance(spot, str)}
 
     def state(self, layout: Layout) -> State:
@@ -103,7 +103,7 @@ class Space:
         return tuple(map(spots.get, self.axes))
 
     def layout(self, at: State, shape: tuple[int, ...] = ()) -> Layout:
-        """The layout of a state, of the value or of an array of another shape, what is pending left out.
+        """The layout of a state, without pending reductions. With `shape`, that of an array of another shape.
 
         Only one block of the major axis may be padded. For axes in turn, the array itself is longer.
         """
@@ -114,18 +114,18 @@ class Space:
         return Layout.of(shape or tuple(own), factors)
 
     def span(self, at: State, dim: int) -> int:
-        """How many elements the axes of a dim reach across."""
+        """The number of elements that the axes of a dim span."""
         return on[0].span if (on := self.on(at, dim)) else 1
 
     def during(self, *states: State) -> tuple[int, ...]:
-        """The shape, padded so that it has whole tiles in all of these states."""
+        """The global shape, padded so that all of these states divide it."""
         if not self.is_padded:
             return self.shape
         spans = [lcm(*(self.span(at, dim) for at in states)) for dim in range(len(self.shape))]
         return tuple(map(rounded_up, self.shape, spans))
 
     def larger(self, before: State, after: State) -> int:
-        """The larger one of the local bytes before a step and after it."""
+        """The local bytes before a step or after it, whichever is larger."""
         if not self.is_padded:
             return max(self.local(before), self.local(after))
         shape = self.during(before, after)
@@ -140,7 +140,7 @@ class Space:
         return prod(shape) // devices(axis for axis, spot in self.spots(at) if isinstance(spot, tuple)) * self.itemsize
 
     def fits(self, at: State, dim: int) -> bool:
-        """Whether a dim is a tiling, perhaps padded."""
+        """Whether the axes of a dim tile it, perhaps padded."""
         outer = rounded_up(self.shape[dim], self.span(at, dim)) if self.is_padded else self.shape[dim]
         if outer > self.longest[dim]:
             return False
@@ -151,7 +151,7 @@ class Space:
         return True
 
     def _on(self, at: State, dim: int) -> list[Run]:
-        """The axes of a dim, each alone, major to minor."""
+        """The axes of a dim, each as a run of its own, major to minor."""
         found = [
             Run((axis,), dim, spot[1], spot[1] * axis.size)
             for axis, spot in self.spots(at)
@@ -160,7 +160,7 @@ class Space:
         return sorted(found, key=attrgetter("span"), reverse=True)
 
     def put(self, at: State, *runs: tuple[Axes, int, int], free: Axes = ()) -> State:
-        """The state with these axes free, and then these placed."""
+        """The state in which first the axes in `free` are removed, and then these runs are placed."""
         spots = dict(self.spots(at))
         spots.update(dict.fromkeys(free))
         for axes, dim, stride in runs:
@@ -170,7 +170,7 @@ class Space:
         return tuple(spots.values())
 
     def moves(self, at: State) -> Iterator[tuple[Op, State]]:
-        """Every step from a state, as a term, and the state after it."""
+        """Yields each step from a state, as a term, with the state after it."""
         yield from self._folded(at)
         for axis, spot in self.spots(at):
             if spot is None:
@@ -198,12 +198,12 @@ class Space:
         return self.shape[dim] % span == 0
 
     def _sliced(self, at: State, inner: Op, axes: Axes) -> Iterator[tuple[Op, State]]:
-        """What a step that frees axes is together with a slice over them."""
+        """Steps that combine one that removes axes with a slice over the same axes."""
         for run, after in self._placed(at, axes):
             yield from ((op, after) for op in turn(("slice", *run), inner))
 
     def _folded(self, at: State) -> Iterator[tuple[Op, State]]:
-        """Folds over axes that are pending, and what they are together with a slice over the same axes."""
+        """Folds over pending axes, alone and combined with a slice over the same axes."""
         pending = self.pending(at)
         for axes in self._together(pending):
             fold = ("all_reduce", pending[axes[0]], axes)
@@ -212,7 +212,7 @@ class Space:
             yield from self._sliced(at, fold, axes)
 
     def _together(self, pending: Mapping[MeshAxis, str]) -> Iterator[Axes]:
-        """The axes, of those that are pending with one monoid, that are folded together, in the order that they then have."""
+        """The groups of pending axes that are folded together, each with one monoid, in the order that the axes then have."""
         if not self.is_wide:
             every = (axes for count in range(1, len(pending) + 1) for axes in permutations(pending, count))
         else:
@@ -223,7 +223,7 @@ class Space:
         return (axes for axes in every if len({pending[axis] for axis in axes}) == 1)
 
     def _permuted(self, at: State) -> list[tuple[Op, State]]:
-        """Each run of neighbours with other axes in its place, all in one step; first what moves few axes."""
+        """Permutes: runs of neighbours get other axes, all in one step. Those that move the fewest axes come first."""
         runs = list(self.runs(at, longest=True))
         found: list[tuple[Axes, State]] = []
         for others in self._others(at, runs):
@@ -236,7 +236,7 @@ class Space:
         return [(("permute", changed, ()), new) for changed, new in sorted(found, key=lambda each: len(each[0]))]
 
     def _others(self, at: State, runs: Sequence[Run]) -> Iterable[tuple[Axes, ...]]:
-        """What axes each run can have instead of its own."""
+        """The axes that each run may get instead of its own: one tuple of choices for each permute to try."""
         here, there = dict(self.spots(at)), dict(self.spots(self.goal))
         free = [axis for axis, spot in here.items() if not isinstance(spot, str)]
         if not self.is_wide:
@@ -249,11 +249,11 @@ class Space:
         return [tuple(tuple(each.get(axis, axis) for axis in run.axes) for run in runs) for each in changes]
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
-        """Whether a gather and a slice over other axes are a permute."""
+        """Whether a gather of a run, followed by a slice over these other axes, equals a permute."""
         return any(op[0] == "permute" for op in turn(("slice", axes, *run[1:3]), ("all_gather", *run[:3])))
 
     def _filled(self, sizes: tuple[int, ...], free: frozenset[MeshAxis]) -> list[tuple[Axes, ...]]:
-        """Every choice of axes for runs of these numbers of devices."""
+        """All choices of axes for runs with these numbers of devices."""
         if not sizes:
             return [()]
         found = (axes for n in range(1, len(free) + 1) for axes in permutations(sorted(free), n))
@@ -261,24 +261,24 @@ class Space:
         return [(axes, *rest) for axes in fitting for rest in self.filled(sizes[1:], free - {*axes})]
 
     def runs(self, at: State, *, longest: bool = False) -> Iterator[Run]:
-        """All runs of neighbours; the longest only if they are wanted."""
+        """All runs of neighbouring axes in a state; only the longest if `longest`."""
         for dim in self.dims:
             yield from neighbours(self.on(at, dim), longest=longest)
 
 
 def are_many(source: Layout, target: Layout) -> bool:
-    """Whether more axes take part between two layouts, or on more dims, than a search tries in every combination."""
+    """Whether too many axes or dims take part between two layouts for a search to try every combination."""
     count = len({*source.axes, *target.axes, *(each.axis for each in source.pending)})
     return count > FEW_AXES or count * source.rank > FEW_AXES**2
 
 
 def rounded_up(extent: int, span: int) -> int:
-    """The least multiple of a span that is no less than an extent."""
+    """The smallest multiple of `span` that is not less than `extent`."""
     return -(-extent // span) * span
 
 
 def _homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Sequence[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
-    """For each axis the one that takes its place: the one that ends there, and where none does, one that is left."""
+    """Maps each axis to the axis that takes its place: the one that ends there or, if none does, one that is left over."""
     found = {axis: home for axis, home in homes.items() if home is not None}
     left = dict.fromkeys(axis for axis in (*homes, *free) if axis not in found.values())
     for axis in homes:
@@ -291,7 +291,7 @@ def _homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Sequence[MeshAxis
 
 
 def neighbours(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run]:
-    """The runs of neighbours among the axes of a dim, which are given major to minor."""
+    """The runs of neighbouring axes among the axes of a dim, which are given major to minor."""
     ending: list[Run] = []
     for single in singles:
         if ending and ending[0].stride != single.span:

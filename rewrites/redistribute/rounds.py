@@ -1,4 +1,4 @@
-"""Rounds: permutes of pieces that devices send each other, which together take no longer than the busiest device does.
+"""Rounds: permutes that exchange pieces between devices and together take no longer than the busiest device needs.
 
 In a permute a device sends one piece and receives one. Pieces may be cut, so by Birkhoff and König there are rounds whose
 lengths add up to the most that one device sends or receives in all:
@@ -12,23 +12,26 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 Pair: TypeAlias = tuple[int, int]
-"""Sender and receiver."""
+"""(sender, receiver)."""
 
 
 class Round(NamedTuple):
-    """A permute: no device sends or receives more than `units`; each pair with the number of units that it exchanges."""
+    """A permute in which no device sends or receives more than `units`.
+
+    Each pair comes with the number of units that it exchanges.
+    """
 
     units: int
     pairs: tuple[tuple[Pair, int], ...]
 
 
 def busiest(weights: Mapping[Pair, int]) -> int:
-    """The most units that one device sends, or receives: no rounds take less."""
+    """The most units that one device sends or receives: a lower bound for the length of all rounds."""
     return max([0, *_loads(weights, 0).values(), *_loads(weights, 1).values()])
 
 
 def rounds(weights: Mapping[Pair, int]) -> list[Round]:
-    """The rounds of these pieces, whose units add up to `busiest`."""
+    """The rounds that exchange these pieces. Their units add up to `busiest`."""
     left, found = dict(weights), list[Round]()
     while most := busiest(left):
         matching, units = _widest(left, most)
@@ -47,7 +50,7 @@ def _loads(weights: Mapping[Pair, int], end: int) -> dict[int, int]:
 
 
 def _widest(left: Mapping[Pair, int], most: int) -> tuple[list[Pair], int]:
-    """A matching after whose round, which is as long as can be, no device has more to do than the rest of the time."""
+    """A matching for the longest round after which no device is left with more units than `most` minus the round's length."""
     loads = _loads(left, 0), _loads(left, 1)
     lengths = sorted({*left.values(), *(most - load for each in loads for load in each.values())} - {0})
     low, high = 0, len(lengths) - 1
@@ -65,9 +68,9 @@ def _widest(left: Mapping[Pair, int], most: int) -> tuple[list[Pair], int]:
 def _matching(
     left: Mapping[Pair, int], loads: tuple[dict[int, int], dict[int, int]], most: int, units: int
 ) -> list[Pair] | None:
-    """Pairs, none with a device twice, with all devices that cannot wait for so many units; None if there are none."""
+    """Finds disjoint pairs that include each device that cannot skip a round of `units`; None if there are no such pairs."""
     needs = [{device for device, load in each.items() if load > most - units} for each in loads]
-    # A pair of which a device cannot wait must fill the round.
+    # A pair with a device that cannot skip the round must fill the round.
     edges: list[dict[int, list[int]]] = [{}, {}]
     for (sender, receiver), weight in sorted(left.items(), key=lambda item: -item[1]):
         if weight >= units or (sender not in needs[0] and receiver not in needs[1]):

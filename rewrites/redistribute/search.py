@@ -1,4 +1,4 @@
-"""Redistribution: from one layout to another by the fewest bytes.
+"""Redistribution: the path from one layout to another with the fewest bytes.
 
 The naive way is to replicate the value and slice it again: resolve pending sums, gather every tile to remove, slice every tile
 to add. The collective laws (`collectives.rules`) say which single steps do the same as two of these:
@@ -10,9 +10,9 @@ destination where the search finds such a path. After many steps, as between lar
 path so far. Over many axes it searches only what changes, and does not try every step.
 
 Then `shortcuts` replaces steps by one exchange of pieces where that receives fewer bytes. A device has to receive what it lacks
-in any case. If all blocks hold elements, pieces are no more than that, so a path without a fold is the best of all. With
-padding they may be more, where a device that has much sends it to others that have none; then whole steps may be better, cut
-to what they need.
+in any case. If all blocks hold elements, an exchange of pieces receives no more than that, so it is the best path without a
+fold. With padding it may receive more, where a device that has much sends it to others that have none. Then whole steps, cut to
+what they need, may be better.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["Path", "Step", "joint", "path", "sharing"]
 
 @lru_cache(maxsize=1 << 14)
 def path(source: Layout, target: Layout, itemsize: int) -> Path:
-    """The cheapest steps found from one layout of a value to another, and their bytes. What stays pending is pending in both.
+    """Finds the cheapest steps from one layout of a value to another, and their bytes. Reductions pending in both layouts stay.
 
     The cost is the bytes received by a device, then, over few axes, the number of collectives. Pending scans and folds without
     a collective are done first. Memoised for the process.
@@ -73,7 +73,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
 
 
 def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """The way of what changes, if there are many axes, and not all that the layouts say changes."""
+    """The path over few bundles, for layouts with many axes; None if there are few, or if everything changes."""
     if not are_many(source, target):
         return None
     if source.padded_shape == source.global_shape and target.padded_shape == target.global_shape:
@@ -97,7 +97,7 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
 
 
 def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
-    """The paths of several arrays of one dtype if they share collectives, which the first one counts; None if they share none.
+    """The paths of several arrays of one dtype if these share collectives, which the first path counts; None if they do not.
 
     ```
     roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
@@ -111,12 +111,12 @@ def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
 
 
 def sharing(way: Path) -> Hashable:
-    """Paths with one key may share collectives; None if a path cannot share any."""
+    """A key: paths with equal keys may share collectives. None if a path cannot share any."""
     return way.steps[0].sharing if len(way.steps) == 1 else None
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """The way if a dim has a halo in a layout: to blocks of the dim, on from there, and to a halo at the end."""
+    """The path for a dim that has a halo at either end: to blocks of the dim, on from there, and to a halo at the end."""
     here, there = (
         {dim: one for dim in range(layout.rank) if (one := layout.windows(dim)) is not None} for layout in (source, target)
     )
@@ -140,7 +140,7 @@ def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | No
 
 
 def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize: int) -> Iterator[Path]:
-    """The way that gathers windows which are a tiling, and cuts the range out of what they are together.
+    """The path that gathers windows which tile, and then cuts the range out of the result.
 
     ```
     511, data*64 halo 1, -1 (8 devices)   -->   512   -->   511, from row 1 on
@@ -158,7 +158,7 @@ def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize
 
 
 def _alone(layout: Layout, dim: int, factor: Factor, in_turn: bool = False) -> list[Factor]:
-    """The factors of a dim, if it is only on the factor's places, one run of elements a device; otherwise none.
+    """The factors of a dim, if it is only on the factor's places, in one run of elements a device; otherwise none.
 
     With `in_turn`, a device may have several blocks, as far apart as the factor's.
     """
@@ -171,14 +171,14 @@ def _alone(layout: Layout, dim: int, factor: Factor, in_turn: bool = False) -> l
 
 
 def _even(layout: Layout, dim: int, factor: Factor) -> list[Factor]:
-    """The factor's places on the whole dim, in blocks of one size; none on a dim without elements."""
+    """Factors for equal blocks of the whole dim on the factor's places; none if the dim has no elements."""
     extent = layout.global_shape[dim]
     blocks = factor.even(extent, padded=True)
     return blocks.parts if extent and blocks is not None else []
 
 
 def _through_runs(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """The way if a dim has runs of one axis in both layouts, but padded to different lengths: of what the runs share."""
+    """The path for a dim with runs of one axis in both layouts, padded to different lengths: it exchanges shared rows."""
     ends = zip(source.padded_shape, target.padded_shape, strict=True)
     for dim in (dim for dim, (before, after) in enumerate(ends) if before != after):
         here, there = source.at(dim), target.at(dim)
@@ -189,14 +189,14 @@ def _through_runs(source: Layout, target: Layout, itemsize: int) -> Path | None:
 
 
 def _from(source: Layout, dim: int, factors: list[Factor], target: Layout, itemsize: int) -> Path:
-    """The way that first exchanges the rows of a dim so that it has these factors."""
+    """The path that first exchanges the rows of a dim so that it has these factors, then goes on to the target."""
     start = source.with_pending(())
     first = Halo.between(start, changed(start, dim, factors), dim, itemsize)
     return Path.of(first) + path(first.after.with_pending(source.pending), target, itemsize)
 
 
 def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
-    """The way through layouts between two."""
+    """A* search for the cheapest steps from one layout to another."""
     search = _Search(source, target, itemsize)
     if (steps := search.steps()) is None:
         assert search.spare is not None, "it is the way"
@@ -205,7 +205,7 @@ def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
 
 
 def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """A way that is known without a search: pieces; or with a fold, the better one of those that fold first, or last."""
+    """A path known without a search: an exchange of pieces or, with pending folds, the better of folding first or last."""
     if source.pending:
         return min(_apart(source, target, itemsize), key=lambda way: way.bytes, default=None)
     step = Pieces.between(source, target, itemsize)
@@ -213,7 +213,7 @@ def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
 
 
 def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
-    """The ways that fold first, or last, and change the dims in the best way that there is."""
+    """The paths that fold first or last, and change the dims by the best path there is."""
     if not source.pending:
         return
     start, axes = source.with_pending(()), [each.axis for each in source.pending]
@@ -232,7 +232,7 @@ def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
 
 
 def _scattered(source: Layout) -> Iterator[Layout]:
-    """The layouts after a reduce_scatter: the axes of the fold are outermost, or innermost, between two factors of a dim."""
+    """The layouts after a reduce_scatter: the fold's axes are outermost or innermost between two factors of a dim."""
     axes, shape = [each.axis for each in source.pending], source.padded_shape
     group = devices(axes)
     if shape != source.global_shape or not all(MONOIDS[each.monoid].linear for each in source.pending):
@@ -245,7 +245,7 @@ def _scattered(source: Layout) -> Iterator[Layout]:
 
 
 def totals(source: Layout, dim: int, itemsize: int) -> Path:
-    """The step that combines scans of blocks along a dim: every device gathers the totals of all blocks.
+    """The step that combines scans of blocks along a dim: each device gathers the totals of all blocks.
 
     ```
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
@@ -263,7 +263,7 @@ def totals(source: Layout, dim: int, itemsize: int) -> Path:
 
 
 def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
-    """The step before a fold that has no collective: every device gathers the parts of all devices, on a new first dim.
+    """The step before a fold without a collective: each device gathers the parts of all devices, stacked on a new first dim.
 
     ```
     f32[8, 8]{mul data}   -->   all_gather of f32[data*1, 8, 8]
@@ -275,10 +275,10 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
 
 
-# Steps in the order in which they come if they may change places: slices shrink a value, gathers let it grow.
+# The order of steps that may change places: slices shrink a value, gathers let it grow.
 RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_gather")
 
-# A search that is not done after so many steps compares the rest with a way that is known.
+# After this many steps, a search compares its bound with the path that is known without a search.
 FEW = 200
 
 _Paid: TypeAlias = tuple[Bytes, int, int]
@@ -289,14 +289,14 @@ _Ahead: TypeAlias = tuple[Bytes, Bytes, Bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A state, the step that led there as a term, and the way before it."""
+    """A state, the step (as a term) that leads to it, and the way to the state before."""
 
     at: State
     op: Op = ()
     before: _Way | None = None
 
     def steps(self) -> list[tuple[State, Op, State]]:
-        """All steps in order, each with the states around it."""
+        """All steps in order, each between the states around it."""
         return [*self.before.steps(), (self.before.at, self.op, self.at)] if self.before else []
 
 
@@ -305,7 +305,7 @@ _Entry: TypeAlias = tuple[_Ahead, int, _Paid, _Way]
 
 
 class _Search:
-    """One search: A* from the source to the target."""
+    """An A* search from one layout to another."""
 
     def __init__(self, source: Layout, target: Layout, itemsize: int) -> None:
         self.ends = source, target, itemsize
@@ -315,10 +315,7 @@ class _Search:
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
     def steps(self) -> tuple[Step, ...] | None:
-        """The best steps through states that are no larger than both ends; through all if no such way is known.
-
-        None if the way that is known is as good.
-        """
+        """Returns the steps of the best path found; None if the path that is known without a search is as good."""
         way = self.way(self.limit)
         if way is None and self.spare is not None:
             return None
@@ -383,9 +380,9 @@ class _Search:
         return None
 
     def next_to(self, at: State, left: Bytes, paid: _Paid) -> tuple[Bytes, int]:
-        """Of ways with as few bytes, which one to follow: the one with fewest collectives, and with small local sizes.
+        """Ranks states of equal bytes: fewest collectives first, then the smallest local sizes.
 
-        Of too many ways, the one that is nearest to the target.
+        On a wide space, the state that is nearest to the target comes first.
         """
         if self.space.is_wide:
             return left, self.away(at)
@@ -396,9 +393,9 @@ class _Search:
         return sum(map(ne, at, self.space.goal))
 
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
-        """Whether a step and the last one may change places, and are as good or better the other way round.
+        """Whether a step and the one before it may change places, and are no worse the other way round.
 
-        Not with padding, which the other way round may be sent with the rest.
+        Never with padding: in the other order, padding might be sent along.
         """
         if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
@@ -416,7 +413,7 @@ class _Search:
         return all(space.fits(other, dim) for dim in space.dims)
 
     def missing(self, at: State) -> Bytes:
-        """The bytes of its part in the target that some device does not have, and receives on any way: A*'s bound.
+        """A*'s lower bound: the bytes of its target part that some device does not hold yet, and so receives on any way.
 
         None with padding, because the device may be one whose part is padding.
         """
@@ -442,12 +439,12 @@ class _Search:
         return max(0, wanted - have)
 
     def received(self, op: Op, larger: int) -> Bytes:
-        """The bytes of a step."""
+        """The bytes that a device receives in a step."""
         step = Step.known[cast(str, op[0])].of(*op[1:])
         return step.received(larger, self.space.group(step.axes))
 
     def resized(self, before: State, op: Op, after: State) -> Iterator[Step]:
-        """The step of a term, between arrays with whole tiles, which are padded for it and cut behind it."""
+        """The step of a term between arrays with whole tiles: they are padded before it and cut after it, if need be."""
         space, shape = self.space, self.space.during(before, after)
         ends = [space.layout(each) for each in (before, after)]
         start, end = [
@@ -462,7 +459,7 @@ class _Search:
             yield Cut(before=end, after=ends[1])
 
     def merged(self, steps: list[tuple[State, Op, State]]) -> Iterator[tuple[State, Op, State]]:
-        """The steps with all slices in a row made anew: one for all neighbours on a dim, major to minor."""
+        """Replaces consecutive slices by one slice for each run of neighbours on a dim, major to minor."""
         for is_slice, group in groupby(steps, key=lambda step: step[1][0] == "slice"):
             several = list(group)
             if not is_slice:

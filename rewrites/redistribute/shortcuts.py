@@ -1,4 +1,4 @@
-"""Shortcuts: steps in a row become one exchange of pieces, where that receives fewer bytes or needs less room.
+"""Shortcuts: replaces consecutive steps by one exchange of pieces, if that receives fewer bytes or needs less memory.
 
 all_to_all over (a) 0@3 to 0@6; all_to_all over (a) 0@6 to 0@1   -->   pieces over (a): [2*a*3] to [6*a]
 """
@@ -18,7 +18,7 @@ from .steps import Bytes, Path, Step
 
 
 class _Paid(NamedTuple):
-    """How many layouts on a way are larger than both its ends, its bytes, and how many exchanges and steps it has."""
+    """The cost of a way: how many of its layouts are larger than both ends, its bytes, exchanges and steps."""
 
     larger: int = 0
     bytes: Bytes = 0
@@ -26,12 +26,15 @@ class _Paid(NamedTuple):
     steps: int = 0
 
     def then(self, larger: int, bytes: Bytes) -> _Paid:
-        """The same after an exchange."""
+        """The cost after one more exchange."""
         return _Paid(self.larger + larger, self.bytes + bytes, self.exchanges + 1, self.steps + 1)
 
 
 def shortened(way: Path, itemsize: int) -> Path:
-    """The way with the best shortcuts. At the same bytes steps stay, because they move whole parts."""
+    """Replaces steps of a path by exchanges of pieces where that pays.
+
+    At equal bytes the steps stay, because they move whole parts.
+    """
     steps = way.steps
     if not way.bytes:
         return way
@@ -40,12 +43,12 @@ def shortened(way: Path, itemsize: int) -> Path:
 
 
 def _meet(one: Step, then: Step) -> bool:
-    """Whether a step begins in the layout in which another one ends, and neither of them folds."""
+    """Whether the second step begins in the layout in which the first one ends, and neither of them folds."""
     return one.after is then.before and not any(isinstance(step, AllReduce | ReduceScatter) for step in (one, then))
 
 
 def moves(step: Step) -> bool:
-    """Whether elements move, and nothing is folded."""
+    """Whether a step moves elements between devices without folding them."""
     return step.communicates and not isinstance(step, AllReduce | ReduceScatter)
 
 
@@ -63,7 +66,7 @@ def _row(steps: Sequence[Step], itemsize: int) -> tuple[Step, ...]:
         last, before = found[-1]
         ways = [(_Paid(last.larger + larger, last.bytes + step.bytes, last.exchanges, last.steps + 1), (*before, step))]
         for (paid, before), start in zip(found[:-1], layouts, strict=False):
-            # All that is left to gain is to need less room, or to receive less.
+            # An exchange can only gain by needing less memory, or by receiving less.
             least, best = paid.then(larger, _least(start, layout, itemsize)), min(ways, key=lambda way: way[0])[0]
             if paid[:2] < best[:2] and least < best and (direct := _direct(start, layout, itemsize)) is not None:
                 ways.append((paid.then(larger, direct.bytes), (*before, direct)))
@@ -78,6 +81,6 @@ def _direct(before: Layout, after: Layout, itemsize: int) -> Step | None:
 
 
 def _least(before: Layout, after: Layout, itemsize: int) -> int:
-    """The bytes that a device receives in any case: those by which it then has more, unless they may be padding."""
+    """A lower bound of the bytes that a device receives: what it has more afterwards, unless that may be padding."""
     padded = after.padded_shape != after.global_shape
     return 0 if padded else max(0, prod(after.local_shape) - prod(before.local_shape)) * itemsize

@@ -24,11 +24,11 @@ Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
 
 NOT_YET = Layout(())
-"""The layouts around a step that has no place in a path yet."""
+"""The value of `before` and `after` until a step has its place in a path."""
 
 
 class Part(NamedTuple):
-    """What takes part of a dim: `extent` blocks of `minor` elements, of which each device has `rows`."""
+    """The part of a dim that changes: `extent` blocks of `minor` elements, of which a device has `rows` in each block."""
 
     dim: int
     extent: int
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One collective, or what every device does alone.
+    """One collective, or an op that every device runs without communication.
 
     `axes` are the mesh axes it runs over, major to minor. `bytes` is what one device receives. `before` and `after` are the
     layouts around it, what is pending left out.
@@ -50,11 +50,11 @@ class Step:
     after: Layout = NOT_YET
 
     kind: ClassVar[str] = ""
-    """Its name in reports, and the head of its terms."""
+    """The name of the kind in reports, and the head of its terms."""
     terms: ClassVar[tuple[str, ...]] = ()
-    """The arguments of its terms, by name; none if no law makes it."""
+    """The fields of the step that are the arguments of its term; empty if no law makes such a step."""
     known: ClassVar[dict[str, type[Step]]] = {}
-    """The kinds of steps, by the heads of their terms."""
+    """The classes of steps, by the heads of their terms."""
 
     def __init_subclass__(cls) -> None:
         if cls.kind and cls.terms:
@@ -62,22 +62,22 @@ class Step:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The texts of its axes."""
+        """The names of the axes."""
         return tuple(map(str, self.axes))
 
     @property
     def over(self) -> str:
-        """Its axes, as its text has them."""
+        """The axes in text: `over (data, model)`."""
         return f"over ({', '.join(self.names)})"
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
-        """What one device receives in each of its collectives; most kinds have one, and what a device does alone has none."""
+        """The bytes that a device receives in each collective of the step. Most kinds have one collective, local steps none."""
         return (self.bytes,)
 
     @property
     def communicates(self) -> bool:
-        """Whether there is a collective in it."""
+        """Whether the step has a collective."""
         return bool(self.parts)
 
     @classmethod
@@ -87,30 +87,33 @@ class Step:
 
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
-        """The bytes that one device of a group receives, exactly; `larger` is the larger side's local size in bytes."""
+        """The bytes that a device of a group receives. `larger` is the larger of the local sizes before and after, in bytes."""
         return share(larger, group)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
-        """The ops that do the step on the local array; the last one has the result."""
+        """The ops that do the step on a local array. The result of the last one is the new local array."""
         raise NotImplementedError
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
-        """The step of an array of which these are parts, and which has other axes and more dims; without its layouts."""
+        """Translates a step over bundles: to these axes, and from parts to the dims that they are parts of.
+
+        Its layouts stay as they were.
+        """
         return replace(self, axes=axes)
 
     @property
     def sharing(self) -> Hashable:
-        """Steps of several arrays with one key may share collectives; None: this kind shares none."""
+        """A key: steps of several arrays with equal keys may share collectives. None if this kind shares none."""
         return None
 
     @classmethod
     def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Steps with one key as they are if they share collectives, which the first one counts; None if they gain nothing."""
+        """Makes steps with equal keys share collectives, which the first step counts; None if that gains nothing."""
         return None
 
     @classmethod
     def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
-        """The ops of steps that share collectives, and their results."""
+        """The ops of steps that share collectives, and the new local arrays."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -119,14 +122,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The steps of a redistribution, the first one first, and the bytes that one device receives in all."""
+    """The steps of a redistribution in order, and the bytes that one device receives in all."""
 
     steps: tuple[Step, ...]
     bytes: Bytes
 
     @staticmethod
     def of(*steps: Step) -> Path:
-        """The path of these steps."""
+        """Makes a path of these steps."""
         return Path(steps, sum(step.bytes for step in steps))
 
     def __add__(self, then: Path) -> Path:
@@ -134,7 +137,7 @@ class Path:
 
     @property
     def collectives(self) -> int:
-        """The number of collectives in all steps."""
+        """The number of collectives in the path."""
         return sum(len(step.parts) for step in self.steps)
 
     def __str__(self) -> str:
@@ -142,18 +145,18 @@ class Path:
 
 
 def share(larger: int, group: int, times: int = 1) -> Bytes:
-    """What a device receives if all others send it their parts of `larger` bytes: `V(n-1)/n` of n devices."""
+    """The bytes that a device receives if all others send it their parts of `larger` bytes: `larger·(n-1)/n` for n devices."""
     shares = times * larger * (group - 1)
     return Fraction(shares, group) if shares % group else shares // group
 
 
 def side_by_side(axes: Sequence[MeshAxis], stride: int) -> Iterator[Factor]:
-    """The factors of neighbours, given major to minor, from the minor one on, which has this stride."""
+    """The factors of neighbouring axes, given major to minor. Yields the minor one, with this stride, first."""
     for axis in reversed(axes):
         yield Factor(axis, stride)
         stride *= axis.size
 
 
 def devices(axes: Iterable[MeshAxis]) -> int:
-    """How many devices there are along several axes."""
+    """The number of devices along all of these axes."""
     return prod(axis.size for axis in axes)

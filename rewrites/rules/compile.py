@@ -48,7 +48,7 @@ _UNBOUND = object()
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule and the closures that try it: match the arguments, test the condition, make the right side."""
+    """A rule with the closures that try it: they match the arguments, test the condition, and make the right side."""
 
     rule: Rule
     matchers: tuple[Matcher, ...]
@@ -62,11 +62,11 @@ class CompiledRule:
 
     @property
     def fired(self) -> int:
-        """How often the rule has rewritten something."""
+        """How often the rule has fired."""
         return firing.fired(self.name)
 
     def __call__(self, args: tuple[object, ...], env: Environment, terms: Terms = TUPLES) -> object | None:
-        """The result for the root with these arguments, or None if the rule does not apply."""
+        """Applies the rule to the root's arguments. Returns the result, or None if the rule does not apply."""
         if len(args) != len(self.matchers):
             return None
         slots: Slots = [_UNBOUND] * self.slots
@@ -80,7 +80,7 @@ class CompiledRule:
 
 
 class RuleSet:
-    """Compiled rules in the order of their file; `by_root` finds those that can apply to an operation."""
+    """Compiled rules, in the order of their file. `by_root` maps an operation to the rules that may apply to it."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(_compiled(rule) for rule in rules)
@@ -89,11 +89,11 @@ class RuleSet:
             self.by_root.setdefault(rule.rule.left.head, []).append(rule)
 
     def rewrite_root(self, term: object, env: Environment, terms: Terms = TUPLES) -> tuple[object, CompiledRule] | None:
-        """The result of the first rule that applies at the root, and that rule; None if none applies."""
+        """Returns the result of the first rule that applies at the root, with that rule; None if none applies."""
         return next(self.rewrites(term, env, terms), None)
 
     def rewrites(self, term: object, env: Environment, terms: Terms = TUPLES) -> Iterator[tuple[object, CompiledRule]]:
-        """The result of each rule that applies at the root, in the order of the file."""
+        """Yields the result of each rule that applies at the root, in the order of the file."""
         head = terms.head(term)
         if head is None or head not in self.by_root:
             return
@@ -103,7 +103,7 @@ class RuleSet:
                 yield made, rule
 
     def without(self, *names: str) -> RuleSet:
-        """The rules without these, for tests that remove a law."""
+        """Returns the rules without these, for tests that remove a law."""
         return RuleSet(rule.rule for rule in self.rules if rule.name not in names)
 
     def __getitem__(self, name: str) -> CompiledRule:
@@ -117,7 +117,7 @@ class RuleSet:
 
 
 def load(source: Path | str) -> RuleSet:
-    """The rules of a file, given its path, or of a text. Raises `Error` if it is not a rule file."""
+    """Loads rules from a file, given its path, or from a text. Raises `Error` if it is not a rule file."""
     if isinstance(source, Path):
         return RuleSet(parse(source.read_text(encoding="utf-8"), source.name))
     return RuleSet(parse(source))
@@ -132,14 +132,17 @@ def _compiled(rule: Rule) -> CompiledRule:
 
 
 def _slots(rule: Rule) -> dict[str, int]:
-    """A number for each variable of the rule, in order of appearance."""
+    """Numbers the variables of a rule, in order of appearance."""
     terms = [rule.left, *(terms_of(rule.where) if rule.where is not None else ())]
     names = (part.name for term in terms for part in subterms(term) if isinstance(part, Variable))
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
 def _matcher(pattern: Term, slots: dict[str, int], bound: set[str]) -> Matcher:
-    """A closure that matches one argument; the first appearance of a variable binds it, a later one compares."""
+    """Compiles a pattern to a closure that matches one argument.
+
+    A variable is bound where it first appears, and compared later.
+    """
     match pattern:
         case Variable(name):
             slot = slots[name]
@@ -176,7 +179,7 @@ def _root(head: str, matchers: tuple[Matcher, ...]) -> Matcher:
 
 
 def _maker(term: Term, slots: dict[str, int]) -> Maker:
-    """A closure that makes the right side from the values of the variables."""
+    """Compiles a term of the right side to a closure that makes it from the values of the variables."""
     match term:
         case Variable(name):
             slot = slots[name]
@@ -215,7 +218,7 @@ def _let(slot: int, read: Reader) -> Test:
 
 
 def _comparison(sign: str, left: Reader, right: Reader) -> Test:
-    """Compares two sides that both have a value; a quotient that is not an integer has none."""
+    """Compiles a comparison. It fails if a side has no value, such as a quotient that is not an integer."""
     wanted = sign == "="
 
     def test(found: Slots, env: Environment) -> bool:
@@ -226,7 +229,7 @@ def _comparison(sign: str, left: Reader, right: Reader) -> Test:
 
 
 def _reader(term: Term, slots: dict[str, int]) -> Reader:
-    """A closure for a term of a condition: infix signs are arithmetic on integers, names are the environment's."""
+    """Compiles a term of a condition to a closure. Infix signs are integer arithmetic, names functions in the environment."""
     match term:
         case Variable(name):
             slot = slots[name]

@@ -1,4 +1,4 @@
-"""The rules of this room, each file loaded when it is first asked for.
+"""The rule files of this folder, each loaded when it is first needed.
 
 ```
 rules("builders").rewrite_root(("slice", L, ("build", L, x)), {})   -->   (x, beta)
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from .compile import RuleSet, load
 
 Check: TypeAlias = Callable[[RuleSet], None]
-"""Raises `Error` if rules are not as what uses them needs them."""
+"""Raises `Error` if the rules of a file do not suit the code that uses them."""
 
 FILES = ("builders", "collectives", "linearity", "masks")
 
@@ -24,7 +24,7 @@ CHECKS: dict[str, list[Check]] = {}
 
 
 def rules(name: str) -> RuleSet:
-    """The rules of `name.rules`. Raises `Error` if they do not read, or do not pass what checks them."""
+    """Returns the rules of `name.rules`. Raises `Error` if the file is malformed, or if one of its checks fails."""
     if name not in LOADED:
         found = load(Path(__file__).with_name(f"{name}.rules"))
         for check in CHECKS.get(name, ()):
@@ -34,19 +34,19 @@ def rules(name: str) -> RuleSet:
 
 
 def checked(name: str, check: Check) -> None:
-    """Has the rules of `name.rules` checked when they are loaded; now, if they are."""
+    """Registers a check, which runs when `name.rules` is loaded, or at once if it is loaded already."""
     CHECKS.setdefault(name, []).append(check)
     if name in LOADED:
         check(LOADED[name])
 
 
 def all_rules() -> dict[str, RuleSet]:
-    """The rules by which programs are lowered, by file. Those of `programs.rules` are applied by users (`rewrites.laws`)."""
+    """All rules that lower programs, by file. Those of `programs.rules` are left out: users apply them (`rewrites.laws`)."""
     return {name: rules(name) for name in FILES}
 
 
 def __getattr__(name: str) -> RuleSet:
-    """`BUILDERS`, `COLLECTIVES`, `LINEARITY`, `MASKS`: loaded on first use, because most runs do not need all."""
+    """Gives `BUILDERS`, `COLLECTIVES`, `LINEARITY` and `MASKS`, loaded on first use, because most runs do not need all."""
     if name.isupper() and name.lower() in FILES:
         return rules(name.lower())
     raise AttributeError(name)

@@ -1,4 +1,4 @@
-"""How often each rule has fired since the counters were last reset.
+"""Counts how often each rule has fired.
 
 A law that no end-to-end test fires is either dead or untested, and the test suite rejects it. `make fuzz` deletes each law
 in turn and expects a failure. Counting is one dictionary update, so it is always on.
@@ -12,7 +12,7 @@ _COUNTS: Counter[str] = Counter()
 
 
 def count(rule: str) -> None:
-    """Notes that `rule` has rewritten something."""
+    """Counts one more firing of `rule`."""
     _COUNTS[rule] += 1
 
 
@@ -22,10 +22,10 @@ def fired(rule: str) -> int:
 
 
 def counts() -> dict[str, int]:
-    """Every rule that has fired, with how often, the most frequent first."""
+    """Maps each rule that has fired to how often it has, the most frequent first."""
     return dict(_COUNTS.most_common())
 
 
 def reset() -> None:
-    """Starts counting anew."""
+    """Resets all counters."""
     _COUNTS.clear()

@@ -1,4 +1,4 @@
-"""Which operations the terms of a file of rules may have, and what may stand in each: a table, checked when the rules load.
+"""Tables of the operations that a file of rules may use, and of what their arguments may be. Rules are checked when they load.
 
 ```
 Head("results", "mask", "keep results", f)     f runs mask(x, y), which is a result, if x is a condition and y is a result
@@ -20,16 +20,16 @@ from .rule import Apply, Rule, Term
 from .terms import TUPLES
 
 LEAF = "."
-"""The kind of an argument that is no operation."""
+"""The kind of an argument that is a leaf, not an operation."""
 ANY_TERM = "*"
-"""The kind of an argument into which rules do not look: a leaf of theirs, and any term when they are applied."""
+"""The kind of an argument that may be any term, which rules match by a variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An operation: a term of `kind`, with the kinds of its arguments, and the function that runs it.
+    """An operation in a table: its kind, the kinds of its arguments, and the function that runs it.
 
-    Without a function, what runs the term around it reads it.
+    Without a function, the head around it reads the term.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Head:
 
     @property
     def location(self) -> Location | None:
-        """Where the function is defined."""
+        """Where the function is defined; None without a function."""
         if self.run is None:
             return None
         lines, first = inspect.getsourcelines(self.run)
@@ -54,7 +54,7 @@ class Head:
 
 
 class Heads:
-    """A table of heads. Of several with one kind and name, the first is meant that fits the arguments."""
+    """A table of heads. Several may have one kind and name; the first one that accepts the arguments is used."""
 
     def __init__(self, *rows: Head) -> None:
         self.rows = rows
@@ -63,7 +63,7 @@ class Heads:
             self.known.setdefault((row.kind, row.name), []).append(row)
 
     def of(self, kind: str, term: tuple[object, ...]) -> Head:
-        """The head of a term that fits the table, as every term does that the rules make."""
+        """Finds the head of a term that rules have made. Such a term always fits the table."""
         rows = self.known[kind, cast(str, term[0])]
         return rows[0] if len(rows) == 1 else next(row for row in rows if self.takes(row, term[1:]))
 
@@ -76,14 +76,14 @@ class Heads:
         return bool(rows) and all(self.fits(*each) for each in zip(rows[0].kinds, args, strict=True))
 
     def takes(self, row: Head, args: tuple[object, ...]) -> bool:
-        """Whether a head takes arguments with these heads."""
+        """Whether a head accepts these arguments, judged by their own heads."""
         if len(row.kinds) != len(args):
             return False
         names = zip(row.kinds, map(_name, args), strict=True)
         return all(name is None or kind == ANY_TERM or (kind, name) in self.known for kind, name in names)
 
     def check(self, rules: RuleSet, sides: Iterable[tuple[Rule, str, Term]], verb: str) -> None:
-        """Raises `Error` unless these sides of rules consist of heads of the table, and each head is in one of them."""
+        """Raises `Error` unless these sides of rules consist of heads of the table, and use each head at least once."""
         used = {id(row) for rule, kind, term in sides for row in self.used(rule, kind, term)}
         for row in self.rows:
             if id(row) not in used:
@@ -91,7 +91,7 @@ class Heads:
                 raise Error(f"no rule {verb} `{row.name}` as `{row.kind}`", location=row.location or last.rule.left.at)
 
     def used(self, rule: Rule, kind: str, term: Term) -> Iterator[Head]:
-        """The heads in a side of a rule."""
+        """Yields the heads in one side of a rule. Raises `Error` for an unknown head."""
         if not isinstance(term, Apply):
             return
         if (kind, term.head) not in self.known:

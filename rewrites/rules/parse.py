@@ -1,4 +1,4 @@
-"""Parses rule files to rules; mistakes become errors with a location.
+"""Parses rule files. Mistakes become errors with a location.
 
 The grammar is `rules.lark`. Beyond it, a rule file is wrong if two laws have one name, if a right side or a condition
 uses a variable that nothing binds, or if an operation has two different numbers of arguments.
@@ -37,7 +37,7 @@ from .rule import (
 
 _GRAMMAR = Path(__file__).with_name("rules.lark")
 _DEEPEST = 50
-"""The deepest nesting of terms."""
+"""The deepest nesting of terms in a rule."""
 
 # The names of the grammar's terminals in messages.
 SPELLING = {
@@ -62,12 +62,12 @@ SPELLING = {
 
 
 def parse(text: str, file: str = "<rules>") -> tuple[Rule, ...]:
-    """The rules of `text`, in order. Raises `Error` with line, caret and help if it is not a rule file."""
+    """Parses the rules of a text, in order. Raises `Error` with line, caret and help if it is not a rule file."""
     return _Reader(text, file).rules()
 
 
 class _Reader:
-    """Turns one file's parse tree into rules, and knows the file, to point into it."""
+    """Turns the parse tree of one file into rules. Errors point into the file."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -118,7 +118,7 @@ class _Reader:
         return Rule(name.text, pattern, self.term(right), condition, name.span.line)
 
     def term(self, node: Node, *, counted: bool = True) -> Term:
-        """A term; `counted` for those whose operations must agree in their number of arguments."""
+        """Reads a term. With `counted`, an operation must have the same number of arguments everywhere."""
         match node.data:
             case "name":
                 name = str(words(node)[0])
@@ -136,7 +136,7 @@ class _Reader:
                 return Apply(operator, terms, self.location(place(node)))
 
     def condition(self, node: Node, bound: set[str], rule: str) -> Condition:
-        """A condition; what it binds joins `bound`."""
+        """Reads a condition, and adds the variables that it binds to `bound`."""
         match node.data:
             case "any_of":
                 return AnyOf(tuple(self.condition(child, bound, rule) for child in phrases(node)))
@@ -178,12 +178,12 @@ class _Reader:
 
 
 def _is_variable(name: str) -> bool:
-    """One letter, digits allowed after it: as in mathematics."""
+    """Whether a name is a variable: one letter, perhaps followed by digits, as in mathematics."""
     return name[0].isalpha() and (len(name) == 1 or name[1:].isdecimal())
 
 
 def _names(node: Node) -> Iterator[Word]:
-    """The names that are variables or symbols, not operations, from left to right."""
+    """The names in a phrase that are variables or symbols, not operations, from left to right."""
     if node.data == "name":
         yield from words(node)
     for child in phrases(node):

@@ -19,7 +19,10 @@ INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Stands for anything: a value, a mesh axis, a dimension, a stride, a layout. One name stands for one thing."""
+    """A variable, which matches anything: a value, a mesh axis, a dim, a stride, a layout.
+
+    The same name matches the same thing.
+    """
 
     name: str
 
@@ -29,7 +32,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Stands for itself: the name of a monoid, for instance."""
+    """A symbol, which matches only itself, such as the name of a monoid."""
 
     name: str
 
@@ -39,7 +42,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer that stands for itself."""
+    """An integer, which matches only itself."""
 
     value: int
 
@@ -68,7 +71,7 @@ Term: TypeAlias = Variable | Symbol | Number | Apply
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left = right` or `left != right`. An `=` whose left side is a variable that nothing has bound yet binds it."""
+    """A comparison, `left = right` or `left != right`. An `=` whose left side is an unbound variable binds it."""
 
     operator: str
     left: Term
@@ -80,7 +83,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """A named predicate, looked up in the environment that the rule is tried in; `negated` for `not`."""
+    """A named predicate, looked up in the environment; `negated` for `not`."""
 
     name: str
     args: tuple[Term, ...]
@@ -92,7 +95,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every part holds; tried from left to right, so that a part may use variables that an earlier part bound."""
+    """Holds if every part does. Parts are tried from left to right, so a part may use variables that an earlier part bound."""
 
     parts: tuple[Condition, ...]
 
@@ -102,7 +105,7 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Some part holds."""
+    """Holds if some part does."""
 
     parts: tuple[Condition, ...]
 
@@ -129,7 +132,7 @@ class Rule:
 
 
 def subterms(term: Term) -> Iterator[Term]:
-    """The term and everything in it, outermost first."""
+    """Yields the term and all terms in it, outermost first."""
     yield term
     if isinstance(term, Apply):
         for argument in term.args:
@@ -137,7 +140,7 @@ def subterms(term: Term) -> Iterator[Term]:
 
 
 def terms_of(condition: Condition) -> Iterator[Term]:
-    """The terms in a condition, from left to right."""
+    """Yields the terms in a condition, from left to right."""
     match condition:
         case Compare(_, left, right):
             yield from (left, right)

@@ -1,4 +1,4 @@
-"""The interface of a term to rules: its head and its arguments.
+"""How rules see terms: an interface that reads a term's head and arguments, and makes terms.
 
 The same compiled rules rewrite nested tuples (the redistribution search, the constructors before they allocate an op)
 and xDSL values (`partita-opt`). A rule uses only `head`, `args` and `make`, so each kind of term is one small class.
@@ -28,12 +28,12 @@ class Terms(Protocol):
         ...
 
     def make(self, head: str, args: tuple[object, ...]) -> object:
-        """The term with this root and these arguments."""
+        """Makes the term with this root and these arguments."""
         ...
 
 
 class TupleTerms:
-    """Terms are tuples `(head, *args)`; anything else is a leaf."""
+    """Terms that are tuples `(head, *args)`. Anything else is a leaf."""
 
     def head(self, term: object) -> str | None:
         if not isinstance(term, tuple) or not term:
@@ -56,7 +56,7 @@ Maker = Callable[[str, tuple[object, ...]], SSAValue]
 
 @dataclass(frozen=True, slots=True)
 class OpTerms:
-    """Terms are SSA values: the op that makes a value gives its head and arguments.
+    """Terms that are SSA values. The op that makes a value gives its head and arguments.
 
     `readers` maps each class of op to the function that reads it as a term, or returns None for an instance that is a leaf.
     Block arguments and the results of other ops are leaves. `make` builds the op for a term on a rule's right side and

@@ -1,4 +1,4 @@
-"""What a program says about layouts, as a tactic."""
+"""`Annotated`: follows the layouts that the program itself asks for."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ class Annotated(Tactic):
         return (seed for each in self.said(plan) for seed in seeds_of(plan, *each))
 
     def said(self, plan: Plan) -> Iterator[tuple[int, Said]]:
-        """The values that it lays out, and how. Of an argument, what is said first counts: its sharding, then metadata."""
+        """Yields the values that it lays out, and how.
+
+        Of an argument's annotations the first counts: its sharding, then metadata.
+        """
         wanted, known = set(plan.source.addresses.find(self.values).values()), set[int]()
         everything, replaced = self.values == "**", plan.source.replaced
         for value, each in of_program(plan):
@@ -63,7 +66,7 @@ class Annotated(Tactic):
                 yield value, each
 
     def nothing(self, plan: Plan) -> Error:
-        """The error for a program that says nothing of these values that the mesh can follow."""
+        """The error for a program that has no annotations of these values which this mesh can follow."""
         helps = [
             f"{question(Question.ANNOTATIONS)} lists what it says",
             'write pt.constrain(x, "data, _"), or with_sharding_constraint',

@@ -41,7 +41,7 @@ class Tactic(Composable):
     """
 
     known: ClassVar[dict[str, type[Tactic]]] = {}
-    """The tactics by name; of two classes with the same name, the one defined last."""
+    """The classes of tactics by name. Of two with the same name, the one defined last."""
 
     def __init_subclass__(cls, *, is_abstract: bool = False) -> None:
         if not is_abstract:
@@ -49,7 +49,7 @@ class Tactic(Composable):
         super().__init_subclass__()
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Raises Error for an argument that the tactic does not take."""
+        """Raises Error for a keyword argument that the tactic does not have."""
         del args
         # A copy is made without arguments.
         if kwargs and (problem := no_argument(cls.__name__, kwargs, inspect.signature(cls))) is not None:
@@ -57,7 +57,7 @@ class Tactic(Composable):
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Raises Error for a field of a wrong kind. A tactic of a user says itself what its fields take."""
+        """Checks the fields. Raises Error for a value of the wrong kind. A user's own tactic checks its fields itself."""
         for each in fields(self) if type(self).__module__.startswith(_LIBRARY) else ():  # pyright: ignore
             if (check := check_of(each.name, str(each.type), each.default)) is not None:
                 object.__setattr__(self, each.name, taken(each.name, check, getattr(self, each.name)))
@@ -66,7 +66,7 @@ class Tactic(Composable):
     """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
-        """The claims that it makes on this plan."""
+        """Yields the claims of the tactic on this plan."""
         helps = ["a tactic that yields claims has a method `seeds(self, plan)`", "apply this one to a plan: plan.apply(tactic)"]
         raise Error(f"`{type(self).__name__}` makes no claims of its own", helps=helps)
 
@@ -74,13 +74,13 @@ class Tactic(Composable):
         return self.placed(plan, self.holds)
 
     def placed(self, plan: Plan, held: bool) -> Plan:
-        """The plan with the claims of the tactic, by which they are made again if an earlier one changes."""
+        """Makes the claims of the tactic. The new plan keeps the tactic, to make them again if an earlier one changes."""
         plan = self.split(plan)
         return plan.place(list(self.seeds(plan)), repr(self), held=held).by(cast("Callable[[State], State]", self))
 
     @checked
     def split(self, plan: Plan) -> Plan:
-        """The plan on a mesh that has the sub-axes which the field `axis` names."""
+        """Splits mesh axes, if the field `axis` names sub-axes: returns the plan on a mesh that has them."""
         given: object = getattr(self, "axis", ())
         axes = cast("Sequence[object]", given if isinstance(given, tuple | list) else (given,))
         return having(plan, [axis for axis in axes if isinstance(axis, str)])
@@ -95,11 +95,11 @@ class Tactic(Composable):
 
 @dataclass(frozen=True, repr=False)
 class Strategy(Tactic, is_abstract=True):
-    """A kind of parallelism. `claims` yields what it finds to claim; two options are the same for all.
+    """A kind of parallelism. `claims` yields the claims; two options are common to all.
 
-    `values` restricts it to these values, as `pt.at` does: what it looks for, it looks for among them, and it claims no others.
-    A parameter stands for what is computed from it where a tactic claims that, and for itself inside of loops. With `padded`, a
-    dim that the axis does not divide is padded.
+    `values` restricts it to these values, as `pt.at` does: it looks only among them, and claims no others. A parameter also
+    stands for the values that are computed from it, where a tactic claims those, and inside of loops for its part there. With
+    `padded`, a dim that the axis does not divide is padded.
     """
 
     _: KW_ONLY
@@ -119,11 +119,11 @@ class Strategy(Tactic, is_abstract=True):
         return placed
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
-        """The error for a plan on which its claims are of no use: what it made of the plan before."""
+        """The error if the claims turn out useless, given the plans before and after; otherwise None."""
         del plan, placed
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        """The claims on this plan, to which the options are still to be applied."""
+        """Yields the claims on this plan. The options are applied to them afterwards."""
         return super().seeds(plan)
 
     def seeds(self, plan: Plan) -> Iterator[Seed]:
@@ -133,7 +133,7 @@ class Strategy(Tactic, is_abstract=True):
             yield replace(seed, padded=True) if seed.dim is not None and self.pads(plan, seed) else seed
 
     def restricted(self, plan: Plan) -> Plan:
-        """The plan in which patterns match only `values`."""
+        """The plan, with patterns restricted to match only `values`."""
         return replace(plan, source=plan.source.within(self.values)) if as_patterns(self.values) else plan
 
     def pads(self, plan: Plan, seed: Seed) -> bool:
@@ -144,11 +144,11 @@ class Strategy(Tactic, is_abstract=True):
 
 @dataclass(frozen=True, repr=False)
 class Structural(Strategy, is_abstract=True):
-    """A strategy on one axis for parameters that its patterns name, or else that it finds from the structure of the program."""
+    """A strategy on one axis, for parameters that its patterns name, or else that it finds from the program's structure."""
 
     axis: str
     named: ClassVar[Mapping[str, int]] = {}
-    """The fields with patterns, and the dim that each tiles unless a mapping says another."""
+    """The fields that hold patterns, each with the dim to tile unless a mapping says otherwise."""
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         plan.mesh.parts(axis_of(self.axis))
@@ -159,18 +159,21 @@ class Structural(Strategy, is_abstract=True):
             yield from at_dims(plan, self.found(plan), self.axis)
 
     def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
-        """The parameters that it finds, each with the dim to tile. Raises Error if there are none."""
+        """The parameters that the strategy finds, each with the dim to tile. Raises Error if there are none."""
         raise NotImplementedError
 
 
 def at_dims(plan: Plan, found: Iterable[tuple[int, int | None]], axis: str) -> Iterator[Seed]:
-    """Seeds for values on these dims; None replicates."""
+    """Claims for values on these dims. None for a dim means to replicate."""
     names = plan.source.addresses.names
     return (Seed(value, dim, axis, names[value]) for value, dim in found)
 
 
 def tiles(plan: Plan, dims: Dims, default: int, axis: Axes, padded: bool = False, block: int | None = None) -> Iterator[Seed]:
-    """Seeds for each value that a pattern matches, on the dim from the mapping, or on the default dim; major to minor."""
+    """Claims for each value that a pattern matches, on the dim given by the mapping or by default.
+
+    Several axes are major to minor.
+    """
     table, pads = dims if isinstance(dims, Mapping) else dict.fromkeys(patterns_of(dims), default), flag_of("padded", padded)
     for pattern, dim in table.items():
         for name, value in plan.source.addresses.find(pattern).items():

@@ -5,7 +5,7 @@
     repeat(a)         a, until it changes nothing
     at("layer", a)    a, with only its claims on these values
 
-What stands in the trace are the lines of the parts that took effect, so a replayed plan does not choose again.
+The trace has the lines of the parts that took effect, so a replayed plan does not choose again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..plan import Plan
 Step = Callable[[Plan], Plan]
 
 MOST = 1000
-"""How often `repeat` applies a tactic at most."""
+"""The most times that `repeat` applies a tactic."""
 
 
 class Composable:
-    """What can be part of a larger tactic: the combinators, as methods."""
+    """Base of tactics that can be combined. The combinators are its methods."""
 
     def __init_subclass__(cls) -> None:
         if "__call__" in vars(cls):
@@ -98,7 +98,7 @@ def at(values: Patterns, tactic: Step) -> Composable:
 
 @dataclass(frozen=True, repr=False)
 class Then(Composable):
-    """See `then`."""
+    """The tactic that `then` returns."""
 
     tactics: tuple[Step, ...]
 
@@ -111,7 +111,7 @@ class Then(Composable):
 
 @dataclass(frozen=True, repr=False)
 class OrElse(Composable):
-    """See `or_else`."""
+    """The tactic that `or_else` returns."""
 
     tactics: tuple[Step, ...]
 
@@ -132,7 +132,7 @@ class OrElse(Composable):
 
 @dataclass(frozen=True, repr=False)
 class Repeat(Composable):
-    """See `repeat`."""
+    """The tactic that `repeat` returns."""
 
     tactic: Step
 
@@ -157,7 +157,7 @@ class Repeat(Composable):
 
 @dataclass(frozen=True, repr=False)
 class At(Composable):
-    """See `at`."""
+    """The tactic that `at` returns."""
 
     values: Patterns
     tactic: Step
@@ -186,12 +186,12 @@ class At(Composable):
 
 
 def called(tactic: Step) -> str:
-    """A tactic's text, or the name of a function."""
+    """The text of a tactic, or the name of a function."""
     return str(getattr(tactic, "__name__", tactic))
 
 
 def is_same(before: Plan, after: Plan) -> bool:
-    """Whether two plans of one program place the same."""
+    """Whether two plans of one program have the same placements."""
     old, new = before.table, after.table
     rest = [(plan.mesh, plan.labels, plan.table.widened, plan.table.each_trip) for plan in (before, after)]
     return rest[0] == rest[1] and same(old.axes, new.axes)

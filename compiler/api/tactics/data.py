@@ -53,7 +53,7 @@ class DataParallel(Strategy):
 
 
 def batches(plan: Plan) -> dict[str, int]:
-    """The arguments that lead with the batch, by name. Raises Error if no range is the batch."""
+    """The arguments whose leading dim is the batch, by name. Raises Error if no range is the batch."""
     named, source = plan.range_roots.get(BATCH), plan.source
     roots = source.batches if named is None else {named}
     arguments, shape = source.addresses.arguments, source.program.shape
@@ -66,7 +66,7 @@ def batches(plan: Plan) -> dict[str, int]:
 
 
 def no_batch(plan: Plan) -> Error:
-    """The error for inputs that do not say what the batch is: the ranges with which they lead, or the arguments there are."""
+    """The error if no range is the batch. It lists the ranges that inputs lead with, or else the arguments."""
     source, names = plan.source, plan.source.addresses.names
     first = {source.classes.of(value, 0): value for value in reversed(source.inputs.values)}
     title = "`DataParallel` finds no batch"
@@ -83,6 +83,6 @@ def no_batch(plan: Plan) -> Error:
 
 
 def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
-    """The number of blocks of a dim once it is also tiled on these axes."""
+    """The number of blocks of a dim when it is also tiled on these axes."""
     own = {factor.axis for factor in plan.table.on_dim(value, dim)}
     return math.prod(axis.size for axis in own.union(*map(plan.mesh.named, axes)))

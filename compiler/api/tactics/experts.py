@@ -41,7 +41,7 @@ class ExpertParallel(Structural):
         return spots
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
-        """No op takes the experts, because an earlier tactic has already placed all of them."""
+        """The error if no op takes the experts, because an earlier tactic has already placed all ops that read them."""
         if placed.mesh[self.axis] == 1:
             return None
         seeds, program, nodes = (

@@ -1,4 +1,4 @@
-"""Tensor parallelism: pairs of products, of which the first makes a range and the second sums over it."""
+"""Tensor parallelism: tiles pairs of products, of which the first makes a range and the second sums over it."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class Megatron(Structural):
         return unpaired(placed, columns, rows, self.axis)
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
-        """The pairs that the plan's program has on this axis, and the candidates that are none, with the reason."""
+        """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""
         return pairs(self.split(plan), axis_of(self.axis), flag_of("padded", self.padded))
 
     def weights(self, plan: Plan, given: Dims) -> dict[str, int]:
-        """The values that patterns match, by name."""
+        """The values that the patterns match, by name."""
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
         return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}
 
     def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
-        """The parameters of all pairs. Raises Error if there is none."""
+        """The parameters of all pairs, each with the dim to tile. Raises Error if there is no pair."""
         listing = self.pairs(plan)
         weights = dict.fromkeys(weight for pair in listing for weight in pair.weights)
         if not weights and plan.mesh[self.axis] > 1:

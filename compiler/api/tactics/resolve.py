@@ -1,4 +1,4 @@
-"""Conflicts resolved by the fastest way out of each."""
+"""`Resolve`: resolves each conflict by its fastest way out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Resolve(Tactic):
 
 
 def _resolved(plan: Plan, chosen: Sequence[Resolution]) -> Plan:
-    """The plan with these ways out, in the order in which they would come one after another."""
+    """Applies these ways out, in the order in which they would be chosen one after another."""
     first = [way.step for way in reversed(chosen) if way.first]
     if first:
         plan = plan.apply(lambda plan: redone(plan, plan.own, first, keeps=True))

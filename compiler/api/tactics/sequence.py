@@ -1,4 +1,4 @@
-"""Sequence and context parallelism: positions over the devices of an axis."""
+"""Sequence and context parallelism: positions are tiled over the devices of an axis."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SequenceParallel(Strategy):
             yield from (Seed(value, dim, axis, named.get(value, names[value]), of=of) for dim in dims[:1])
 
     def roots(self, plan: Plan, values: Sequence[int], is_named: bool) -> dict[frozenset[int], set[int]]:
-        """The classes of the dims that are tiled, for each kind of value: those of the values before it, if it has them.
+        """The dim classes to tile, for each kind of value. A later kind takes the classes of earlier ones, if it has them.
 
         Raises Error for a named value that has no positions, and if none has.
         """
@@ -125,18 +125,21 @@ class ContextParallel(Strategy):
 
 
 def classes(plan: Plan, value: int) -> list[int]:
-    """The classes of the dims of a value."""
+    """The class of each dim of a value."""
     return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
 
 
 def is_stream(plan: Plan, value: int) -> bool:
-    """Whether a value may be tiled itself: it has dims, and is computed or an input. A parameter stands for what it makes."""
+    """Whether a value can be tiled itself: it has dims and is computed, or an input.
+
+    A parameter does not count: it stands for values that are computed from it.
+    """
     is_computed = plan.source.program.producer[value] >= 0
     return len(plan.source.shape(value)) > 0 and (is_computed or value in Passes(plan).inputs)
 
 
 def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, int]]:
-    """The value, if the axis divides the dim; otherwise the parts of it that are read, and that the axis divides."""
+    """The value, if the axis divides its dim; otherwise the parts of it that the program reads and that the axis divides."""
     program, root, size = plan.source.program, plan.source.classes.of(value, dim), plan.mesh[axis]
     ahead, found = [(value, dim)], list[tuple[int, int]]()
     for each, at in ahead:

@@ -46,5 +46,5 @@ class VocabularyParallel(Structural):
         return spots
 
     def pads(self, plan: Plan, seed: Seed) -> bool:
-        """Only a vocabulary that does not divide: what follows from the others is not padded either."""
+        """Pads only a vocabulary that the axis does not divide. Other dims, and what follows from them, are not padded."""
         return self.padded and seed.dim is not None and plan.source.shape(seed.value)[seed.dim] % plan.mesh[self.axis] != 0

@@ -1,4 +1,4 @@
-"""ZeRO: what is stored from call to call lies in parts, and is gathered where it is used."""
+"""ZeRO and FSDP: state that is stored from call to call is tiled, and gathered where it is used."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ZeRO(Strategy):
         return super().__call__(plan)
 
     def check_stage(self) -> None:
-        """Raises Error for what is no stage."""
+        """Raises Error for a stage other than 1, 2 or 3."""
         stage, axis = cast("tuple[object, object]", (self.stage, self.axis))
         if isinstance(stage, str) and isinstance(axis, int):
             helps = ["write " + step(f"ZeRO({shown(axis)}, {stage!r}, ...)")]
@@ -71,7 +71,7 @@ class ZeRO(Strategy):
         yield from shards(plan, sharded, axis, self.padded, f"ZeRO({self.stage}, ...)")
 
     def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
-        """Replicate the parameters, and the results that become the parameters of the next step."""
+        """Claims to replicate the parameters, and the results that become the parameters of the next step."""
         results = plan.source.addresses.results
         if as_patterns(self.results):
             after = plan.source.addresses.find(self.results)
@@ -90,7 +90,7 @@ class ZeRO(Strategy):
                 yield Seed(value, None, axis, name)
 
     def checked(self, plan: Plan, name: str) -> None:
-        """Raises Error if the result that is taken for the new parameter is computed from other arguments."""
+        """Raises Error if the result that is taken for the new parameter is computed from another argument."""
         taken = plan.successors[name]
         if (other := mistaken(plan, name, taken)) is not None:
             title = f"`ZeRO({self.stage}, ...)` keeps the new `{name}` replicated, and takes `{taken}` for it"
@@ -123,7 +123,7 @@ class FSDP(Strategy):
     by_axis: ClassVar[bool] = True
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
-        """Conflicts on an axis that no op used before: nothing says yet that the axis is for the batch."""
+        """The error for conflicts on an axis that no op used before: no tactic has put the batch on the axis yet."""
         axis = axis_of(self.axis)
         parts = placed.mesh.parts(axis)
         if any(any(table.nodes) for part, table in plan.table.axes.items() if str(part) in (axis, *parts)):
@@ -146,13 +146,16 @@ class FSDP(Strategy):
         yield from shards(plan, found, axis, self.padded, "FSDP")
 
     def is_large(self, plan: Plan, value: int) -> bool:
-        """Whether a value is worth a collective; of a stack that a loop iterates over, a layer."""
+        """Whether a value is large enough for a collective of its own.
+
+        Of a stack that a loop iterates over, one layer counts.
+        """
         iterated = plan.source.classes.is_iterated
         extents = [extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim)]
         return len(extents) > 1 if self.smallest is None else math.prod(extents) >= self.smallest
 
     def stored(self, plan: Plan) -> dict[str, int]:
-        """What is stored from call to call, by name. Raises Error if nothing is."""
+        """The arguments that are stored from call to call, by name. Raises Error if there are none."""
         arguments = plan.source.addresses.arguments
         if chosen := plan.source.addresses.chosen:
             if found := {name: value for name, value in chosen.items() if name in arguments}:
@@ -166,7 +169,7 @@ class FSDP(Strategy):
 
 
 def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
-    """A seed for each value that has a free dim. Raises Error if none has one, and none is tiled on the axis already."""
+    """Claims each value on its free dim. Raises Error if no value has one, unless some value is on the axis already."""
     dims = {name: free_dim(plan, value, axis, padded) for name, value in values.items()}
     if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in values.values()):
         shapes = ", ".join(f"`{name}` {list(plan.source.shape(value))}" for name, value in list(values.items())[:4])
@@ -179,13 +182,13 @@ def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tacti
 
 
 def is_tiled(plan: Plan, value: int, axis: str) -> bool:
-    """Whether the axis already tiles a dim of the value."""
+    """Whether the axis already tiles some dim of the value."""
     claims = (plan.table.claim(value, part) for part in plan.mesh.named(axis))
     return any(claim is not None and claim.at != WHOLE for claim in claims)
 
 
 def free_dim(plan: Plan, value: int, axis: str, padded: bool = False) -> int | None:
-    """The first dim that divides over the axis, is not tiled yet and is not iterated over by a loop; None if none does.
+    """The first dim that the axis divides, that is not tiled yet, and that no loop iterates over; None if there is none.
 
     With `padded`, if none divides, the first such dim that is at least as long as the axis.
     """

@@ -1,4 +1,4 @@
-"""The kinds of steps: what each does to a layout, its bytes, what it merges with, its op.
+"""The kinds of steps. Each says what it does to a layout, its bytes, what it merges with, and its op.
 
 To add one, write a file like these, its laws in `rules/collectives.rules`, and its op in the dialect `spmd`.
 

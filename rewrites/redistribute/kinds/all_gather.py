@@ -14,7 +14,7 @@ from .tiled import Tiled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllGather(Tiled):
-    """The axes leave a dim."""
+    """Removes axes from a dim: each device receives the other devices' blocks."""
 
     kind: ClassVar[str] = "all_gather"
 

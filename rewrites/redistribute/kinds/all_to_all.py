@@ -1,4 +1,4 @@
-"""All_to_all: every device sends each other one a part, so that the axes move to another dim, or within one.
+"""All_to_all: every device sends a part to every other device, which moves axes to another dim, or within one.
 
 [data*64, 8] --> [256, data*2]
 """
@@ -19,7 +19,7 @@ from .tiled import Tiled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllToAll(Tiled):
-    """The axes leave a dim for another one, `to_dim`."""
+    """Moves axes from a dim to another one, `to_dim`."""
 
     to_dim: int
     to_stride: int
@@ -33,12 +33,12 @@ class AllToAll(Tiled):
 
     @property
     def block(self) -> int:
-        """How many elements stay together where the parts are joined, in the result."""
+        """The number of consecutive elements of the result that stay together where parts are joined."""
         return self.after.inner(self.dim, self.stride)
 
     @property
     def split_block(self) -> int:
-        """The same where the parts are split. The split comes first, so this counts elements of the operand."""
+        """The number of consecutive elements of the operand that stay together where it is split. The split comes first."""
         return self.before.inner(self.to_dim, self.to_stride)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:

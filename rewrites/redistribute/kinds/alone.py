@@ -1,4 +1,4 @@
-"""What every device does alone: it takes its part of an array, pads a dim to what its axes divide, or cuts the padding off.
+"""Steps without communication: a device takes its part of an array, pads a dim so that its axes divide it, or cuts padding off.
 
 [32] over data=8: slice   -->   [data*4]            [30]: pad   -->   [32]            [32]: cut   -->   [30]
 """
@@ -19,7 +19,7 @@ from .tiled import Tiled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice(Tiled):
-    """Each device keeps its part."""
+    """Each device keeps its own part of an array that it holds."""
 
     kind: ClassVar[str] = "slice"
 
@@ -37,7 +37,7 @@ class Slice(Tiled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized(Step):
-    """A local array of another length."""
+    """Changes the length of the local array's dims."""
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
@@ -49,7 +49,7 @@ class Resized(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pad(Resized):
-    """Every dim of the local array as long as `after` says; the elements behind the end are zeros, and count for nothing."""
+    """Pads each dim of the local array with zeros to its length in `after`."""
 
     kind: ClassVar[str] = "pad"
 
@@ -61,7 +61,7 @@ class Pad(Resized):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Resized):
-    """The inverse of a pad. The elements that are kept begin at `first`, or with the first ones."""
+    """Cuts the dims of the local array to their lengths in `after`, from `first` or from the start on: the inverse of a pad."""
 
     kind: ClassVar[str] = "cut"
     first: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Exchanges: devices that hold units get those that they lack from devices that have them, by a few collectives.
+"""Exchanges: each device gets the units that it lacks from devices that hold them, by a few collectives.
 
     who holds what, before and after   -->   who sends what to whom   -->   collectives   -->   local ops around them
 
@@ -24,13 +24,13 @@ from ..steps import Bytes, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange(Step):
-    """The step; a device receives so many `units` in each of its collectives, of `unit` bytes each."""
+    """An exchange. A device receives `units[i]` units in collective i, each of `unit` bytes."""
 
     unit: int
     units: tuple[int, ...] = ()
 
     def receiving(self, units: Sequence[int]) -> Self:
-        """The step, if a device receives so many units in each collective."""
+        """Returns the step with this number of units received in each collective, and with its bytes."""
         return replace(self, units=tuple(units), bytes=self.unit * sum(units))
 
     @property
@@ -39,7 +39,7 @@ class Exchange(Step):
 
 
 class Along:
-    """The ops of one device on its local arrays, along one of their dims."""
+    """Builds the ops of one device along one dim of its local arrays."""
 
     def __init__(self, axes: tuple[MeshAxis, ...], dim: int, into: Sink) -> None:
         self.axes, self.dim, self.into, self.emit = axes, dim, into, Emitter(into)
@@ -49,7 +49,7 @@ class Along:
         return op.results[0]
 
     def sized(self, x: SSAValue, size: int) -> tuple[int, ...]:
-        """The shape of an array, if it were so long."""
+        """The shape of an array, with this length along the dim."""
         shape = type_at(x).shape
         return (*shape[: self.dim], size, *shape[self.dim + 1 :])
 
@@ -67,5 +67,5 @@ class Along:
         return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(pairs))))
 
     def picked(self, x: SSAValue, rows: Sequence[Sequence[int]], dim: int) -> SSAValue:
-        """What a table says for each device."""
+        """Takes the rows that the table lists for each device, along a dim."""
         return self.add(spmd.PickOp.make(x, self.axes, dim=dim, rows=spmd.RowsAttr.of(rows)))

@@ -1,4 +1,4 @@
-"""Folds over devices: all_reduce, and reduce_scatter, after which each device has its part.
+"""Folds over devices: all_reduce, and reduce_scatter, which leaves each device its part of the result.
 
 [256]{+data} --> [256]                    [256]{+data} --> [data*64]
 """
@@ -19,7 +19,7 @@ from .tiled import Tiled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllReduce(Step):
-    """Every device receives the fold of all parts: a reduce_scatter and an all_gather, so twice their bytes."""
+    """Each device receives the fold of all parts. It counts as a reduce_scatter and an all_gather, so twice their bytes."""
 
     monoid: str
     kind: ClassVar[str] = "all_reduce"
@@ -41,7 +41,7 @@ class AllReduce(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceScatter(Tiled):
-    """Each device receives its part of the fold."""
+    """Each device receives its own part of the fold."""
 
     monoid: str
     kind: ClassVar[str] = "reduce_scatter"

@@ -1,4 +1,4 @@
-"""Halo: each device gets the window of a dim that it is to hold, from the devices whose blocks meet it.
+"""Halo: each device gets the window of a dim that it is to hold, from the devices whose blocks overlap the window.
 
 [data*64] --> [win<64,66,1,1>(data) of 512]: the last row of the block before, its own block, the first row after it
 
@@ -32,11 +32,12 @@ from .exchange import Along, Exchange
 
 
 class Hop(NamedTuple):
-    """The pieces that are alike, for each (sender, receiver) of the pairs; `moves` if they are not the receiver's own.
+    """Pieces that one permute can move together, with the (sender, receiver) pairs; `moves` is false for the receiver's own
+    rows.
 
     Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's
-    window, and the sender's rows are `by` less. Elsewhere pieces are alike if the sender is `by` places after the receiver;
-    they begin in different places, so each device finds its own in a table, and `rows` is the length of the longest.
+    window, and the sender's rows are `by` less. Elsewhere, the sender is `by` places after the receiver. Pieces then begin in
+    different places, so each device looks its own up in a table, and `rows` is the length of the longest.
     """
 
     moves: bool
@@ -57,20 +58,20 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halo(Exchange):
-    """The step on one dim. Its `units` are rows; it has none if they move with those of another array."""
+    """Moves the windows of one dim. `units` counts rows; it is empty if the rows move in the permutes of another array."""
 
     kind: ClassVar[str] = "permute"
     dim: int
 
     @staticmethod
     def between(before: Layout, after: Layout, dim: int, itemsize: int) -> Halo:
-        """The step between layouts that differ in one dim, which is placed on axes after it, and on these or none before."""
+        """The step between layouts that differ in one dim. After it, the dim is on axes; before it, on these or none."""
         row = itemsize * prod(size for at, size in enumerate(before.local_shape) if at != dim)
         alone = Halo(before=before, after=after, dim=dim, unit=row)
         return replace(alone, axes=alone.want.axes).sending([alone])
 
     def sending(self, steps: Sequence[Halo]) -> Halo:
-        """The step, if it moves the pieces of all these with its own."""
+        """Returns the step as the one whose permutes move the pieces of all these steps."""
         return self.receiving([max(hop.rows for _, hop in each) for each in rounds(tuple(step.hops for step in steps))])
 
     @property
@@ -79,7 +80,7 @@ class Halo(Exchange):
 
     @property
     def have(self) -> Factor | None:
-        """The blocks, or windows, that devices have; None if each has the whole dim."""
+        """The blocks or windows that devices hold before the step; None if each holds the whole dim."""
         return joined(self.extent, self.before.at(self.dim))
 
     @property
@@ -90,7 +91,7 @@ class Halo(Exchange):
 
     @property
     def hops(self) -> tuple[Hop, ...]:
-        """The pieces that it moves."""
+        """The pieces that the step moves between devices."""
         return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.moves)
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
@@ -98,7 +99,7 @@ class Halo(Exchange):
 
     @property
     def sharing(self) -> Hashable:
-        """The axis, and the shape of a row."""
+        """Halos share permutes if they have the same axes, dim and shape of a row."""
         shape = self.before.local_shape
         return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.units else None
 
@@ -135,7 +136,7 @@ class Halo(Exchange):
 
 @lru_cache(maxsize=1 << 12)
 def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
-    """The pieces that are alike. A device takes its own rows where it can, all others from the devices that own them."""
+    """Lists the pieces. A device uses its own rows where it can, and takes all others from the devices that own them."""
     if have is None:
         return ()
     # What a device owns of a tiling that begins elsewhere ends before its block does.
@@ -161,7 +162,7 @@ def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
 
 
 def _near(have: Factor, extent: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """The devices that may have rows of `[begin, end)`, each with the first row of its round if blocks go in turn.
+    """Yields devices that may hold rows of `[begin, end)`, each with the first row of its round, if blocks are dealt in turn.
 
     The last one is always among them, because it may have more rows than the others.
     """
@@ -180,7 +181,7 @@ def _near(have: Factor, extent: int, begin: int, end: int) -> Iterator[tuple[int
 
 
 def are_alike(have: Factor, want: Factor) -> bool:
-    """Whether blocks and windows advance by the same number of elements, perhaps against each other."""
+    """Whether blocks and windows have the same stride, perhaps with opposite signs."""
     return abs(have.stride) == abs(want.stride)
 
 
@@ -192,7 +193,7 @@ def _hop(moves: bool, by: int, parts: list[tuple[int, int, int, int]], alike: bo
 
 
 def _merged(hops: Sequence[Hop]) -> Hop:
-    """The pieces of one permute that each device finds in a table, as one."""
+    """Merges the pieces of one permute that each device looks up in a table."""
     first, *others = hops
     pairs = sorted(pair for hop in hops for pair in hop.pairs)
     return first._replace(rows=max(hop.rows for hop in hops), pairs=tuple(pairs)) if others else first
@@ -200,7 +201,7 @@ def _merged(hops: Sequence[Hop]) -> Hop:
 
 @lru_cache(maxsize=1 << 12)
 def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    """The permutes that move the pieces of several arrays, each piece with the number of its array.
+    """Groups the pieces of several arrays into permutes. Each piece comes with the number of its array.
 
     ```
     1 -> 0, 2 -> 1   and   3 -> 1, 4 -> 2   and   5 -> 2, 6 -> 3      -->      the first and the third, then the second
@@ -212,7 +213,7 @@ def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ..
 
 
 def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    """Each piece in the first permute in which its devices neither send nor receive another one."""
+    """Puts each piece into the first permute in which its devices neither send nor receive another piece."""
     found: list[tuple[list[tuple[int, Hop]], set[int], set[int]]] = []
     for part in parts:
         senders, receivers = part[1].senders, part[1].receivers
@@ -226,7 +227,7 @@ def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop],
 
 
 class _Here(Along):
-    """The device of the ops that are made: its coordinate, and what it sends and gets, in rows like those of an array."""
+    """Builds ops for the device on which they run: its coordinate, what it sends, and what it receives."""
 
     def __init__(self, step: Halo, like: SSAValue, into: Sink) -> None:
         super().__init__(step.axes, step.dim, into)
@@ -235,7 +236,7 @@ class _Here(Along):
         self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
 
     def place(self, stride: int, first: int) -> SSAValue:
-        """This device's coordinate times a stride, and a number."""
+        """This device's coordinate times `stride`, plus `first`."""
         if not stride:
             return self.emit.number(first, IDS)
         if self.coordinate is None:
@@ -246,14 +247,14 @@ class _Here(Along):
         return self.emit.apply("add", scaled, first) if first else scaled
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
-        """The number that a table has for this device; zero if it has none."""
+        """The number that a table lists for this device; zero if it lists none."""
         every = [numbers.get(device, 0) for device in range(devices(self.axes))]
         if len(steps := {after - before for before, after in pairwise(every)}) == 1:
             return self.place(steps.pop(), every[0])
         return self.emit.reshape(self.picked(self.emit.iota((max(every) + 1,), 0), [[number] for number in every], 0), ())
 
     def select(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
-        """The one array on these devices, the other one elsewhere."""
+        """Selects `mine` on these devices, and `other` on all others."""
         first, last = min(devices), max(devices)
         if last - first < len(devices):
             is_among = self.emit.between(self.place(1, -first), len(devices))
@@ -262,7 +263,7 @@ class _Here(Along):
         return self.emit.select(self.emit.spread(is_among, type_at(mine).shape), mine, other)
 
     def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
-        """What arrives of each piece if one permute moves all of them: zeros on the devices that get none."""
+        """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
         most = max(self.length(part) for _, part in parts)
         (_, first), *others = parts
         payload = self.lengthened(first, most)
@@ -276,7 +277,7 @@ class _Here(Along):
         return [self.select(hop.receivers, x, self.zeros(self.length(x))) for (hop, _), x in zip(parts, cut, strict=True)]
 
     def lengthened(self, x: SSAValue, size: int) -> SSAValue:
-        """The rows, and zeros behind them."""
+        """Appends zeros to the rows, up to this length."""
         rows = [x, self.zeros(missing := size - self.length(x))]
         return self.concatenated(rows) if missing else x
 
@@ -302,21 +303,21 @@ class _Here(Along):
 
 
 class _Window:
-    """Makes the local rows of one step, from the pieces that it sends and gets."""
+    """Builds the local window of one step from the pieces that a device keeps and receives."""
 
     def __init__(self, step: Halo, x: SSAValue, here: _Here) -> None:
         self.x, self.here, self.extent = x, here, step.extent
         self.have, self.want = step.have, step.want
         self.parts: list[tuple[Hop, SSAValue]] = []
-        """The pieces that arrived."""
+        """The pieces that have arrived."""
 
     @property
     def is_alike(self) -> bool:
-        """Whether pieces that are alike are the same rows on all devices."""
+        """Whether a piece is the same rows of the window on all devices."""
         return self.have is not None and are_alike(self.have, self.want)
 
     def piece(self, hop: Hop) -> SSAValue:
-        """What this device sends, or keeps, of a hop."""
+        """The rows that this device sends, or keeps, for a hop."""
         assert self.have is not None, "only what devices do not have moves"
         if self.is_alike:
             return self.here.cut(self.x, hop.begin - hop.by, hop.rows)
@@ -324,11 +325,11 @@ class _Window:
         return self.here.cut_at(self.x, self.here.listed(first), hop.rows)
 
     def first(self, have: Factor, hop: Hop, sender: int, receiver: int) -> int:
-        """Where a piece begins: where the receiver's window does, or else it is the first or the last rows of the sender."""
+        """The first local row of a piece: where the receiver's window begins, or else the sender's first or last rows."""
         return min(max(0, self.want.start(receiver) - have.start(sender)), have.width - hop.rows)
 
     def made(self) -> SSAValue:
-        """The window, when all pieces have arrived."""
+        """The window, built when all pieces have arrived."""
         if (have := self.have) is None:
             return self.of_whole()
         self.parts += [(hop, self.piece(hop)) for hop in pieces(have, self.want, self.extent) if not hop.moves]
@@ -340,7 +341,7 @@ class _Window:
         return self.here.emit.inside(out, self.here.dim, first, self.extent, self.here.zero())
 
     def of_whole(self) -> SSAValue:
-        """This device's window of the whole dim."""
+        """This device's window, cut out of the whole dim."""
         want, here, x = self.want, self.here, self.x
         before, after = max(0, -want.begin), max(0, want.end - self.extent)
         if before or after:
@@ -349,7 +350,7 @@ class _Window:
         return here.cut_at(x, here.place(want.stride, want.start(0) + before), want.width)
 
     def joined(self, have: Factor) -> SSAValue:
-        """The pieces one after another: they are alike on all devices."""
+        """Concatenates the pieces, which are the same rows on all devices."""
         parts = sorted(self.parts, key=lambda part: part[0].begin)
         # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
         is_forward = have.stride * self.want.stride > 0 and not have.is_in_turn(self.extent)
@@ -363,7 +364,7 @@ class _Window:
         return self.here.concatenated(rows)
 
     def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
-        """The pieces over zeros, each where it is for one of those that get it.
+        """Overlays the pieces on zeros, each on the devices that receive it.
 
         They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
         before it are from others.
@@ -376,7 +377,10 @@ class _Window:
         return out
 
     def written(self, have: Factor) -> SSAValue:
-        """The pieces over zeros, each written where its rows are; in front of the window where a device gets none."""
+        """Writes each piece over zeros where its rows belong.
+
+        On devices that receive none, it is written in front of the window.
+        """
         want, room = self.want, max((hop.rows for hop, _ in self.parts), default=0)
         out = self.here.zeros(length := room + want.width + room)
         for hop, part in self.parts:

@@ -1,4 +1,4 @@
-"""Merge: from blocks that are sorted each to the blocks of the sorted whole, by permutes of blocks between pairs of devices.
+"""Merge: sorts across devices. Each has a sorted block; permutes between pairs of devices make the blocks of the sorted whole.
 
     1 3 | 0 4 | 2 7 | 5 6   -->   0 1 | 2 3 | 4 5 | 6 7
 
@@ -40,9 +40,9 @@ from .exchange import Along
 
 
 class Round(NamedTuple):
-    """One exchange of blocks, in the merge of two runs of `run` blocks each.
+    """One exchange of blocks in the merge of two runs of `run` blocks each.
 
-    The partner of a device has its number, with the bits of `partner` turned around.
+    The partner's number is the device's own number with the bits of `partner` flipped.
     """
 
     run: int
@@ -50,22 +50,22 @@ class Round(NamedTuple):
 
     @property
     def opens(self) -> bool:
-        """Whether it is the first round of the merge."""
+        """Whether this is the first round of the merge."""
         return self.partner > self.run or self.run == 1
 
     @property
     def ends(self) -> bool:
-        """Whether it is the last round of the merge."""
+        """Whether this is the last round of the merge."""
         return self.partner == 1
 
     def pairs(self, count: int) -> tuple[tuple[int, int], ...]:
-        """Which device sends to which."""
+        """The (sender, receiver) pairs of the round."""
         return tuple((device ^ self.partner, device) for device in range(count) if device ^ self.partner < count)
 
 
 @cache
 def network(count: int) -> tuple[Round, ...]:
-    """The rounds on so many devices."""
+    """The rounds of a merge over `count` devices."""
     runs = (1 << each for each in range((count - 1).bit_length()))
     return tuple(
         Round(run, each) for run in runs for each in (2 * run - 1, *(1 << at for at in range(run.bit_length() - 2, -1, -1)))
@@ -73,25 +73,25 @@ def network(count: int) -> tuple[Round, ...]:
 
 
 def received(merging: Merging, count: int) -> tuple[int, ...]:
-    """What a device receives for each element of its block, permute by permute."""
+    """The bytes that a device receives for each element of its block, permute by permute."""
     number = (itemsize(_number(count)),) if merging.ties else ()
     return tuple(chain.from_iterable((*merging.sizes, *(() if each.opens else number)) for each in network(count)))
 
 
 def pays(merging: Merging, count: int, free: Sequence[int]) -> bool:
-    """Whether a merge receives no more than a gather of all arrays but those that every device can make itself."""
+    """Whether a merge receives no more bytes than a gather of the arrays. Arrays in `free` need no gather."""
     gathered = sum(size for at, size in enumerate(merging.sizes) if at not in free)
     return sum(received(merging, count)) <= (count - 1) * gathered
 
 
 def _number(count: int) -> str:
-    """The dtype in which the number of a block moves."""
+    """The dtype in which block numbers are sent."""
     return "uint8" if count <= 1 << 8 else IDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge(Step):
-    """The step on arrays whose blocks have this shape and lie along `dim`."""
+    """Sorts arrays along `dim`, given in sorted blocks of this shape."""
 
     kind: ClassVar[str] = "permute"
     merging: Merging
@@ -101,7 +101,7 @@ class Merge(Step):
 
     @staticmethod
     def of_blocks(merging: Merging, dim: int, factors: Sequence[Factor], shape: tuple[int, ...]) -> Merge:
-        """The step along a dim with these factors."""
+        """The step along a dim that these factors place."""
         axes, count = tuple(factor.axis for factor in major_first(factors)), prod(factor.size for factor in factors)
         bytes = sum(received(merging, count)) * prod(shape)
         return Merge(axes=axes, bytes=bytes, merging=merging, dim=dim, count=count, shape=shape)
@@ -111,7 +111,7 @@ class Merge(Step):
         return tuple(each * prod(self.shape) for each in received(self.merging, self.count))
 
     def exchanged(self, blocks: Sequence[SSAValue], device: SSAValue, into: Sink) -> list[SSAValue]:
-        """The blocks of the sorted arrays, on the device with this number."""
+        """Merges the blocks, and returns the blocks of the sorted arrays. `device` is the number of this device."""
         return _Device(self, device, into).merged(blocks)
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Merge(Step):
 
 
 class _Device(Along):
-    """What one device does."""
+    """Builds the ops of one device."""
 
     def __init__(self, step: Merge, device: SSAValue, into: Sink) -> None:
         super().__init__(step.axes, step.dim, into)
@@ -127,7 +127,7 @@ class _Device(Along):
         self.keys, self.ties = step.merging.keys, step.merging.ties
 
     def merged(self, blocks: Sequence[SSAValue]) -> list[SSAValue]:
-        """All rounds. If ties matter, the last array holds the number of the block that each element comes from."""
+        """Runs all rounds. If ties matter, an additional last array holds the number of each element's original block."""
         arrays = list(blocks)
         for each in network(self.step.count):
             if self.ties and each.opens:
@@ -155,7 +155,7 @@ class _Device(Along):
         return [self.emit.select(takes, other, mine) for mine, other in both]
 
     def sent(self, x: SSAValue, round: Round) -> SSAValue:
-        """The partner's elements, backwards in the first round of a merge."""
+        """The partner's elements; in the first round of a merge, in reverse."""
         if round.opens:
             type = type_at(x)
             x = self.emit.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
@@ -165,7 +165,7 @@ class _Device(Along):
         return self.emit.cast(self.sent(self.emit.cast(numbers, _number(self.step.count)), round), IDS)
 
     def precedes(self, pairs: Sequence[tuple[SSAValue, SSAValue]]) -> SSAValue:
-        """Where the first ones come before the second ones, by the first pair that differs."""
+        """A mask: where the first keys come before the second ones. The first pair of keys that differ decides."""
         (one, other), *rest = pairs
         if type_at(one).dtype.startswith("complex"):
             part = f"float{itemsize(type_at(one).dtype) * 4}"
@@ -186,7 +186,7 @@ class _Device(Along):
         return self.emit.both(less, is_last, "or")
 
     def sorted(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
-        """The block, sorted at the end of a merge; ties by where the elements were at its beginning."""
+        """Sorts this device's block at the end of a merge. Ties are ordered by the elements' original positions."""
         keys = self.keys
         if self.ties:
             length, position = self.step.shape[self.step.dim], self.emit.iota(self.step.shape, self.step.dim)

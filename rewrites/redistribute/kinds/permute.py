@@ -17,7 +17,7 @@ from ..steps import Bytes, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permute(Step):
-    """The parts of the array on other devices: axes change places, or others take theirs."""
+    """Each device takes over the part of another device: axes change places, or are replaced by others."""
 
     kind: ClassVar[str] = "permute"
     terms = ("before", "after")
@@ -35,7 +35,7 @@ class Permute(Step):
         return [spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(self.pairs()))]
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Which device sends to which, numbered along the axes with the last one fastest.
+        """The (sender, receiver) pairs, with devices numbered along the axes, the last one fastest.
 
         Each device sends to one and receives from one; where several hold the same piece, one that already has what it
         wants keeps it.
@@ -52,7 +52,7 @@ class Permute(Step):
 
 
 def _piece(layout: Layout, at: Mapping[MeshAxis, int]) -> tuple[tuple[int, int], ...]:
-    """The first element of a device's part in each dimension, which identifies the part among those that are exchanged."""
+    """The first element of a device's part in each dim. It identifies the part among those that are exchanged."""
     begins: dict[int, int] = {}
     for dim, factor in layout.factors:
         if factor.axis in at:

@@ -1,4 +1,4 @@
-"""Pieces: each device gets what it lacks of its part, from devices that have it. Any layout becomes any other in one step.
+"""Pieces: each device gets the elements that it lacks from devices that hold them. One step leads from any layout to any other.
 
 [2*a*3] --> [3*a*2], of 12 rows: a=0 has 0 1 2, 6 7 8 and lacks 4 5, 9; a=1 has 3 4 5, 9 10 11 and lacks 2, 6 7: 3 rows each
 
@@ -32,23 +32,23 @@ from ..steps import Part
 from .exchange import Along, Exchange
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
-"""Numbers of units, in order."""
+"""Sorted numbers of units."""
 NONE: Ids = np.zeros(0, np.int64)
 
-# So many devices exchange pieces at most, each with so many others, and so many units are listed for all of them.
+# Limits of an exchange of pieces: how many devices take part, how many others one exchanges with, how many units are listed.
 DEVICES, OTHERS, UNITS = 64, 16, 1 << 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces(Exchange):
-    """The permutes between two layouts."""
+    """Exchanges pieces by permutes."""
 
     kind: ClassVar[str] = "permute"
     trade: Trade
 
     @staticmethod
     def between(before: Layout, after: Layout, itemsize: int) -> Pieces | None:
-        """The step between two layouts without pending folds and halos; None if there are too many pieces."""
+        """The step between two layouts without pending folds or halos; None if it would take too many pieces."""
         if (trade := trade_of(before, after)) is None:
             return None
         local = before.local_shape
@@ -70,13 +70,13 @@ class Pieces(Exchange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dealt(Pieces):
-    """One all_to_all instead of the permutes, because every device has as much for every other one."""
+    """Exchanges pieces by one all_to_all, because every device has equally much for every other device."""
 
     kind: ClassVar[str] = "all_to_all"
 
 
 class Trade:
-    """Who sends what, in a group of devices: `have` and `want` list the units of each device in local order.
+    """Who sends what in a group of devices. `have` and `want` list the units of each device in local order.
 
     `inside` are those of `want` that are no padding.
     """
@@ -90,14 +90,14 @@ class Trade:
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Trade:
-        """The same trade along axes, and of blocks of dims, of other names."""
+        """The same trade along other axes, with the dims renumbered."""
         other = copy(self)
         other.axes, other.blocks = axes, {parts[dim].dim: block * parts[dim].rows for dim, block in self.blocks.items()}
         return other
 
     @cached_property
     def rounds(self) -> list[tuple[int, dict[Pair, Ids]]]:
-        """The units of each collective, and what each pair of devices exchanges in it."""
+        """The collectives: the number of units that each moves, and the units that each pair of devices exchanges."""
         if self.is_dealt:
             return [(len(next(iter(self.pieces.values()))), self.pieces)]
         left, found = dict(self.pieces), list[tuple[int, dict[Pair, Ids]]]()
@@ -108,19 +108,19 @@ class Trade:
 
     @property
     def is_small(self) -> bool:
-        """Whether it takes few collectives."""
+        """Whether the trade takes few collectives."""
         most = max(Counter(end for pair in self.pieces for end in zip("><", pair, strict=True)).values(), default=0)
         return self.is_dealt or (most <= OTHERS and len(self.rounds) <= OTHERS)
 
     @property
     def others(self) -> int:
-        """How many devices a device receives from in one collective."""
+        """The number of devices that a device receives from in one collective."""
         return len(self.have) - 1 if self.is_dealt else 1
 
     def sent(self, units: int, pieces: Mapping[Pair, Ids]) -> list[list[int]]:
-        """The local units that each device sends in a collective, to everyone in turn if they are dealt.
+        """The local numbers of the units that each device sends in a collective; in an all_to_all, for each receiver in turn.
 
-        All send as many: who has fewer sends others with them.
+        All devices send equally many units; one that has fewer to send fills up with others.
         """
         receivers = {sender: [receiver] for sender, receiver in pieces}
         found: list[list[int]] = []
@@ -132,7 +132,7 @@ class Trade:
         return found
 
     def joined(self) -> list[list[int]]:
-        """Each device's new units, among its own and, behind them, what it received; any unit where there is only padding."""
+        """For each device, the numbers of its new units in the array of its old units followed by the received ones."""
         found: list[list[int]] = []
         for device, (have, want) in enumerate(zip(self.have, self.want, strict=True)):
             at, first = {unit: number for number, unit in enumerate(have.tolist())}, len(have)
@@ -148,7 +148,7 @@ class Trade:
 
 @lru_cache(maxsize=1 << 12)
 def trade_of(before: Layout, after: Layout) -> Trade | None:
-    """What devices exchange between two layouts; None if there are too many pieces."""
+    """Computes what devices exchange between two layouts; None if it would take too many pieces."""
     shape, lengths = before.global_shape, [layout.padded_shape for layout in (before, after)]
     dims = [dim for dim in range(len(shape)) if before.dims[dim] is not after.dims[dim]]
     here, there = ({dim: layout.at(dim) for dim in dims} for layout in (before, after))
@@ -164,7 +164,7 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
         return None
 
     def held(device: Mapping[MeshAxis, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
-        """The units of a device, in order."""
+        """The units of a device, in local order."""
         found = np.zeros(1, np.int64)
         for dim, block in blocks.items():
             at = np.arange(-(-length[dim] // block))
@@ -183,9 +183,10 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
 
 
 def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
-    """Who sends what each device lacks. Of devices with the same units, none sends more than the busiest one has to.
+    """Decides who sends the units that each device lacks. Devices with the same units share the load evenly.
 
-    A device asks the one among them that is most like itself, and another one only if that has no time.
+    A device first asks the holder with its own number in the group of holders. If that one has no room left, the others share
+    the rest.
     """
     alike: dict[bytes, list[int]] = {}
     for device, units in enumerate(have):
@@ -220,21 +221,21 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
 
 
 class _Units(Along):
-    """The ops of one step: local arrays become arrays of units, which are picked, exchanged and joined."""
+    """Builds the ops of an exchange: local arrays become arrays of units, which are picked, exchanged and joined."""
 
     def __init__(self, step: Pieces, into: Sink) -> None:
         self.step, self.trade, self.blocks = step, step.trade, step.trade.blocks
         super().__init__(step.axes, next(iter(self.blocks)) if len(self.blocks) == 1 else 0, into)
 
     def moved(self, x: SSAValue) -> None:
-        """The local array after the step."""
+        """Builds all ops of the step. The last one returns the new local array."""
         before, after = self.step.before.local_shape, self.step.after.local_shape
         x = self.apart(self.resized(x, self.even(before)))
         x = self.concatenated([x, *(self.exchanged(x, *each) for each in self.trade.rounds)])
         self.resized(self.together(self.picked(x, self.trade.joined(), self.dim), self.even(after)), after)
 
     def exchanged(self, x: SSAValue, units: int, pieces: Mapping[Pair, Ids]) -> SSAValue:
-        """What arrives in one collective."""
+        """Builds one collective, and returns what arrives."""
         sent = self.picked(x, self.trade.sent(units, pieces), self.dim)
         if not self.trade.is_dealt:
             return self.permuted(sent, sorted(pieces))
@@ -242,11 +243,11 @@ class _Units(Along):
         return self.add(spmd.AllToAllOp.make(sent, self.axes, **blocks))
 
     def even(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape with whole units."""
+        """The shape rounded up to whole units."""
         return tuple(-(-size // self.blocks.get(dim, 1)) * self.blocks.get(dim, 1) for dim, size in enumerate(shape))
 
     def split(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shape in which units and what is in a unit are dims of their own, and the order in which units come first."""
+        """The shape that separates units from the elements in them, and the order of dims that puts units first."""
         parts = [
             (size // self.blocks[dim], self.blocks[dim]) if dim in self.blocks else (size,) for dim, size in enumerate(shape)
         ]
@@ -255,7 +256,7 @@ class _Units(Along):
         return apart, (*firsts, *(at for at in range(len(apart)) if at not in firsts))
 
     def apart(self, x: SSAValue) -> SSAValue:
-        """`[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
+        """Makes units the first dim: `[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
         shape, order = self.split(type_at(x).shape)
         x = self.emit.transpose(self.emit.reshape(x, shape), order)
         merged, count = type_at(x).shape, max(1, len(self.blocks))
@@ -268,7 +269,7 @@ class _Units(Along):
         return self.emit.reshape(self.emit.transpose(x, tuple(order.index(at) for at in range(len(order)))), shape)
 
     def resized(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
-        """The array with padding behind the end of its dims, or without it."""
+        """Pads or cuts the array at the end of its dims, to this shape."""
         now = type_at(x).shape
         if now == shape:
             return x

@@ -12,7 +12,7 @@ from ..steps import Part, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiled(Step):
-    """A step of a dim; `stride` is the number of elements between neighbours along the minor one of its axes."""
+    """A step on one dim. `stride` is the number of elements between neighbouring devices along its minor axis."""
 
     dim: int
     stride: int
@@ -24,7 +24,7 @@ class Tiled(Step):
 
     @property
     def block(self) -> int:
-        """How many consecutive local elements stay together inward of the axes."""
+        """The number of consecutive local elements that stay together inward of the axes."""
         return self.before.inner(self.dim, self.stride)
 
     def __str__(self) -> str:
