@@ -120,7 +120,7 @@ class Emitter:
         return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
 
     def gather(self, x: SSAValue, ids: SSAValue, shape: Shape, numbers: Record) -> SSAValue:
-        """A gather at ids that are inside."""
+        """A gather whose ids are all within bounds."""
         inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
         return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
 
@@ -135,7 +135,7 @@ class Emitter:
         return self.cast(ids, IDS)
 
     def spread(self, value: SSAValue, shape: Shape, dims: Shape = ()) -> SSAValue:
-        """The value in a larger shape, its dims at `dims`."""
+        """Broadcasts the value to a larger shape, in which its dims are `dims`."""
         type = type_at(value)
         if type.shape == shape and dims == tuple(range(len(dims))):
             return value
@@ -185,7 +185,7 @@ class Emitter:
         return self.make("select_n", (keep, self.spread(other, type.shape), value), type.dtype, type.shape)
 
     def both(self, one: SSAValue, other: SSAValue, kind: str = "and") -> SSAValue:
-        """The conjunction of two conditions."""
+        """Combines two conditions elementwise, with `and` by default."""
         return self.apply(kind, one, other)
 
     def between(self, ids: SSAValue, extent: int | SSAValue) -> SSAValue:
@@ -194,7 +194,7 @@ class Emitter:
         return self.both(self.apply("ge", ids, 0), self.apply("lt", ids, end))
 
     def rows(self, shape: Shape, dim: int, first: SSAValue, step: int = 1) -> SSAValue:
-        """The positions of a local array's elements along a dim of the whole array, in which it begins at `first`."""
+        """The positions, along a dim of the global array, of the elements of a local array whose first position is `first`."""
         rows = self.iota(shape, dim)
         if step != 1:
             rows = self.apply("mul", rows, step)

@@ -77,7 +77,7 @@ class InExcess(Listing[Silent]):
 
 
 def silent(plan: State) -> InExcess:
-    """All of it: what is most of a device's arguments and results, or of its flops, comes first."""
+    """Lists everything redundant, largest first, measured as a share of a device's stored bytes or of its flops."""
     program = plan.source.program
     apart = range(_ends(program) + len(program.nodes))
     return InExcess((each.first for each in silent_rows(plan, apart)), redundant_flops(plan), flops_per_device(plan).known)
@@ -128,7 +128,7 @@ def _together(plan: State, parts: Sequence[_Part]) -> Row:
 
 
 def redundant_flops(plan: State) -> int:
-    """The flops of a device in a call beyond its share of them; of branches, those of the branch with the most."""
+    """The flops of a device in a call beyond its share. Of the branches of a `cond`, the one with the most counts."""
     where = plan.source.program.where
     return int(most((each.flops * len(each.numbers), where(each.region)) for each in plan.once(_redundant)))
 
@@ -214,7 +214,7 @@ def _alike_ends(plan: State) -> Sequence[_Ends]:
 
 
 def _replicated(plan: State) -> Iterator[_Alike]:
-    """Arguments and results; a scalar cannot be shared."""
+    """Yields the arguments and results that are replicated. Scalars are left out, because they cannot be tiled."""
     for each in plan.once(_alike_ends):
         axes = _whole_on(plan, each.layout.axes)
         if (excess := _excess(each.bytes, axes)) and each.layout.dims:

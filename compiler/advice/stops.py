@@ -256,7 +256,7 @@ def _move(plan: State, use: tuple[int, int]) -> Move | None:
 
 
 def wholes(plan: State) -> Listing[WholeOp]:
-    """The primitives that run unpartitioned, except one that makes a scalar from nothing: no plan could do otherwise."""
+    """The primitives that run unpartitioned, except those that make a scalar from nothing, which no plan could partition."""
     return Listing((each for _, each in whole_ops(plan)), Shape("unpartitioned ops"))
 
 

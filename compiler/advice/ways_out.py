@@ -195,7 +195,10 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
 
 
 def _outcomes(plan: State, ways: Iterable[_Way]) -> Iterator[_Tried]:
-    """What comes of ways out of different conflicts, each taken alone; nothing of one that is refused."""
+    """Yields the outcome of each of these ways out, taken alone. They belong to different conflicts.
+
+    Refused ones are left out.
+    """
     for some in zip_longest(*alike(ways, lambda way: way.part)):
         yield from _tried_together(plan, [way for way in some if way is not None])
 

@@ -167,7 +167,7 @@ def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reaso
 
 
 def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
-    """What an op is by its definition, and the index that each axis is on."""
+    """Yields an op's definition, and for each axis the index that it is on."""
     where, definition = line_of_op(plan, node), node.signature.definition
     if node.kind == "whole":
         yield Reason(f"`{op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)

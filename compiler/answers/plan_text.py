@@ -55,7 +55,7 @@ def name_of(plan: State) -> str:
 
 
 def records(plan: State, spans: Iterable[tuple[int, int]], names: Mapping[int, str]) -> list[str]:
-    """What the actions from one number to another do in the plan; empty for actions that claim nothing and cause nothing."""
+    """A record for each range of actions: what they do in the plan; empty if they claim and cause nothing."""
     caused = by_cause(plan)
     return [_record(plan, range(*span), caused, names) for span in spans]
 

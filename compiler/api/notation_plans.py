@@ -93,7 +93,7 @@ def _ordered(program: Program) -> list[str]:
 
 
 def steps_in(text: Text) -> tuple[Located, ...]:
-    """The tactics of what stands in the braces of a `plan` block, for a plan of a JAX function on any mesh."""
+    """Parses the body of a `plan` block, without its braces, as tactics for a plan of a JAX function."""
     lines, _ = _read(Program(text, None, {}, {}, {}), phrases(tree(text, "body")), None)
     return tuple(step for line in lines for step in line.steps)
 
@@ -158,7 +158,7 @@ def _place(word: Word, number: int, line: str) -> Span:
 
 
 def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[Located, ...]:
-    """The tactics of a statement, with their errors located at it."""
+    """Reads the tactics of a statement. Their errors are located at the statement."""
     calls = Statements(program.text, program.mesh, names).calls(node)
     try:
         return tuple(Located(str(call), tactic_of(call), partial(moved, program.text, span(node))) for call in calls)

@@ -74,7 +74,10 @@ def in_blocks(plan: State, node: Node) -> int | None:
 
 
 def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
-    """The factors of an index without halos, where their blocks have all of it, if the op can read what it needs for them."""
+    """The factors of an index without their halos.
+
+    They stay as they are unless blocks cover the index, and the op can read for them.
+    """
     extent = node.signature.indices[index].extent
     blocks = [factor.at(factor.stride) if factor.span >= extent else factor for factor in factors]
     one = joined(extent, blocks)
@@ -91,7 +94,7 @@ def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
 
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
-    """What one device computes in these ops in a call; of branches, the one that computes most."""
+    """The flops of one device in these ops in one call. Of the branches of a `cond`, the most expensive counts."""
     return _sum(plan, ((node, of(plan, node)) for node in nodes))
 
 

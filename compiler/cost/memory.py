@@ -53,11 +53,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class _Peak:
-    """What the peak leaves of all the steps of the program: the temporaries, and the op that runs, its value, and its node."""
+    """What is kept of the peak: the temporaries that are stored, and the op that runs, with its value and node."""
 
     bytes: int
     arrays: tuple[tuple[int, int, str], ...]
-    """Of each temporary its bytes, its value, and its form; the largest first."""
+    """The bytes, value and form of each temporary, the largest first."""
     step: str = ""
     value: int = -1
     node: int = -1
@@ -76,11 +76,11 @@ class Memory(View):
     results: int
     temporaries: int
     donated: int
-    """Bytes of results that take the buffers of donated arguments."""
+    """The bytes of results that take the buffers of donated arguments."""
     plan: State
     peak: _Peak
     whole: bool = False
-    """Whether it shows all of its arrays."""
+    """Whether the text lists all arrays."""
 
     @cached_property
     def at(self) -> str:

@@ -33,7 +33,7 @@ from .op import Op, added, made, read
 
 R = TypeVar("R")
 Example = Sequence[object] | None
-"""Arrays or `jax.ShapeDtypeStruct`s like the operands."""
+"""Arrays or `jax.ShapeDtypeStruct`s like the operands; None if no example is given."""
 
 _OWNERS: dict[str, Owner] = {}
 """Name of an op -> its owner, who can redefine it."""

@@ -39,7 +39,7 @@ from .verify import accept
 Run = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
 Leaves = Callable[..., list[Array]]
-"""The same, to the leaves of the results."""
+"""Like `Run`, but returns the leaves of the results."""
 Types = tuple[list[ShapedArray], PyTreeDef]
 """The types and the tree structure of the results."""
 

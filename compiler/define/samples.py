@@ -25,7 +25,7 @@ AnArray = Array | np.ndarray
 Corner = tuple[object, ...]
 """A dim of an array, `("dim", array, dim)`, or a variable, `("index" or "whole", name, copy, component)`."""
 Classes = Mapping[Corner, Corner]
-"""For each corner one that stands for all corners of its extent."""
+"""Each corner -> the corner that stands for all corners of the same extent."""
 
 LARGEST = 1 << 22
 """The most elements, summed over all arrays, on which a definition is tried."""

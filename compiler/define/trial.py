@@ -30,9 +30,9 @@ from .one_op import in_blocks, program_of
 from .samples import Type, arrays, first_difference, shown, spelled, told_apart, types_of
 
 Results = Callable[[Sequence[Array]], list[list[Array]]]
-"""From operands to, for each result, an array, or several that should be equal."""
+"""Takes operands; for each result, returns an array, or several arrays that should be equal."""
 Pulled = tuple[list[list[Array]], Sequence[Array]]
-"""Results, and the gradients of the floating operands."""
+"""The results, and the gradients of the floating operands."""
 
 COUNTS = (2, 4)
 """The numbers of devices over which an index is placed."""

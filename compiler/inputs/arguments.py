@@ -145,7 +145,7 @@ class Function:
         return names
 
     def aval(self, leaf: object, path: str) -> ShapedArray:
-        """The aval of one leaf. Raises Error if it is not an array."""
+        """The abstract value of a leaf. Raises Error if the leaf is not an array."""
         if isinstance(leaf, Ref):
             title = f"argument `{path}` of `{self.name}` is a mutable reference, expected an array"
             raise self.error(title, "pass the array that it holds, `ref[...]`, and return its new value", at=path)

@@ -241,7 +241,7 @@ def _as_given(given: object, texts: tuple[str, ...]) -> str | list[str] | tuple[
 
 
 def said_patterns(_: str, given: object) -> str | list[str] | tuple[str, ...]:
-    """Patterns as they were given, for the text of a trace: a string, a list or a tuple."""
+    """Checks patterns, and returns them as they were given, for the text of a trace: a string, a list or a tuple."""
     return _as_given(given, patterns_of(given))
 
 
@@ -254,7 +254,7 @@ def said_dims(name: str, given: object) -> object:
 
 
 def said_axes(_: str, given: object) -> str | list[str] | tuple[str, ...]:
-    """One axis, or several, as they were given."""
+    """Checks one axis or several, and returns them as they were given."""
     return _as_given(given, axes_of(given))
 
 

@@ -260,5 +260,5 @@ class Sources(Mapping[Operation, Source]):
         return _scope(*self.origins[op].scope.stack) if op in self.origins else ScopePath()
 
     def direction(self, op: Operation) -> Direction:
-        """Whether an operation runs forward, backward or again."""
+        """The direction of an operation: forward, backward or recomputed."""
         return self.written(op).direction

@@ -27,7 +27,7 @@ class Question(Enum):
     SILENT = "plan.silent()", "silent"
     TRACE = "print(plan.trace)", "history"
     TRY = "`.cure`", "blocked NUMBER"
-    """Tries what could be done where propagation stops."""
+    """What to type to try cures where propagation stops."""
     WAYS = "plan.conflicts[0].resolutions", "conflicts 1"
 
 

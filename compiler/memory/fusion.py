@@ -41,7 +41,7 @@ def _settle(
     program: Program,
     makers: Mapping[LocalArray, Step],
 ) -> set[Step]:
-    """Decides for one array, after its uses; the stored steps in which it could be computed again."""
+    """Decides for one array, after its uses; returns the stored steps in which it could be computed again."""
     kind = step.traits.kind
     if kind is Kind.CONSTANT:
         array.recomputed = not array.is_result
@@ -106,7 +106,7 @@ class Sources:
         return found
 
     def of(self, array: LocalArray, fuses: bool) -> Reads:
-        """The stored arrays behind one that is read by a step that computes what it reads (`fuses`), or by another one."""
+        """The stored arrays behind an operand; `fuses`: for a step that can compute its operands."""
         behind = self.behind(origin := array.origin, fuses)
         return {origin: True} if behind is None else behind
 
@@ -116,6 +116,6 @@ class Sources:
             return None
         found = self.known.get(array)
         if found is None:
-            # Only what a step makes is computed again.
+            # Only an array that a step computes is computed again.
             found = self.known[array] = self.read(self.makers[array])
         return found

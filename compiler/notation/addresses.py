@@ -24,7 +24,7 @@ class Address:
 
 
 def known(program: Program, function: Function) -> Mapping[str, Address]:
-    """Every value that a plan of the function can name."""
+    """Name in the text -> address, for every value that a plan of the function can name."""
     arguments = [Address(each.name, each.name, each, each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}
 

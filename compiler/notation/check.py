@@ -117,7 +117,7 @@ MOST = 1_000_000
 
 @dataclass(slots=True)
 class Functions(Reader):
-    """Checks the functions of one file; `done` are those so far, `order` where two axes first shared a dim."""
+    """Checks the functions of one file; `done` are those so far. `order` has the line where two axes first share a dim."""
 
     mesh: Mesh | None
     lets: Mapping[str, int]

@@ -66,7 +66,7 @@ class Expressions(Scope):
                 return self.call(node)
 
     def name(self, word: Word) -> Term:
-        """An index used as a value, an array of rank 0, or one of the constants."""
+        """The term of a name: an index used as a value, an array of rank 0, or one of the constants."""
         if word.text in self.indices:
             return Group((self.indices[str(word)],), span(word))
         array = self.arrays.get(str(word))

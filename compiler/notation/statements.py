@@ -44,7 +44,10 @@ class Known:
 
 @dataclass(slots=True)
 class Statements(Reader):
-    """Reads statements. `known` is None for a plan of a JAX function, whose plan finds the values; `mesh` is, for any mesh."""
+    """Reads statements.
+
+    `known` is None for a plan of a JAX function, where the plan itself looks the values up. `mesh` is None if any mesh will do.
+    """
 
     mesh: Mesh | None = None
     known: Known | None = None

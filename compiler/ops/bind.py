@@ -28,9 +28,9 @@ from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
 Body = Callable[..., list[Array]]
-"""A region: from the arguments of its block to the values that it yields."""
+"""A region as a function: from the arguments of its block to the values that it yields."""
 RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
-"""Runs one op on its operands, given the program's parameters without text."""
+"""Runs one op on its operands. The last argument holds the program's parameters that have no text."""
 RunCall = Callable[[Mapping[str, Any], Sequence[Array], Sequence[ArrayLike]], list[Array]]
 """Runs a call on blocks of its operands: (JAX parameters of the whole call, operands, types of the results) -> results."""
 

@@ -17,7 +17,7 @@ from jax import Array
 from ..jax_private import jnp, lax
 
 Params = Mapping[str, Any]
-"""The parameters of JAX's primitive."""
+"""The parameters of the JAX primitive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

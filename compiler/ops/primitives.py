@@ -17,7 +17,7 @@ _REMEMBERED: dict[str, Primitive] = {}
 _NAMES: dict[Primitive, str] = {}
 
 Accept = Callable[[Mapping[str, Any], Sequence[Any], Sequence[Any]], None]
-"""(JAX parameters, avals of the operands, avals of the results): raises Error if a definition is wrong."""
+"""Raises Error if a definition is wrong, given JAX's parameters and the avals of operands and results."""
 _ACCEPTS: dict[str, Accept] = {}
 
 

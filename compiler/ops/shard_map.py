@@ -24,9 +24,9 @@ from .mapped_collectives import exchanged, has_rule
 Function = Callable[..., Sequence[Array]]
 Spec = tuple[tuple[str, ...], ...]
 RunBlock = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
-"""Runs a block of ops on these values of its arguments, given the program's parameters without text."""
+"""Runs a block of ops on these values of its arguments. The last argument holds the parameters that have no text."""
 RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
-"""Runs one op without regions, given the same."""
+"""Runs one op without regions. The last argument holds the parameters that have no text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Body:
 
 
 def dims_of(spec: PartitionSpec, rank: int) -> Spec:
-    """A PartitionSpec as the axes of each dim, major to minor."""
+    """Converts a PartitionSpec to the axes of each dim, major to minor."""
     each = [() if dim is None else (dim,) if isinstance(dim, str) else tuple(dim) for dim in spec]
     return (*each, *((),) * (rank - len(each)))
 

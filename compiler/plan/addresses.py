@@ -64,7 +64,7 @@ class _Gradients:
     program: Program
 
     def of(self, argument: int, successor: int) -> list[int]:
-        """The gradient of an argument that is differentiated: what makes it, and what is moved or added up of it."""
+        """The values of an argument's gradient: the first that is made, then what it becomes when it is moved or added up."""
         program, found = self.program, list[int]()
 
         def before(value: int) -> Iterator[int]:

@@ -130,7 +130,7 @@ def each_trip(plan: Some, values: Patterns) -> Some:
 
 
 def _enters_loop(program: Program, value: int) -> bool:
-    """Whether a loop reads the value, perhaps after ops that only move it: the same in all trips."""
+    """Whether a loop reads the value, the same in all trips, perhaps after ops that only move it."""
     moved = program.downstream([value], attrgetter("passes_on"))
     readers = (node for each in moved for node in program.readers(each))
     return any(node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
@@ -141,7 +141,7 @@ def _is_moving(node: Node) -> bool:
 
 
 def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
-    """Whether a use reads the claimed dim through a window of more than one element, or from elsewhere."""
+    """Whether a use reads the claimed dim through a window that does not match the claim's blocks."""
     digits = (digit for node, position in program.reads(value) for digit in node.signature.operand_dims[position][claim.at])
     return any(digit.reach is not None and digit.reach.outward(claim.factor) is not claim.factor for digit in digits)
 
@@ -301,7 +301,7 @@ def put(
 
 
 def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
-    """The plan's table with these claims, and everything that follows from them."""
+    """A copy of the plan's table with these claims, propagated if wanted."""
     table, number = plan.table.copy(), len(plan.actions)
     axes = [axis for axis in dict.fromkeys(seed.place for seed in seeds) if axis.size > 1]
     for axis in axes:

@@ -57,7 +57,7 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
 
 
 def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
-    """The plan's table with the claims that a tactic made on the kin of its values, and everything that follows from them."""
+    """The plan's table with the claims that one tactic made on the kin of its values, propagated as there."""
     table, touched, again = plan.table.copy(), list[MeshAxis](), plan.mesh.parts(action.again, ())
 
     def claims(axis: MeshAxis) -> Iterator[tuple[int, Claim | None]]:

@@ -217,5 +217,5 @@ def made_by(plan: State, value: int) -> Node:
 
 
 def scope_of(plan: State, node: Node) -> str:
-    """The path of `jax.named_scope`s around the op that makes a value, as the user wrote it: without transformations."""
+    """The path of `jax.named_scope`s around an op as the user wrote it, without JAX's transformations."""
     return "/".join(plan.source.traced.sources.written(node.op).parts)

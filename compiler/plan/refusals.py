@@ -52,7 +52,7 @@ class Seed:
         return [SeedOn(**each, place=mesh.place(seed.axis)) for each, seed in zip(given, seeds, strict=True)]
 
     def over(self, axes: Sequence[str], mesh: Mesh) -> Sequence["Seed"]:
-        """The claims on several axes in place of its own, major to minor, that together are one claim on all of them."""
+        """Replaces this claim by claims on several axes, major to minor, which together tile the dim over all of them."""
         if list(axes) == [self.axis]:
             return [self]
         sizes = [mesh[axis] for axis in axes]

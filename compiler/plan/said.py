@@ -58,7 +58,7 @@ def binds(plan: State, value: int, said: Said) -> bool:
 
 
 def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], number: int, reconciles: Collection[int]) -> Table:
-    """The plan's table with these layouts, and everything that follows from them."""
+    """A copy of the plan's table with these layouts, propagated."""
     table, of = plan.table.copy(), {value: list[SeedOn]() for value in said}
     for seed in seeds:
         if seed.place.size > 1:

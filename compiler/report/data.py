@@ -45,7 +45,7 @@ def data(plan: State) -> Json:
 
 
 def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Shown], list[int]]:
-    """The programs, and the number of that of each step: one, unless a law rewrites it."""
+    """The different programs, and for each step the number of its program. There is one program, unless a law rewrites it."""
     found: list[Shown] = []
     numbers: list[int] = []
     for before, step in zip([None, *steps], steps, strict=False):
@@ -70,7 +70,10 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
 
 
 def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools) -> Json:
-    """One step. The first `own` actions are the program's own; the graph of a large program is that of the last step only."""
+    """The data of one step. `own` is the number of the program's own actions.
+
+    A large program's graph is in the last step only.
+    """
     number, flops = len(plan.actions) - own, flops_per_device(plan)
     sent = counts(plan)
     graph = lower(plan, "collective") if last or len(plan.source.program.nodes) <= TRIED else None

@@ -210,7 +210,7 @@ def _group(op: spmd.Collective) -> int:
 
 
 def _apart(x: Array, dim: int, *blocks: int) -> Array:
-    """`M * block --> [M, block]` in one dim."""
+    """Splits a dim: `M * block --> [M, block]`."""
     shape = x.shape
     return x.reshape(*shape[:dim], shape[dim] // prod(blocks), *blocks, *shape[dim + 1 :])
 

@@ -16,7 +16,7 @@ from ..ops.prng_keys import physical, unwrap
 from ..trace.trace import as_aval
 
 Flags = tuple[bool, ...]
-"""Per argument or result, a flag."""
+"""A flag for each argument, or for each result."""
 
 
 def function(closed: ClosedJaxpr) -> Callable[..., list[Array]]:

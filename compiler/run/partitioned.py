@@ -59,7 +59,7 @@ from .program_mesh import Gathered, given, on_no_mesh, over_devices, returned, s
 
 M = TypeVar("M")
 Types = tuple[ShapedArray, ...]
-"""The types of the results of a tangent: those of the program's results, for whatever mesh that is."""
+"""The types of a tangent's results: those of the program's results, on whatever mesh they are."""
 
 
 class Like(NamedTuple):

@@ -27,7 +27,7 @@ from ..jax_private import jax, jnp, lax, varying_axes
 from ..ops.shard_map import dims_of
 
 Axes = tuple[str, ...]
-"""Axes of one dim, major to minor."""
+"""The axes of one dim, major to minor."""
 
 
 def over_devices(

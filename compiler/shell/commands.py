@@ -90,7 +90,7 @@ class Asked:
 
 
 Run = Callable[[Asked], Answer | str]
-"""What a command does. An answer that leaves the session as it is may be a text alone."""
+"""Runs a command. It may return only a text if the session does not change."""
 
 
 @dataclass(frozen=True, slots=True)

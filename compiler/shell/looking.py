@@ -48,7 +48,7 @@ def plan(asked: Asked) -> str:
 
 @command("look", "program", "program")
 def program(asked: Asked) -> str:
-    """What the program is.
+    """The program itself.
 
     Its name, file and line, its ops, the mesh, and its arguments with their shapes.
     """
@@ -166,7 +166,7 @@ def conflicts(asked: Asked) -> str:
 
 @command("look", "rewrites [all]", "rewrites", "all", slow="trying the rules")
 def rewrites(asked: Asked) -> Answer:
-    """Where which law applies, and what that would save.
+    """The places where laws apply, and the savings of each.
 
     The best come first. `rewrite("LAW", at="...")` applies one. A terminal shows the places at once, and what each saves as
     it is tried. Ctrl-C stops that and keeps what is known.
@@ -179,7 +179,7 @@ def rewrites(asked: Asked) -> Answer:
 
 @command("look", "annotations", "annotations")
 def annotations(asked: Asked) -> str:
-    """What the program says of layouts, and what came of it."""
+    """Layouts that the program asks for, and their state."""
     return "\n".join(map(str, asked.plan.annotations)) or "the program has no annotations"
 
 

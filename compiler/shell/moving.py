@@ -23,7 +23,7 @@ def _step(asked: Asked, plan: Plan) -> Answer:
 
 
 def _moved(asked: Asked, way: int, word: str) -> Answer:
-    """The session some steps on or back, and which tactics these are."""
+    """Moves a branch by some steps; answers with the tactics of these steps."""
     steps = asked.said[0] if asked.words else "1"
     if not (steps.isdecimal() and int(steps)):
         asked.fail(0, f"expected a number of steps above 0, got `{steps}`")
@@ -41,7 +41,7 @@ def undo(asked: Asked) -> Answer:
 
 @command("move", "redo [STEPS]", "redo", "number")
 def redo(asked: Asked) -> Answer:
-    """Takes back what `undo` took back."""
+    """Repeats what `undo` took back."""
     return _moved(asked, 1, "again")
 
 
@@ -81,7 +81,7 @@ def resolve(asked: Asked) -> Answer | str:
 
 @command("change", "cure NUMBER", "cure 1", "number", slow="trying what could be done")
 def cure(asked: Asked) -> Answer:
-    """Takes what helps where propagation stops: `blocked 1`.
+    """Takes the cure of a stop: `blocked 1` shows it.
 
     It may also put a tactic before an earlier one, or in its place. `undo` goes back to what was before.
     """

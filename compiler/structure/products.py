@@ -32,7 +32,7 @@ def sums(node: Node, index: int) -> bool:
 
 
 def flops(node: Node) -> int:
-    """The multiplications of a product."""
+    """The number of multiplications in a product."""
     return prod(index.extent for index in node.signature.indices)
 
 

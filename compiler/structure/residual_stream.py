@@ -49,7 +49,7 @@ def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
 
 
 def _is_summed(program: Program, value: int, tables: Iterable[AxisTable]) -> bool:
-    """Whether the op that makes the value sums over what one of these tables places."""
+    """Whether the op that makes a value sums over an index that one of these tables places."""
     node = program.made_by(value)
     return any(claim is not None and sums(node, claim.at) for table in tables for claim in [table.nodes[node.number]])
 

@@ -67,7 +67,7 @@ def _written(function: Function) -> Rule:
 
 
 def _iota_2x32_shape(eqn: JaxprEqn) -> Function | None:
-    """Counters in two halves. A count that needs the upper half stays one primitive, which runs unpartitioned."""
+    """Computes counters as two halves. If a count needs the upper half, the primitive stays, and runs unpartitioned."""
     shape = eqn.params["shape"]
     if not 0 < prod(shape) <= 1 << 32:
         return None
@@ -118,12 +118,12 @@ def _tile(x: Array, *, reps: Sequence[int]) -> Array:
 
 
 def _broadcast_to(x: Array, *, shape: Sequence[int], **_: object) -> Array:
-    """A value written to a reference, in the shape of the part that it replaces."""
+    """Broadcasts a value that is written to a reference to the shape of the part that it replaces."""
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
 def _mulhi(*operands: Array, **_: object) -> Array:
-    """The upper half of a product, computed from products of halves: XLA does not lower its own op inside a `shard_map`."""
+    """Computes the upper half of a product from products of halves. XLA does not lower its own op inside of a `shard_map`."""
     dtype, shape = operands[0].dtype, np.broadcast_shapes(*(each.shape for each in operands))
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}")
     half, mask = unsigned.type(bits // 2), unsigned.type((1 << bits // 2) - 1)
@@ -139,7 +139,7 @@ def _mulhi(*operands: Array, **_: object) -> Array:
 
 
 def _concatenate(eqn: JaxprEqn) -> Function | None:
-    """Arrays without elements are left out, so that nobody reads a window of them."""
+    """Leaves out operands without elements, so that nothing reads a window of them."""
     axis, kept = eqn.params["dimension"], [at for at, x in enumerate(eqn.invars) if not _is_empty(x.aval)]
     if len(kept) == len(eqn.invars) or not kept:
         return None

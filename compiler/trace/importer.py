@@ -83,7 +83,7 @@ class Importer:
         self.annotations: list[Annotation] = []
 
     def run(self, jaxpr: Jaxpr, inputs: Values, call: Origin | None = None) -> list[SSAValue]:
-        """Appends the equations of `jaxpr` for these inputs and returns its results.
+        """Appends the equations of `jaxpr` for these inputs, and returns its results.
 
         `call` is the call that it is inlined from. Every run has its own environment, because one jaxpr can be the body of
         several calls.
@@ -123,7 +123,7 @@ class Importer:
                 op.erase()
 
     def body(self, closed: ClosedJaxpr, consts: Values, call: Origin) -> tuple[Block, list[SSAValue]]:
-        """The block of a region, and the outer values of the arrays that it captures.
+        """Imports the block of a region. Returns it with the outer values of the arrays that it captures.
 
         Its first arguments are `consts`, and after them the captured arrays.
         """
@@ -162,7 +162,7 @@ class Importer:
         )
 
     def derived(self, eqn: JaxprEqn, results: tuple[ArrayType, ...]) -> Recipe | ClosedJaxpr:
-        """A call that defines itself; otherwise the program inside it, or the unpartitioned call."""
+        """The recipe of a call that defines its own op; otherwise of the program inside of it, or of the unpartitioned call."""
         found = derive(eqn)
         if found.inside is not None:
             return found.inside
@@ -351,7 +351,7 @@ def _call(step: Step) -> Values:
 
 
 def _remat(step: Step) -> Values:
-    """A region to recompute: once differentiated, its inputs pass a barrier, or the recomputation would be shared."""
+    """Inlines a region to recompute. If differentiated, its inputs pass a barrier, or XLA would share the recomputation."""
     prevent, operands = step.params["prevent_cse"], step.operands
     chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
     if step.params["differentiated"] and any(chosen):
@@ -394,7 +394,7 @@ def _while(step: Step) -> Values:
 
 
 def _cond(step: Step) -> Values:
-    """Branches take the same operands, so each one gets the captures of all."""
+    """Imports a `cond`. All branches take the same operands, so each gets the captured arrays of all."""
     operands = step.operands
     blocks, captured = list[Block](), list[SSAValue]()
     for branch in step.params["branches"]:
@@ -410,7 +410,7 @@ def _cond(step: Step) -> Values:
 
 
 def _shard_map(step: Step) -> Values:
-    """A `shard_map` body runs unchanged on its mesh axes: it is imported separately, and the op has its operands' layouts."""
+    """Imports a `shard_map`. Its body is imported separately, and runs unchanged on its own mesh axes."""
     params, jaxpr = step.params, step.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
     results = inner.run(jaxpr, list(inner.frame.block.args), step.around)
@@ -428,13 +428,13 @@ def _shard_map(step: Step) -> Values:
 
 
 def _summed(step: Step) -> Values:
-    """A sum inside a `shard_map` whose result is marked as invariant; only JAX's checker uses the mark."""
+    """Imports a sum inside of a `shard_map` whose result is marked as invariant. Only JAX's checker needs the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(step.params["axes"]), axis_index_groups=None)
     return step.emit(WholeOp, step.operands, said)
 
 
 def _constrain(step: Step) -> Values:
-    """A value with a layout that the program gives it: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
+    """Imports a layout that the program gives: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
     params, name = step.params, step.name
     if name == "constrain":
         shardings = [Said(params["layout"], by="pt.constrain")]
@@ -460,7 +460,7 @@ def _unread(why: str) -> Handler:
 
 
 def _jit(step: Step) -> Values:
-    """An inlined call, with the shardings that it gives its operands and results."""
+    """Inlines a call of `jit`, with the shardings that it gives its operands and results."""
 
     def given(side: str, values: Values) -> list[SSAValue]:
         wanted = step.params.get(side, ())
@@ -473,14 +473,14 @@ def _jit(step: Step) -> Values:
 
 
 def _ordered(step: Step) -> Values:
-    """An inlined call whose ops should run in the order of the program; the plan lists that this is not applied."""
+    """Inlines a call whose ops should run in program order. The plan lists that this is not applied."""
     if step.operands and step.params.get("enforce"):
         _unread("the order of ops is the device compiler's")(step)
     return _call(step)
 
 
 def _same(step: Step) -> Values:
-    """The operands themselves: for example, keys and the arrays that hold them are the same inside a program."""
+    """Passes the operands on: inside of a program, keys and the arrays that hold them are the same."""
     return step.operands
 
 

@@ -19,7 +19,7 @@ _CURES = [
 
 
 def check_references(function: Function, closed: ClosedJaxpr) -> None:
-    """Raises Error for a reference from outside: the devices of a plan have copies or parts of its array."""
+    """Raises Error for a reference from outside of the function, because a plan's devices have copies or parts of its array."""
     if any(map(_is_reference, closed.effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
@@ -31,7 +31,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
 
 
 def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without references; the program itself if it makes none. Raises Error if JAX cannot replace one by values."""
+    """Replaces the references in a program, if it has any, by values. Raises Error if JAX cannot replace one."""
     if internal_mutable_array_effect not in closed.effects:
         return closed
     try:

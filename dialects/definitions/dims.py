@@ -148,7 +148,7 @@ class Sites:
 
 
 def _integers(source: Expr, params: ParamsAttr) -> tuple[int, ...]:
-    """The value after `at k =`: the numbers of a parameter that holds one or several."""
+    """The dims or sizes that a source gives, such as `k = axes` after `at`: an integer, or several."""
     match source:
         case Apply(name, (*args, Number(int(right)))):
             function = ARITHMETIC[name].function

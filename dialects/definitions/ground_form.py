@@ -19,7 +19,7 @@ Ids = tuple[int, ...]
 
 
 Dims = tuple[int | None, ...]
-"""For each index of a group its dim in an array; None if it has none there (it has extent 1)."""
+"""For each index of a group its dim in an array; None for an index of extent 1, which has no dim there."""
 
 
 @dataclass(frozen=True, slots=True)

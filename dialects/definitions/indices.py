@@ -14,7 +14,7 @@ from .ground_form import Ids
 from .tree import Apply, Group, Guard, Var, Whole, names
 
 Key = tuple[str, int, int]
-"""A variable: its name, the copy of the equation it is in (0 if they share it), its number in its group."""
+"""A variable: its name, the copy of the equation in which it is (0 if copies share it), and its number in its group."""
 
 
 class Indices:

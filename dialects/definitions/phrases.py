@@ -32,7 +32,7 @@ def bare(token: Word) -> str:
 
 
 def formal(node: Node) -> Formal:
-    """An operand in the head: `lhs`, `cases*`."""
+    """Reads an operand of the head: `lhs`, `cases*`."""
     return Formal(bare(words(node)[0]), node.data == "many")
 
 
@@ -42,20 +42,20 @@ def assign(node: Node, bound: Collection[str] = ()) -> tuple[str, Expr]:
 
 
 def placing(node: Node) -> list[At]:
-    """`rhs b = axes, k = dims`, or without `rhs` for all arrays."""
+    """Reads an `at` clause: `rhs b = axes, k = dims`, or without `rhs` for all arrays."""
     array = node.children[0]
     return [At(str(array) if isinstance(array, Word) else None, *assign(each)) for each in phrases(node)]
 
 
 def read(node: Node, bound: Collection[str]) -> Reading:
-    """`x[i.., j]`."""
+    """Reads a read: `x[i.., j]`."""
     token = words(node)[0]
     terms = [each for part in phrases(node) for each in phrases(part)]
     return Read(bare(token), tuple(term(each, bound) for each in terms), token.text.endswith("*"))
 
 
 def target(node: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]:
-    """A result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
+    """Reads a result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
     if node.data == "read":
         return read(node, bound), None
     groups, result = phrases(node)
@@ -64,7 +64,7 @@ def target(node: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]
 
 
 def term(node: Node, bound: Collection[str]) -> Term:
-    """One dim of a read."""
+    """Reads one dim of a read."""
     said = words(node)
     match node.data:
         case "whole":
@@ -78,7 +78,7 @@ def term(node: Node, bound: Collection[str]) -> Term:
 
 
 def expr(node: Node, bound: Collection[str]) -> Expr:
-    """An expression; a single name is an index if it is bound and a parameter otherwise."""
+    """Reads an expression; a single name is an index if it is bound, and a parameter otherwise."""
     inner = [each for each in phrases(node) if each.data not in ("variable", "variables", "arguments")]
     match node.data:
         case name if name in ARITHMETIC:
@@ -102,7 +102,7 @@ def expr(node: Node, bound: Collection[str]) -> Expr:
 
 
 def variables(node: Node) -> list[Var]:
-    """`i`, `j..` after a fold or at the head of a guard."""
+    """Reads the variables after a fold or at the head of a guard: `i`, `j..`."""
     return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
 

@@ -60,7 +60,7 @@ class Printer:
                 return leaf(expr), ATOM
 
     def apply(self, apply: Apply[Said]) -> tuple[str, int]:
-        """A sign between its operands, or a function with its arguments and parameters."""
+        """The text of an operator between its operands, or of a function with its arguments and parameters."""
         sign = SIGNS.get(apply.function)
         if sign is None:
             params = f", {apply.params}" if apply.params else ""
@@ -105,7 +105,10 @@ def leaf(expr: Leaf) -> str:
 
 
 def affine(dim: Affine[Var]) -> str:
-    """`2*i + j - 1`: added terms come before subtracted ones. A part of a dim that begins at 0 is printed as `i + 0`."""
+    """The text of an index expression, `2*i + j - 1`, added terms first.
+
+    A part of a dim that begins at 0 is printed as `i + 0`.
+    """
     said = [(factor, index(each) if abs(factor) == 1 else f"{abs(factor)}*{index(each)}") for each, factor in dim.factors]
     said += [(dim.offset, str(abs(dim.offset)))] if dim.offset else []
     if not dim.offset and [factor for _, factor in dim.factors] == [1]:

@@ -325,7 +325,7 @@ class _Evaluator:
         return Labelled(scanned, tuple(j if i == k else i for i in value.ids))
 
     def contract(self, folded: tuple[int, ...], values: Sequence[Labelled], result: np.dtype[Any]) -> Labelled:
-        """A sum of products, in the type of the result or wider."""
+        """A sum of products, in the dtype of the result or wider."""
         every = _labels(values)
         kept = tuple(i for i in every if i not in folded)
         dtype = np.result_type(widen(np.zeros((), result)), *(widen(np.zeros((), value.array.dtype)) for value in values))

@@ -10,6 +10,6 @@ from ..ground.dtypes import Array
 from ..params import ParamsAttr
 
 Function = Callable[[Sequence[Array], ParamsAttr, "Sequence[tuple[str, tuple[int, ...]]]"], list[Array]]
-"""(operands, parameters, dtype and shape of each result) -> results."""
+"""Takes operands, parameters, and the dtype and shape of each result; returns the results."""
 
 FUNCTIONS: dict[str, Function] = {}

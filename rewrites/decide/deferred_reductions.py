@@ -55,7 +55,7 @@ class Carry:
 
 
 def through(placements: Placements) -> dict[int, Carry]:
-    """The ops that a pending sum moves through."""
+    """Returns the ops that a pending sum moves through."""
     program = placements.program
     loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
@@ -105,7 +105,7 @@ class _Reach:
         self.meeting: dict[int, bool] = {}
         """Ops -> whether their result is added to another bare sum later."""
         self.waited: dict[int, Pend] = {}
-        """Ops whose terms may be pending on fewer axes than the sum that they carry."""
+        """Op -> the sum that it carries, where its terms may be pending on fewer axes."""
         self.bare = set(self.pending)
         """Sums of sources and carries alone, without factors."""
         for number, pend in assumed.items():
@@ -202,7 +202,10 @@ class _Reach:
                 self.stopped = []
 
     def waiting(self, node: Node) -> Carry | None:
-        """What an op could carry if it adds sums over several axes, or a replicated value; each counts once elsewhere."""
+        """The sum that an op could carry if it adds sums over several axes, or a replicated value.
+
+        Each term counts once elsewhere.
+        """
         sums = {at: self.pending[value] for at, value in enumerate(node.operands) if self.is_bare(value)}
         if not sums:
             return None
@@ -320,7 +323,7 @@ class _Reach:
         return True
 
     def components(self) -> Iterator[list[int]]:
-        """Groups sums that can meet; a source without a linear reader resolves at once and needs no cut."""
+        """Groups sums that can meet. A source without a linear reader resolves at once and needs no cut."""
         seen = set[int]()
         for value in self.pending:
             if value not in seen and len(found := list(reached([value], self.beside))) > 1:
@@ -357,7 +360,7 @@ class _Reach:
         sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
         width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
         bytes = _received(self.layouts[value], pend, sliced) * width * trips
-        # A sum that each trip scatters is stored in parts: it does not wait for fewer collectives.
+        # A sum that each trip scatters is stored in parts. It does not wait for fewer collectives.
         return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
 
     def is_moved(self, value: int) -> bool:

@@ -309,7 +309,7 @@ class _Search:
 
 
 def _is_even(signature: Signature, placement: Placement) -> bool:
-    """Whether what is placed fits, every device has a block, and not a window, of each index, and no index is padded."""
+    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded."""
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)

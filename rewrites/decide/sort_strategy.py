@@ -31,7 +31,7 @@ def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
 
 
 def _is_free(placements: Placements, value: int, node: Node) -> bool:
-    """Whether the op alone reads a value that devices make of nothing, in any layout."""
+    """Whether only this op reads the value, and devices can make it in any layout because its own op has no operands."""
     maker = placements.program.maker(value)
     alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.fixed
     return alone and maker is not None and not maker.operands

@@ -100,7 +100,7 @@ class ByRule:
             self.write(program, draft, site.value)
 
     def write(self, program: Program, draft: Draft, value: int) -> None:
-        """Make one value by the right side."""
+        """Replaces one value by the right side."""
         root = program.made_by(value)
         found = self.match(program, root)
         assert found is not None, "a site is where the law applies"

@@ -71,7 +71,7 @@ class Part:
         return [value for value in self.results if self.dims[value] is not None]
 
     def folds(self, value: int) -> str:
-        """The monoid that makes a result of the part which does not have the range."""
+        """The monoid that folds the range, for a result of the part that does not have it."""
         node = self.program.made_by(value)
         return node.signature.indices[self.indices[node.number]].monoid or "add"
 

@@ -99,11 +99,11 @@ class Constructor(Protocol):
         ...
 
     def inside(self, types: Types) -> Constructor:
-        """What writes a region of an op, from its arguments."""
+        """Returns a constructor for a region of an op, with arguments of these types."""
         ...
 
     def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
-        """An op with regions, of forced operands."""
+        """Writes an op with regions like `like`; its operands have been forced."""
         ...
 
     def end_nest(self) -> None: ...
@@ -113,7 +113,7 @@ class Constructor(Protocol):
         ...
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        """The ops of a module: first the function with the finished block, whose results have these types."""
+        """Returns the ops of a module: first the function with the finished block, whose results have these types."""
         ...
 
 
@@ -150,7 +150,7 @@ def returned(values: Sequence[SSAValue]) -> Operation:
 
 
 def function(name: str, block: Block, results: Types) -> func.FuncOp:
-    """The function with this body."""
+    """Makes the function with this body."""
     return func.FuncOp(name, (list(block.arg_types), list(results)), Region(block))
 
 
@@ -313,7 +313,7 @@ class Nesting(ABC):
         return Built(self.nest, local, type)
 
     def end_nest_of(self, values: Globals) -> None:
-        """The values are read after the nest: if it builds one of them, it ends here."""
+        """Ends the nest if it builds one of these values, because they are read after it."""
         if any(isinstance(value, Built) and value.nest is self.nest for value in values):
             self.end_nest()
 

@@ -35,12 +35,12 @@ from .moved import moved
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
-    """The same placed program with its builders and slicers fused."""
+    """Returns the same placed program with its builders and slicers fused."""
     return replayed(module, Fusing, Replay)
 
 
 def replayed(module: ModuleOp, constructor: Start, replay: Callable[[Constructor], Replay]) -> ModuleOp:
-    """The module that a constructor makes of a placed one."""
+    """Returns the module that a constructor makes from a placed module."""
     main = cast(func.FuncOp, module.body.block.first_op)
     inputs, outputs = (
         cast("list[ArrayType]", list(types)) for types in (main.function_type.inputs, main.function_type.outputs)
@@ -105,7 +105,7 @@ class Replay:
         self.make(op.results, self.into.close(list(zip(locals, types_of(op), strict=True)), axes))
 
     def body(self, op: BuildOp) -> None:
-        """The ops of a builder, and of the builders in it."""
+        """Replays the ops of a builder, and of the builders inside it."""
         for inner in op.body.block.ops:
             match inner:
                 case BuildOp():
@@ -125,7 +125,7 @@ class Replay:
                     self.copy(inner)
 
     def moved(self, op: RedistributeOp | BarrierOp) -> None:
-        """A redistribution between the builders in a builder, or a barrier: an op of its body."""
+        """Replays a redistribution between the builders in a builder, or a barrier, as ops of the nest."""
         ins, block = [self.local(value) for value in op.operands], Block()
         if isinstance(op, RedistributeOp):
             before, after = zip(*op.changes, strict=True)

@@ -81,7 +81,7 @@ def _is_first(axes: tuple[MeshAxis, ...], ops: Emitter, into: Constructor) -> SS
 
 
 def same_op(op: Operation, locals: Sequence[SSAValue], types: Sequence[ArrayType], into: Constructor) -> list[SSAValue]:
-    """Emits an op that one device runs as it is, on its local values: the same op, with results of local types."""
+    """Emits the same op on local values, with results of local types."""
     made = again(op, locals, types)
     into.append(made)
     return list(made.results)
@@ -303,7 +303,7 @@ class _Local:
         return results
 
     def keeps_zeros(self, index: int) -> bool:
-        """Whether rows of zeros give rows of zeros: all operands have them, and the op is linear in all, or in each alone."""
+        """Whether rows of zeros give rows of zeros: all operands have the index, and the op is linear in all or in each."""
         signature, definition = self.node.signature, self.node.signature.definition
         if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
             return False
@@ -350,7 +350,7 @@ class _Local:
         return lambda value, _: self.ops.select(inside, value)
 
     def picked(self, index: int, block: int, rows: Picks) -> Keep:
-        """Takes the rows at these positions out of the one operand, and keeps those of this device's block."""
+        """Takes the rows at these positions out of the only operand; returns the mask of those in this device's block."""
         emit, dim = self.ops, self.read_at[0][index].dim
         first = emit.apply("sub", emit.number(rows.first, IDS), self.offset(index))
         ids = emit.rows((rows.count,), 0, first, rows.step)

@@ -125,7 +125,7 @@ class Vectors:
 def shifted(
     ids: SSAValue, offset: SSAValue, block: int, emit: Emitter, most: int | None = None, outside: int | None = None
 ) -> tuple[SSAValue, SSAValue]:
-    """The ids in their own dtype, those outside of the block as `outside`, and the mask of those inside; and below `most`."""
+    """The ids in the block, counted from its start, others as `outside`; and the mask of ids in the block and below `most`."""
     dtype, narrow = type_at(ids).dtype, emit.narrow(ids)
     here = emit.apply("sub", narrow, offset)
     inside = emit.between(here, block)

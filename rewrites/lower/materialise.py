@@ -39,7 +39,7 @@ def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
 
 
 def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
-    """The module of what was built, with the names of an earlier form of the program, and results of these types."""
+    """The module of a finished constructor, with the names of an earlier form of the program, and results of these types."""
     ops = into.ops(old.sym_name.data, results)
     keep_names(old, ops[0])
     return Module(ops)
@@ -108,7 +108,7 @@ class Writer(Walk[Global]):
             self.define(value, result)
 
     def local(self, node: Node, locals: list[SSAValue], types: Types) -> list[SSAValue]:
-        """The op's local form, as it is placed and with the sum that it carries."""
+        """Emits the op's local form, as it is placed and with the sum that it carries."""
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
         return localise(self.program, node, placed, carry, locals, types, self.into)
 
@@ -156,7 +156,7 @@ class Writer(Walk[Global]):
         return [self.move(move, start)]
 
     def move(self, move: Move, start: Global) -> Global:
-        """A redistribution; one that only slices is left to the slicers of its uses."""
+        """Writes a redistribution; one that only slices is left to the slicers of its uses."""
         target = self.type_at(move.value, move.target)
         if type_of(start) is target or not move.communicates:
             return start
@@ -166,7 +166,7 @@ class Writer(Walk[Global]):
         return self.cut(self.move(move, made), self.type_at(move.value, move.target))
 
     def control(self, control: Control) -> None:
-        """An op with regions on placed types, with operands in the layouts of its borders, and each region written inside."""
+        """Writes an op with regions: its operands in the layouts of its borders, and each region inside."""
         into = self.into
         operands = [into.force(each) for each in [self.sliced(node, 0) for node in control.enters]]
         regions = [self.inner(control, position) for position in range(len(control.regions))]
@@ -175,7 +175,7 @@ class Writer(Walk[Global]):
             self.leave(node, out)
 
     def inner(self, control: Control, position: int) -> Region:
-        """One region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
+        """Writes one region of an op: its arguments, its ops, and its yielded values in the layouts of its borders."""
         values = [self.program.numbers[arg] for arg in control.op.regions[position].block.args]
         outer = self.into
         self.into = inside = outer.inside([self.entered(value) for value in values])
@@ -193,7 +193,7 @@ class Writer(Walk[Global]):
         return self.built(node, node.results.index(value))
 
     def sliced(self, node: Node, position: int) -> Global:
-        """An operand of a loop, or of its terminator, in the layout that it needs; zero is a sum of zeros."""
+        """An operand of a loop, or of its terminator, in the layout that it needs; zero becomes a sum of zeros."""
         made = self.read(node.operands[position], node.number, position)
         made = self.cut(made, self.wanted(node, position))
         carry = self.decisions.carried.get(node.number)

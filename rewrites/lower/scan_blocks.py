@@ -42,7 +42,7 @@ class Across:
         return totals(self.layout, self.dim, itemsize(self.type.dtype)).steps
 
     def total(self) -> SSAValue:
-        """The fold of a whole block."""
+        """Emits the fold of a whole block: the last element of its scan."""
         return self.emit.part(self.local, self.dim, 0 if self.backwards else self.length - 1)
 
     def finish(self, gathered: SSAValue) -> SSAValue:
@@ -86,7 +86,9 @@ class Across:
         return self.emit.apply(self.monoid.name, before, self.local)
 
     def log_add_exp(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        """`max(x, y) + log1p(exp(-|x - y|))`; of two equal infinities it is their sum."""
+        """Emits `max(x, y) + log1p(exp(-
+        x - y
+        ))`; for two equal infinities their sum."""
         apply = self.emit.apply
         largest, gap = apply("max", x, y), apply("sub", x, y)
         rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))

@@ -91,7 +91,7 @@ class _Graph(Local):
         self.results = values
 
     def called(self, kernel: func.FuncOp, ins: Globals, outs: Sequence[Built]) -> None:
-        """Calls a kernel."""
+        """Adds a call of a kernel to the graph."""
         results = {_result(out): out.type for out in outs}
         op = flow.KernelOp(kernel.sym_name.data, self.in_graph(ins), list(results.values()))
         self.graph.add_op(op)

@@ -27,7 +27,7 @@ from .transposed_products import swap_products
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
-    """The device-local module of a placed one."""
+    """Returns the device-local module of a placed one."""
     return replayed(module, Local, AsWritten)
 
 
@@ -40,7 +40,7 @@ class Local(Nesting):
         self.loops: list[Operation] = []
 
     def known(self, values: Sequence[SSAValue], types: Types) -> list[Global]:
-        """Values of these types that no nest builds, by what a device has of them."""
+        """Values of these types that no nest builds, from their local values."""
         return [Built(None, value, type) for value, type in zip(values, types, strict=True)]
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
@@ -52,7 +52,7 @@ class Local(Nesting):
         return spmd.CoordinateOp(axes)
 
     def redistribute(self, sources: Globals, targets: Types) -> Globals:
-        """The steps of each value; those of several values may share their collectives."""
+        """Writes the steps for each value; those of several values may share their collectives."""
         self.end_nest_of(sources)
         locals = [on_device(source) for source in sources]
         return self.known(moved(locals, list(map(type_of, sources)), targets, self.block), targets)

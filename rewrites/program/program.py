@@ -277,7 +277,7 @@ class Program:
     signatures: Signatures = field(default_factory=dict[object, Signature])
     """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
     shifting: set[int] = field(default_factory=set[int])
-    """The nodes that only move elements, by windows."""
+    """The nodes that only shift elements, by windows."""
     part: list[int] = field(default_factory=list[int])
     """Per value the part of the program that it is in, once `parts` has found them."""
 
@@ -294,7 +294,7 @@ class Program:
         return {key: found for key, found in self.signatures.items() if not _is_by_identity(key)}
 
     def together(self, node: Node) -> list[Node]:
-        """The nodes of the node's op: one, but for an op whose values are placed apart."""
+        """The nodes of a node's op: one node, unless the op's values are placed apart from each other."""
         if not node.signature.definition.apart:
             return [node]
         nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)

@@ -182,7 +182,7 @@ class Space:
         yield from self._permuted(at)
 
     def _placed(self, at: State, axes: Axes) -> Iterator[tuple[tuple[Axes, int, int], State]]:
-        """Every place for some axes beside the others."""
+        """Yields each place that these axes can take beside the others, with the state."""
         span, others = self.group(axes), self.put(at, free=axes)
         for dim, stride in self.places:
             if stride * span <= self.longest[dim] and (self.is_padded or self._has_room(others, dim, stride, stride * span)):

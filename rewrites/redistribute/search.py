@@ -282,7 +282,7 @@ RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_
 FEW = 200
 
 _Paid: TypeAlias = tuple[Bytes, int, int]
-"""Bytes, the number of collectives, and local sizes in bytes, all added up."""
+"""The cost so far: bytes, the number of collectives, and the sum of local sizes in bytes."""
 _Ahead: TypeAlias = tuple[Bytes, Bytes, Bytes]
 """The least bytes of a way through a state, and `next_to`; homeward, how many axes are away, and then these."""
 

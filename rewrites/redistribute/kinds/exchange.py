@@ -60,7 +60,7 @@ class Along:
         return type_at(x).shape[self.dim]
 
     def concatenated(self, parts: Sequence[SSAValue]) -> SSAValue:
-        """The parts, one behind another."""
+        """Concatenates the parts along the dim."""
         return self.emit.concatenate(parts, self.dim)
 
     def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:

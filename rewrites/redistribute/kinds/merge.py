@@ -138,7 +138,7 @@ class _Device(Along):
         return arrays[: len(blocks)]
 
     def round(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
-        """The elements that this device keeps."""
+        """Runs one round, and returns the elements that this device keeps."""
         partner = self.emit.apply("xor", self.device, round.partner)
         theirs = [self.sent(each, round) for each in arrays[: len(self.step.merging.sizes)]]
         if self.ties:
@@ -178,7 +178,7 @@ class _Device(Along):
         return self.emit.both(less, self.emit.both(equal, self.precedes(rest)), "or")
 
     def less(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        """Where keys come before others; NaN comes last."""
+        """A mask: where one key is less than another. NaN comes last."""
         less = self.emit.apply("lt", one, other)
         if type_at(one).dtype.startswith(EXACT):
             return less
