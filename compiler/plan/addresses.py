@@ -212,6 +212,8 @@ class Addresses:
         if name.startswith(TODAY):
             return name.removeprefix(TODAY)
         values = self._former.get(name, ())
+        if values == [self.by_op.get(name)]:
+            return name
         now = self.names[values[0]] if len(values) == 1 else name
         return now if self.by_name(now) in values else name
 

@@ -209,3 +209,13 @@ def test_the_shell_completes_names_in_scopes_part_by_part() -> None:
     assert "enc0/act/backward/" in [name for name, _, _ in names.under("enc0/act/")]
     numbered = [name for name, _, _ in names.under("enc0/act/backward/mul")]
     assert numbered == [f"enc0/act/backward/mul#{number}" for number in range(len(numbered))] != []
+
+
+def test_a_line_that_counts_a_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
+    def step(x: jax.Array) -> jax.Array:
+        return jnp.sin(x) * 2
+
+    x = jax.ShapeDtypeStruct((8, 4), "float32")
+    plan = pt.plan(step, pt.Mesh(a=4), x).tile("mul#0", 0, "a")
+    plan.save(tmp_path / "plan.partita")
+    assert pt.replay(step, tmp_path / "plan.partita", x).trace == plan.trace
