@@ -78,9 +78,17 @@ class InExcess(Listing[Silent]):
 
 def silent(plan: State) -> InExcess:
     """Lists everything redundant, largest first, measured as a share of a device's stored bytes or of its flops."""
-    program = plan.source.program
-    apart = range(_ends(program) + len(program.nodes))
-    return InExcess((each.first for each in silent_rows(plan, apart)), redundant_flops(plan), flops_per_device(plan).known)
+    found = sorted((*rank, number, each) for rank, each in _ranked(plan) for number in each.numbers)
+    rows = (_said(plan, each, number) for *_, number, each in found)
+    return InExcess(rows, redundant_flops(plan), flops_per_device(plan).known)
+
+
+def _ranked(plan: State) -> Iterator[tuple[tuple[float, bool], _Alike]]:
+    """Everything redundant, each with the rank of its numbers: how much it is, and whether it is the last of so much."""
+    total, ends = max(flops_per_device(plan).known, 1), plan.once(_alike_ends)
+    stored = max(sum(each.bytes * each.times for each in ends), 1)
+    for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan)):
+        yield (-max(each.bytes / stored, each.flops / total), each.what == UNPARTITIONED), each
 
 
 class Row(NamedTuple):
@@ -100,20 +108,17 @@ class _Part(NamedTuple):
     times: int
 
 
-def silent_rows(plan: State, kinds: Sequence[int], most: int | None = None) -> list[Row]:
-    """The same as rows, or the first ones: a row has what is of one kind, and redundant in the same way.
+def silent_rows(plan: State, kinds: Sequence[int], most: int) -> list[Row]:
+    """The first rows of it: a row has what is of one kind, and redundant in the same way.
 
     `kinds` are those of the arguments, the results and the ops, numbered in this order.
     """
-    ends, total = plan.once(_alike_ends), max(flops_per_device(plan).known, 1)
-    stored = max(sum(each.bytes * each.times for each in ends), 1)
     found: dict[object, list[_Part]] = {}
-    for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan)):
-        share, way = max(each.bytes / stored, each.flops / total), (each.what, each.op, each.axes)
+    for rank, each in _ranked(plan):
         for kind, numbers in grouped(each.numbers, kinds.__getitem__).items():
-            part = _Part((-share, each.what == UNPARTITIONED, numbers[0]), each, len(numbers))
-            found.setdefault((kind, way), []).append(part)
-    first = nsmallest(len(found) if most is None else most, found.values(), key=min)
+            part = _Part((*rank, numbers[0]), each, len(numbers))
+            found.setdefault((kind, each.what, each.op, each.axes), []).append(part)
+    first = nsmallest(most, found.values(), key=min)
     return [_together(plan, parts) for parts in first]
 
 
@@ -157,6 +162,10 @@ def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
     return tuple(axis for axis in plan.mesh.places if axis.size > 1 and axis not in placed)
 
 
+def _texts(axes: Iterable[MeshAxis]) -> tuple[str, ...]:
+    return tuple(map(str, axes))
+
+
 def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
     """The part of `size` beyond a device's share, if all devices of these axes have it."""
     return size - -(-size // prod(axis.size for axis in axes))
@@ -167,7 +176,7 @@ class _Alike(NamedTuple):
 
     what: str
     op: str
-    axes: tuple[MeshAxis, ...]
+    axes: tuple[str, ...]
     bytes: int
     flops: int
     numbers: Sequence[int]
@@ -176,14 +185,14 @@ class _Alike(NamedTuple):
 
 def _said(plan: State, each: _Alike, number: int) -> Silent:
     """What is said of one of them."""
-    program, names, axes = plan.source.program, plan.source.addresses.names, tuple(map(str, each.axes))
+    program, names = plan.source.program, plan.source.addresses.names
     if each.what == REPLICATED:
         left = number - len(program.arguments)
         value = program.arguments[number] if left < 0 else program.returned[left]
-        return Silent(each.what, names[value], "", axes, each.bytes, 0, None)
+        return Silent(each.what, names[value], "", each.axes, each.bytes, 0, None)
     node = program.nodes[number - _ends(program)]
     value = main_value(node)
-    return Silent(each.what, names.get(value, ""), each.op, axes, each.bytes, each.flops, line_of(plan, value, node))
+    return Silent(each.what, names.get(value, ""), each.op, each.axes, each.bytes, each.flops, line_of(plan, value, node))
 
 
 class _Ends(NamedTuple):
@@ -218,7 +227,7 @@ def _replicated(plan: State) -> Iterator[_Alike]:
     for each in plan.once(_alike_ends):
         axes = _whole_on(plan, each.layout.axes)
         if (excess := _excess(each.bytes, axes)) and each.layout.dims:
-            yield _Alike(REPLICATED, "", axes, excess, 0, each.numbers)
+            yield _Alike(REPLICATED, "", _texts(axes), excess, 0, each.numbers)
 
 
 def _redundant(plan: State) -> Sequence[_Alike]:
@@ -236,16 +245,16 @@ def _each_redundant(plan: State) -> Iterator[_Alike]:
         axes, numbers = _whole_on(plan, placements.axes(node)), [first + each.number for each in some]
         if flops is None:
             if axes:
-                yield _Alike(UNKNOWN, op_name(node), axes, 0, 0, numbers, node.region)
+                yield _Alike(UNKNOWN, op_name(node), _texts(axes), 0, 0, numbers, node.region)
             continue
         overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
-            yield _Alike(REDUNDANT, op_name(node), axes, 0, excess, numbers, node.region)
+            yield _Alike(REDUNDANT, op_name(node), _texts(axes), 0, excess, numbers, node.region)
 
 
 def _unpartitioned(plan: State) -> Iterator[_Alike]:
-    axes, first = _whole_on(plan, ()), _ends(plan.source.program)
+    axes, first = _texts(_whole_on(plan, ())), _ends(plan.source.program)
     found = ((node, each) for node, each in whole_ops(plan) if not each.own)
     return (
         _Alike(UNPARTITIONED, each.primitive, axes, each.bytes, 0, [first + node.number], node.region) for node, each in found
