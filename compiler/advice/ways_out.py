@@ -261,7 +261,7 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 
 
 class _ByPart(NamedTuple):
-    """What a plan costs by the parts of the program, and the parts that may share collectives with each other."""
+    """What a plan costs by the parts of the program, and the parts that may share collectives, or are decided together."""
 
     costs: Mapping[int, Cost]
     sharing: frozenset[int]
@@ -273,6 +273,8 @@ def _by_part(plan: State) -> _ByPart:
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
     nodes = grouped((node.number for node in program.nodes), lambda number: part[_value_of(program.nodes[number])])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
+    if plan.decisions.weighed:
+        return _ByPart(costs, frozenset(part))
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)
     return _ByPart(costs, frozenset(part[move.value] for move in last if move.together or sharing(move.path) is not None))

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
-from ..program.parts import parts
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
@@ -33,10 +32,7 @@ FARTHEST = 64
 
 NO_NODE = -1
 SELECTED = 1 << 30
-"""The operand position that stands for a use of what the op itself has selected of each block, or sorted: after all operands.
-"""
-
-NONE = Price(0, 0)
+"""The operand position that stands for a use of what the op itself has selected of each block, or sorted: after all operands."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,25 +74,24 @@ class Decisions:
     """(op, operand) -> the move through which the operand is read; operands without an entry are read directly."""
     homes: dict[int, Move]
     """Values that are redistributed where they are computed, because a tactic placed them -> the move."""
+    weighed: bool = False
+    """Whether ops could run elsewhere than the table says: they do if that pays in the program as a whole."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
 
-    def prices(self) -> dict[int, Price]:
-        """By the part of the program, what a device receives in one call, with the trips that loops are taken to have."""
-        program, found = self.placements.program, dict[int, Price]()
-        part = parts(program)
-        for move in self.moves:
-            trips, so_far = program.likely_trips(move.region), found.get(part[move.value], NONE)
-            sent = so_far.bytes + move.path.bytes * trips, so_far.collectives + move.path.collectives * trips
-            found[part[move.value]] = Price(*sent)
-        return found
+    @property
+    def price(self) -> Price:
+        """What a device receives in one call, with the trips that loops are taken to have."""
+        trips = self.placements.program.likely_trips
+        ways = [(move.path, trips(move.region)) for move in self.moves]
+        return Price(sum(way.bytes * times for way, times in ways), sum(way.collectives * times for way, times in ways))
 
 
 def decide(table: Table) -> Decisions:
     """Returns all decisions of a plan. Ops run elsewhere than the table says if that receives fewer bytes."""
     found = _decide(table, {})
-    before = found.prices()
+    before = found.price
     moves = [
         Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
         for move in found.moves
@@ -106,12 +101,9 @@ def decide(table: Table) -> Decisions:
     if not instead:
         return found
     other = _decide(table, instead)
-    after, program = other.prices(), table.program
-    where = {number: parts(program)[program.nodes[number].results[0]] for number in instead}
-    # Parts of a program that share no values are decided apart.
-    pays = {part for part in {*where.values()} if after.get(part, NONE).pays(before.get(part, NONE))}
-    kept = {number: each for number, each in instead.items() if where[number] in pays}
-    return other if len(kept) == len(instead) else _decide(table, kept)
+    chosen = other if other.price.pays(before) else _decide(table, {})
+    chosen.weighed = True
+    return chosen
 
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:
