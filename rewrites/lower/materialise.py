@@ -97,13 +97,14 @@ class Writer(Walk[Global]):
     def op(self, nodes: Sequence[Node]) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""
         node, into = nodes[0], self.into
-        wanted, results, types, axes = self.kind(node) if len(nodes) == 1 else _all(map(self.kind, nodes))
-        read = [made for each in nodes for made in self.reads(each)]
+        alone = len(nodes) == 1
+        wanted, results, types, axes = self.kind(node) if alone else _all(map(self.kind, nodes))
+        read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
-        outs = self.local(node, locals, types) if len(nodes) == 1 else same_op(node.op, locals, types, into)
+        outs = self.local(node, locals, types) if alone else same_op(node.op, locals, types, into)
         made = into.close(list(zip(outs, results, strict=True)), axes)
-        values = [value for each in nodes for value in each.results]
+        values = node.results if alone else [value for each in nodes for value in each.results]
         for value, result in zip(values, made, strict=True):
             self.define(value, result)
 
