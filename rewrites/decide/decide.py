@@ -32,7 +32,7 @@ FARTHEST = 64
 
 NO_NODE = -1
 SELECTED = 1 << 30
-"""The operand position that stands for a use of what the op itself has selected of each block, or sorted: after all operands."""
+"""The operand position that stands for a use of what the op itself has selected of each block, or sorted: past all operands."""
 
 
 @dataclass(slots=True, eq=False)
