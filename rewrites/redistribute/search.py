@@ -275,9 +275,6 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
 
 
-# The order of steps that may change places: slices shrink a value, gathers let it grow.
-RANKS = ("slice", "reduce_scatter", "all_to_all", "permute", "all_reduce", "all_gather")
-
 # After this many steps, a search compares its bound with the path that is known without a search.
 FEW = 200
 
@@ -399,7 +396,7 @@ class _Search:
         """
         if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
-        rank, last = RANKS.index(cast(str, op[0])), RANKS.index(cast(str, way.op[0]))
+        rank, last = (Step.known[cast(str, each[0])].rank for each in (op, way.op))
         space, before = self.space, way.before.at
         moves = list(zip(before, way.at, after, strict=True))
         if way.op[0] == "permute":

@@ -53,6 +53,8 @@ class Step:
     """The name of the kind in reports, and the head of its terms."""
     terms: ClassVar[tuple[str, ...]] = ()
     """The fields of the step that are the arguments of its term; empty if no law makes such a step."""
+    rank: ClassVar[int] = 0
+    """Of two steps that may change places, the one of lower rank comes first: slices shrink a value, gathers let it grow."""
     known: ClassVar[dict[str, type[Step]]] = {}
     """The classes of steps, by the heads of their terms."""
 

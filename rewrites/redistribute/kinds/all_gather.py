@@ -17,6 +17,7 @@ class AllGather(Tiled):
     """Removes axes from a dim: each device receives the other devices' blocks."""
 
     kind: ClassVar[str] = "all_gather"
+    rank = 5
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.AllGatherOp.make(x, self.axes, dim=self.dim, block=self.block)]

@@ -24,6 +24,7 @@ class AllToAll(Tiled):
     to_dim: int
     to_stride: int
     kind: ClassVar[str] = "all_to_all"
+    rank = 2
     terms = ("axes", "dim", "stride", "to_dim", "to_stride")
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:

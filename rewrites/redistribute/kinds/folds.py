@@ -23,6 +23,7 @@ class AllReduce(Step):
 
     monoid: str
     kind: ClassVar[str] = "all_reduce"
+    rank = 4
     terms = ("monoid", "axes")
 
     @classmethod
@@ -45,6 +46,7 @@ class ReduceScatter(Tiled):
 
     monoid: str
     kind: ClassVar[str] = "reduce_scatter"
+    rank = 1
     terms = ("monoid", "axes", "dim", "stride")
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:

@@ -20,6 +20,7 @@ class Permute(Step):
     """Each device takes over the part of another device: axes change places, or are replaced by others."""
 
     kind: ClassVar[str] = "permute"
+    rank = 3
     terms = ("before", "after")
 
     @classmethod
