@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import isqrt, prod
-from typing import cast
 
 import numpy as np
 from jax import Array
