@@ -5,7 +5,7 @@ Each part imports only those below it:
     reference                     programs and ops in NumPy: the oracle of the tests
     flow, spmd, array, lax        the dialects; `lax_shapes` and `regions` are what their verifiers check
       group_arrays                what collectives do to the local arrays of a group of devices
-      layouts, types, signature, module   how a value lies on the mesh, and how types, ops and modules are written
+      layouts, types, op_text, module   how a value lies on the mesh, and how types, ops and modules are written
     definitions                   the meaning of each named op, in index notation; tilings follow from it
     mesh, text, params            devices and their axes, and what reads names of these
     ranges                        the algebra behind every type

@@ -24,9 +24,9 @@ from xdsl.utils.exceptions import VerifyException
 from .ground.errors import Error
 from .layouts import Layout
 from .mesh import Mesh
+from .op_text import ArrayOp, Terminator, Word, array_types
 from .ranges.algebra import MeshAxis, twice
 from .ranges.factor import Factor, joined, windowed
-from .signature import ArrayOp, Terminator, Word, array_types
 from .types import ArrayType, AxesAttr
 
 MESH = "array.mesh"

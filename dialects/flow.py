@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Redistribute, around, global_shape
 from .ground.errors import nearest
-from .signature import ArrayOp, Terminator, array_types, parse_operands
+from .op_text import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
 
 _SAID_BEFORE = ("sym_name", "function_type")

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Never, overload
 
 from .ground.errors import Error, did_you_mean
-from .ground.given import LARGEST, checked, integer, refused, shown
 from .ground.interned import Interned, intern
+from .ground.validation import LARGEST, checked, integer, refused, shown
 from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis, coordinate
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 
 from .ground.english import counted
-from .signature import ArrayOp
+from .op_text import ArrayOp
 from .types import ArrayType
 
 T = TypeVar("T")

@@ -28,8 +28,8 @@ from .array import Barrier, Coordinate, check_axes
 from .ground.dtypes import Array
 from .ground.monoids import NAMES
 from .group_arrays import fold, join, library, split
+from .op_text import ArrayOp, Word, array_types
 from .ranges.algebra import MeshAxis
-from .signature import ArrayOp, Word, array_types
 from .text import TextAttr, take
 from .types import ArrayType, AxesAttr
 

@@ -6,7 +6,7 @@
     conflicts        claims that cannot all hold, and the ways out of them
       open_conflicts which of these are open
       ways_out       the ways out, those of many conflicts tried in one plan
-    trials           what is tried to get out of conflicts and stops
+    trace_edits      changes of a plan's tactics that end a conflict or a stop, and are not refused
     redundancy       what is replicated, computed by several devices, or not partitioned
     refused          what helps where a claim is refused, tried
     tactic_checks    whether a tactic did what it was asked for

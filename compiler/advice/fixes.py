@@ -32,7 +32,7 @@ from ..plan.state import State
 from ..trace.why_whole import REASONS
 from ..views.grouped import grouped
 from .open_stops import WANTED_WHOLE, is_open, open_stops
-from .trials import Change, Step, tried
+from .trace_edits import Change, Step, tried
 
 MOST_TRIED = 6
 """The most changes that are tried for a stop. Each takes a plan."""

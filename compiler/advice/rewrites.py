@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...dialects.ground.errors import Error
-from ...dialects.ground.given import checked
+from ...dialects.ground.validation import checked
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
 from ..cost.collectives import bytes_per_device

@@ -32,7 +32,7 @@ from ..plan.refusals import Refused
 from ..plan.state import State
 from ..views.grouped import alike, grouped
 from .open_conflicts import is_open, open_keys
-from .trials import Change
+from .trace_edits import Change
 
 FARTHEST = 16
 """How many values before a conflict, and ops after it, are searched for smaller values that could be gathered."""

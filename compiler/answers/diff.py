@@ -14,7 +14,7 @@ from ..cost.counts import Counts
 from ..cost.flops import Flops, flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.reader import all_of, cited
-from ..plan.queries import layouts
+from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import MOST, merged
 from ..views.view import Part, View

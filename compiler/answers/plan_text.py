@@ -21,7 +21,7 @@ from ..cost.collectives import by_cause
 from ..cost.counts import Counts
 from ..inputs.calls import Call, renamed
 from ..notation.statements import AXIS, statement
-from ..plan.queries import layouts
+from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import merged
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
-from ...dialects.ground.given import checked, shown
+from ...dialects.ground.validation import checked, shown
 from ..inputs.calls import NESTS, Call
 from ..inputs.config import Config, Keys, value_at
 from ..inputs.files import path_of

@@ -19,14 +19,14 @@ from typing import Any
 from jax import ShapeDtypeStruct
 
 from ...dialects.ground.errors import Error, did_you_mean
-from ...dialects.ground.given import checked, refused, text_of
+from ...dialects.ground.validation import checked, refused, text_of
 from ...dialects.mesh import Mesh
 from ..inputs.files import path_of, read_text
 from ..inputs.literals import Written
 from ..jax_private import jax
 from ..notation.check import Program, check
+from ..notation.codegen import elaborate
 from ..notation.diagnostics import Text
-from ..notation.elaborate import elaborate
 from ..notation.terms import Function
 from .notation_plans import Block, annotated, block
 from .plan import Plan, plan as make_plan

@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.ground.errors import warn
-from ...dialects.ground.given import CHECKS, LARGEST, checked, integer, refused
+from ...dialects.ground.validation import CHECKS, LARGEST, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..advice import conflicts, redundancy as silent, stops
@@ -42,7 +42,7 @@ from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import annotations, claims, lowered, queries, rewriting
+from ..plan import annotations, claims, layouts as queries, lowered, rewriting
 from ..plan.annotations import Annotation
 from ..plan.claims import Seed
 from ..plan.state import State

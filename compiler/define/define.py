@@ -21,7 +21,7 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Definition, Formal, Param, titled
 from ...dialects.ground.errors import Error, did_you_mean
-from ...dialects.ground.given import flag_of, refused, taken
+from ...dialects.ground.validation import flag_of, refused, taken
 from ..inputs.arguments import abstract, passed
 from ..inputs.checks import is_deep, shown
 from ..inputs.literals import Written

@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from ...dialects import context
 from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.ground.errors import Error, did_you_mean
-from ...dialects.ground.given import checked
+from ...dialects.ground.validation import checked
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.executions import Marks, executions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...dialects.ground.errors import Error, Location
-from ...dialects.ground.given import LARGEST
+from ...dialects.ground.validation import LARGEST
 from .checks import integer, shown
 
 BYTES: Mapping[str, int] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
-from ...dialects.ground.given import (
+from ...dialects.ground.validation import (
     CHECKS,
     LARGEST,
     flag_of as flag_of,

@@ -7,7 +7,7 @@
       scope, sizes, scalars, terms          indices and positions; extents; functions of expressions; a checked program
     statements     statements of plans and the calls of a trace: the same tactics, written in two ways
       addresses    the names of a function's values in plans
-    elaborate      a checked function to a Python function over JAX arrays, whose lines are those of the text
+    codegen        a checked function to a Python function over JAX arrays, whose lines are those of the text
       values, windows                       the walk over terms: the code of each kind of term
       value, runtime                        Python code with source lines; the functions that it calls while it is traced
     show           a program back to its notation

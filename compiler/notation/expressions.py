@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import ml_dtypes
 
-from ...dialects.definitions.signs import ARITHMETIC, COMPARISONS, SIGNS
+from ...dialects.definitions.operators import ARITHMETIC, COMPARISONS, SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.grammar import Node, Word, phrases, words
 from ...dialects.ground.dtypes import dtype_of, long, short

@@ -11,9 +11,9 @@ from typing import Self
 
 from ...dialects.definitions.ground_form import Dim, Equation, Ground, Grounded, inner
 from ...dialects.definitions.grounding import ground
+from ...dialects.definitions.operators import SIGNS
 from ...dialects.definitions.printer import Printer, Said
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.signs import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Read, Var
 from ...dialects.ground.dtypes import short
 from ...dialects.ground.errors import Error

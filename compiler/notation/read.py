@@ -13,7 +13,7 @@ from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
-from ...dialects.definitions.signs import ARITHMETIC
+from ...dialects.definitions.operators import ARITHMETIC
 from ...dialects.grammar import Node, TooDeep, phrases
 from ...dialects.ground.errors import Span
 from .diagnostics import Text, Wrong

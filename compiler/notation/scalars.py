@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from jax import Array
 
+from ...dialects.definitions.operators import ARITHMETIC
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.signs import ARITHMETIC
 from ...dialects.definitions.tree import Definition, Group, Var
 from ...dialects.grammar import Node, kinds, phrases
 from ...dialects.ground.dtypes import long

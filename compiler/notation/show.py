@@ -25,8 +25,8 @@ from ..ops.bind import bind_local, constant
 from ..trace.trace import Traced, trace
 from . import scalars
 from .check import check
+from .codegen import elaborate
 from .diagnostics import Text, Wrong
-from .elaborate import elaborate
 from .pointful import Pointful, Unsayable, Value, letters
 
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())

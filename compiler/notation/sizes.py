@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from ...dialects.definitions.signs import ARITHMETIC
+from ...dialects.definitions.operators import ARITHMETIC
 from ...dialects.grammar import Node, Word, phrases
 from ...dialects.ground.dtypes import dtype_of
 from .diagnostics import Text, Where, word_of

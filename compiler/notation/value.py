@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ...dialects.definitions.signs import SIGNS
+from ...dialects.definitions.operators import SIGNS
 from ...dialects.ground.errors import Span
 from .terms import Index, repeats
 

@@ -16,7 +16,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...dialects.definitions.signs import SIGNS
+from ...dialects.definitions.operators import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.ground.dtypes import dtype_of
 from .terms import Dim, Index, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding

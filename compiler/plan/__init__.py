@@ -14,7 +14,7 @@
       laws           the law that is asked for
     program_changes  how a program differs from that of a file
     lowered          the lowering, one step a line: the placed program, the device-local module
-    queries          layouts
+    layouts          the layouts of its values
 
 Imports `views`, `trace`, `define`, `ops` and `inputs`.
 """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
-from ...rewrites.decide.points import carry_said, claims_of, is_point
+from ...rewrites.decide.constraints import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced

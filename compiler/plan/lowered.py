@@ -9,8 +9,8 @@ from xdsl.printer import Printer
 from ...dialects.array import set_mesh
 from ...rewrites.decide.decide import Decisions
 from ...rewrites.lower.constructors import Fusing, Plain
+from ...rewrites.lower.first_lines import beginning
 from ...rewrites.lower.materialise import Start, materialise
-from ...rewrites.lower.prefix import beginning
 from ...rewrites.lower.to_spmd import Local
 from ..define.block_sizes import try_block_sizes
 from ..gc_pause import without_collector

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
-from ...rewrites.decide.points import carry_said, claims_of, is_point
+from ...rewrites.decide.constraints import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ..gc_pause import without_collector
 from ..trace.annotations import Said

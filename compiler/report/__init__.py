@@ -8,11 +8,11 @@ built from the sources in `page/` of the repository; the licences of what it is 
       program   the ops by scope, and what they read
         scopes  where an op is in the user's program: direction, loop, scope, function, line
       collective_rows  collectives, those of layers that are alike together, with their reasons
-      placed      the layouts of all values, and how to draw each
+      layout_drawings  the layouts of all values, and how to draw each
       problems    conflicts, stops, what runs unpartitioned, what is in excess
       memory_timeline  memory over time
       kernels     the dataflow graph, its nodes that are alike together
-    pool        texts, lines and layouts that are written once and referred to by number
+    string_table     texts, lines and layouts that are written once and referred to by number
 
 Imports `graph`, `plan`, `memory`, `views` and `inputs`.
 """

@@ -12,8 +12,8 @@ from ..inputs.lines import place_of
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
-from .pool import Json, Pools
 from .program import Numbers
+from .string_table import Json, Pools
 
 
 class Sent(NamedTuple):

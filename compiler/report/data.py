@@ -16,11 +16,11 @@ from ..plan.history import prefixes
 from ..plan.state import State
 from .collective_rows import sent_json
 from .kernels import kernels_json
+from .layout_drawings import Kept, changes, layout_numbers, layouts_pool
 from .memory_timeline import memory_json
-from .placed import Kept, changes, layout_numbers, layouts_pool
-from .pool import Json, Pool, Pools
 from .problems import open_json
 from .program import Shown, shown
+from .string_table import Json, Pool, Pools
 
 
 def data(plan: State) -> Json:

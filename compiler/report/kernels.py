@@ -13,7 +13,7 @@ from ..graph.graph import Graph
 from ..graph.nodes import Node
 from ..inputs.names import parts
 from ..views.listing import starred
-from .pool import Json, Pools
+from .string_table import Json, Pools
 
 
 @dataclass(slots=True)

@@ -24,8 +24,8 @@ from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
-from .pool import Json, Pools
 from .scopes import Scopes
+from .string_table import Json, Pools
 
 KINDS_OF_BUFFERS = ("received", "backward", "other")
 POINTS = 240

@@ -10,8 +10,8 @@ from ..plan.annotations import unapplied
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
-from .pool import Json, Pools
 from .program import Numbers
+from .string_table import Json, Pools
 
 MOST_TRIED = 8
 """Per step, the most conflicts, and the most rows of stops, whose ways out are tried."""

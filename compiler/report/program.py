@@ -8,8 +8,8 @@ from ..inputs.names import parts
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..views.listing import starred
-from .pool import Json, Pools
 from .scopes import Part, Scopes, Tree
+from .string_table import Json, Pools
 
 
 class Numbers:

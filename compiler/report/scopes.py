@@ -12,7 +12,7 @@ from ..inputs.lines import Source
 from ..plan.state import State
 from ..trace.scopes import written
 from ..views.listing import starred
-from .pool import Json, Pools, code_of
+from .string_table import Json, Pools, code_of
 
 MOST_ALIKE = 6
 """More scopes than this that stand side by side and differ only by a number get a fold around them."""

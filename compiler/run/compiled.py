@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 
 from ...dialects.ground.english import counted, there_are
 from ...dialects.ground.errors import Error, warn
-from ...dialects.ground.given import refused
+from ...dialects.ground.validation import refused
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import donated
 from ..inputs.names import Patterns

@@ -14,7 +14,7 @@ from ..advice.open_conflicts import open_keys
 from ..answers.diff import argument_bytes
 from ..cost.collectives import bytes_per_device, counts
 from ..cost.flops import flops_per_device
-from ..plan.queries import layouts
+from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import merged
 

@@ -3,7 +3,7 @@
     definitions.def   the meaning of each named op, in index notation
     registry          the definitions by name, with those that users add
     tree              the tree of index notation, and `Definition`
-      signs           the signs of expressions
+      operators       the operators of expressions: text, precedence, function
     parse, phrases    text to tree, by the grammar `definitions.lark`
     printer           tree to text
     front_ends        dimension numbers that a line cannot express: `gathers`, `ragged`

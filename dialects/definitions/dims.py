@@ -14,7 +14,7 @@ from ..ground.errors import Error
 from ..params import Literal, ParamsAttr
 from .front_ends import FRONT_ENDS
 from .ground_form import Dims
-from .signs import ARITHMETIC
+from .operators import ARITHMETIC
 from .tree import Apply, Concat, Definition, Expr, Number, Param, Reading, Shape, Term, Whole, names, variables
 
 

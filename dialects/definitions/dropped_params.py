@@ -7,7 +7,7 @@ import numpy as np
 from ..ground.errors import Error
 from ..params import Literal, ParamsAttr, Record
 from .grounding import ground
-from .signs import ARITHMETIC
+from .operators import ARITHMETIC
 from .tree import Apply, Definition, Expr, Number, Param, Shape, Size, Value, Var, nodes
 
 

@@ -8,7 +8,7 @@ from ..params import ParamsAttr
 from .dims import Sites
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, Lands
 from .indices import Indices, Key
-from .signs import ARITHMETIC
+from .operators import ARITHMETIC
 from .tree import (
     Affine,
     Apply,

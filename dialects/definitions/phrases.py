@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from ..grammar import Node, Word, phrases, words
-from .signs import ARITHMETIC
+from .operators import ARITHMETIC
 from .tree import (
     Apply,
     At,

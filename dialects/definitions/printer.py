@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..params import Literal
-from .signs import ATOM, COMPARISON, FOLD, LEAST, NEGATIVE, PRODUCT, SIGNS, SUM
+from .operators import ATOM, COMPARISON, FOLD, LEAST, NEGATIVE, PRODUCT, SIGNS, SUM
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Guard, Number, Otherwise, Param, Read, Size, Var, Whole
 
 Leaf: TypeAlias = "Group[Var] | Whole | Concat[Var] | Param | Size"

@@ -2,7 +2,7 @@
 
     errors      errors with a place, notes and a cure; warnings at the user's line
     english     numbers and lists in sentences
-    given       what a caller gave, checked
+    validation  what a caller gave, checked
     interned    equal terms are one object
     names       the names of arguments and results on ops
     dtypes      element types and their short names

@@ -17,8 +17,8 @@ import numpy as np
 
 from ..definitions.ground_form import ELEMENT, Access, Dim, Ground, Grounded, Guarded, Lands, along
 from ..definitions.grounding import ground
+from ..definitions.operators import ARITHMETIC
 from ..definitions.registry import definitions
-from ..definitions.signs import ARITHMETIC
 from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
 from ..ground.dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..ground.errors import Error

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..definitions.signs import COMPARISONS
+from ..definitions.operators import COMPARISONS
 from ..ground.dtypes import Array, is_float, is_narrow, kind_of, widen
 from ..ground.errors import Error, did_you_mean
 from ..params import ParamsAttr, Record

@@ -3,7 +3,7 @@
     table         the claims of a plan: where the indices of each op and the dims of each value are placed
       requirements  what an op requires when an index is placed, and the laws for it
     propagate     carries claims along one mesh axis through the definitions
-    points        constraints of a program, at which a value may change its layout
+    constraints   points of redistribution: those of a program, at which a value may change its layout
     placements    the table's meaning at each op: layouts wanted and produced, and pending reductions
     regather      which arguments are gathered for each use, and which once
     loop_hoisting  moves gathers before a loop, and scatters after it

@@ -5,7 +5,7 @@
       isomorphic_sites  places of which the same would be found
       interpret_rule  either side of a rule, made of any kind of term
         build        of ops
-        meaning      of random arrays: whether the two sides are equal
+        rule_check   on random arrays: whether the two sides are equal
       rule_ops       the ops that a rule may name, read off their definitions
       through_moves  values with an index for each dim, seen through ops that only move elements
     stack            products of one value, as one product

@@ -21,8 +21,8 @@ from .interpret_rule import Costs, Ids, NoTerm, made
 from .isomorphic_sites import Key, around, levels
 from .law import Site
 from .match import Match, dtype_at, is_root, matches
-from .meaning import kinds_of, problem
 from .module_copy import Before, Draft
+from .rule_check import kinds_of, problem
 from .rule_ops import NAMES, arity, form
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from enum import Enum
 from functools import cache
 
+from ...dialects.definitions.operators import COMPARISONS
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.signs import COMPARISONS
 from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Param, Read
 
 PRODUCT = "dot_general"

@@ -8,7 +8,7 @@
       lookups       looked-up indices, counted from a block's first element
     fuse            the same calls from text, for the passes of `partita-opt`
     to_spmd         constructor of one device-local function with explicit collectives
-      prefix        the beginning of such a function, as much as fits on a screen
+      first_lines   the beginning of such a function, as much as fits on a screen
       moved         the steps by which a device brings a value into another layout
       scan_blocks   combines scans of blocks into a scan of the whole
       transposed_products  products that only their transposes read

@@ -34,9 +34,9 @@ from .bundles import Bundles
 from .collective_terms import Op
 from .ends import along, changed, with_all, with_sums, without_gathers
 from .kinds.all_gather import AllGather
-from .kinds.alone import Cut, Pad, Slice
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
+from .kinds.local import Cut, Pad, Slice
 from .kinds.pieces import Pieces
 from .moves import Space, State, are_many
 from .shortcuts import moves, shortened

@@ -11,8 +11,8 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
-from .kinds.alone import Resized
 from .kinds.folds import AllReduce, ReduceScatter
+from .kinds.local import Resized
 from .kinds.pieces import Pieces
 from .steps import Bytes, Path, Step
 

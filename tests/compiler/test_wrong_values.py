@@ -31,7 +31,7 @@ from wrong_values import KINDS
 import partita as pt
 from partita.compiler.api.jit import Options
 from partita.compiler.inputs.files import LARGEST
-from partita.dialects.ground.given import shown
+from partita.dialects.ground.validation import shown
 
 X, W = jnp.ones((8, 4)), jnp.ones((4, 4))
 MESH = pt.Mesh(a=2, b=4)

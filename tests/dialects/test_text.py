@@ -21,9 +21,9 @@ from partita.dialects.flow import GraphOp, KernelOp, ReturnOp as GraphReturnOp
 from partita.dialects.lax import OPS, LaxOp
 from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
+from partita.dialects.op_text import array_types
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, read
 from partita.dialects.regions import BORDERS
-from partita.dialects.signature import array_types
 from partita.dialects.spmd import (
     AllGatherOp,
     AllReduceOp,

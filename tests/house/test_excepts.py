@@ -13,7 +13,7 @@ FILES = sorted(path for room in ("compiler", "dialects", "rewrites") for path in
 BROAD = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
 # The few handlers that may take all, by file and function: they are around code that is not Partita's.
 NEEDED = {
-    "dialects/ground/given.py:shown": "the `repr` of the user's own value, which an error shows",
+    "dialects/ground/validation.py:shown": "the `repr` of the user's own value, which an error shows",
     "compiler/cli/target.py:users": "the user's file is run, and its function called; what it raises is an Error at its line",
     "compiler/trace/trace.py:_jaxpr": "the user's function is traced; what it raises is raised again, or explained as an Error",
     "compiler/trace/restructured.py:equal": "the `==` of the user's own values",

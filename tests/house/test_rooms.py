@@ -44,7 +44,7 @@ ROOMS = {
     "dialects": """
         .
         reference
-        spmd flow lax lax_shapes array regions module signature types layouts group_arrays
+        spmd flow lax lax_shapes array regions module op_text types layouts group_arrays
         definitions
         ranges mesh text params
         grammar

@@ -15,8 +15,8 @@ from generated import examples
 from harness import check
 from hypothesis import given, strategies as st
 
+from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.signs import ARITHMETIC
 from partita.dialects.definitions.tree import Apply
 
 # Definitions for which no calls are drawn, and why.

@@ -22,7 +22,7 @@ from typing import Any, cast
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
 from partita.compiler.advice.open_stops import is_open
-from partita.compiler.advice.trials import Change
+from partita.compiler.advice.trace_edits import Change
 from partita.compiler.answers.expect import QUANTITIES
 from partita.compiler.api.plan import Plan
 from partita.compiler.api.replay import ACTIONS

@@ -14,8 +14,8 @@ import partita as pt
 from partita.compiler.jax_private import OLDEST
 from partita.compiler.ops.params import op_name
 from partita.dialects.definitions.registry import definitions
+from partita.dialects.op_text import array_types
 from partita.dialects.params import ParamsAttr
-from partita.dialects.signature import array_types
 from partita.dialects.types import ArrayType
 
 HEAD = f"""# Every primitive

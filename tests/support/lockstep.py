@@ -21,8 +21,8 @@ from partita.dialects.reference.interpret import run_devices
 from partita.dialects.types import ArrayType
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
-from partita.rewrites.redistribute.kinds.alone import Slice
 from partita.rewrites.redistribute.kinds.folds import AllReduce, ReduceScatter
+from partita.rewrites.redistribute.kinds.local import Slice
 from partita.rewrites.redistribute.kinds.permute import Permute
 from partita.rewrites.redistribute.kinds.pieces import Pieces
 from partita.rewrites.redistribute.steps import Step

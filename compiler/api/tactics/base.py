@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, Self, cast
 
 from ....dialects.ground.errors import Error
-from ....dialects.ground.given import check_of, checked, taken
+from ....dialects.ground.validation import check_of, checked, taken
 from ...inputs.calls import no_argument
 from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns

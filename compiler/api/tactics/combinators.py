@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ....dialects.ground.errors import Error
-from ....dialects.ground.given import checked
+from ....dialects.ground.validation import checked
 from ....rewrites.decide.table import same
 from ...inputs.checks import patterns_of, run_tactic, tactic_given
 from ...inputs.names import Patterns

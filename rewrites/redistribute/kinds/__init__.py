@@ -3,7 +3,7 @@
 To add one, write a file like these, its laws in `rules/collectives.rules`, and its op in the dialect `spmd`.
 
     tiled           what steps that place or remove an axis of a dim have in common
-    alone           slice, pad, cut: what every device does alone
+    local           slice, pad, cut: what every device does alone
     all_gather
     folds           all_reduce, reduce_scatter
     all_to_all
@@ -16,6 +16,6 @@ To add one, write a file like these, its laws in `rules/collectives.rules`, and 
 Imports `steps`.
 """
 
-from . import all_gather, all_to_all, alone, folds, halo, merge, permute, pieces
+from . import all_gather, all_to_all, folds, halo, local, merge, permute, pieces
 
-__all__ = ["all_gather", "all_to_all", "alone", "folds", "halo", "merge", "permute", "pieces"]
+__all__ = ["all_gather", "all_to_all", "folds", "halo", "local", "merge", "permute", "pieces"]

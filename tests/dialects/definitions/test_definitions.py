@@ -11,10 +11,10 @@ import pytest
 from partita.dialects.definitions import printer
 from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.ground_form import ELEMENT
+from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
 from partita.dialects.definitions.requires import part
-from partita.dialects.definitions.signs import ARITHMETIC
 from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
 from partita.dialects.definitions.tree import Apply, Definition, Term, children
 from partita.dialects.ground.errors import Error

@@ -29,7 +29,7 @@ from partita.dialects.reference.interpret import interpret
 from partita.rewrites.laws.by_rule import ByRule, checked
 from partita.rewrites.laws.law import Site
 from partita.rewrites.laws.library import PROVED, library
-from partita.rewrites.laws.meaning import kinds_of
+from partita.rewrites.laws.rule_check import kinds_of
 from partita.rewrites.rules.compile import CompiledRule
 from partita.rewrites.rules.files import rules
 from partita.rewrites.rules.parse import parse

@@ -8,7 +8,7 @@ from growing import leaves
 from xdsl.dialects.builtin import ModuleOp
 
 from partita.compiler.api.plan import Plan
-from partita.dialects.signature import ArrayOp
+from partita.dialects.op_text import ArrayOp
 
 FORMS: dict[str, Callable[[Plan[Any]], ModuleOp]] = {
     "device-local code": Plan.spmd,

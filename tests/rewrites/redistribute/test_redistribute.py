@@ -13,7 +13,7 @@ from tiles import Tile, Tiles, fits, layout, tiles_of
 
 from partita.dialects.layouts import Pending
 from partita.dialects.mesh import Mesh
-from partita.rewrites.redistribute.kinds.alone import Slice
+from partita.rewrites.redistribute.kinds.local import Slice
 from partita.rewrites.redistribute.kinds.pieces import Pieces
 from partita.rewrites.redistribute.search import Path, path
 from partita.rewrites.redistribute.steps import Bytes, devices, share
