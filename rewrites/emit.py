@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ..dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, Numbers
+from ..dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, DimensionNumbers
 from ..dialects.ground.dtypes import dtype_of, itemsize
 from ..dialects.ground.monoids import UNITS
 from ..dialects.lax import OPS
@@ -108,14 +108,14 @@ class Emitter:
         """Takes elements at given positions along one dim; all other dims are shared, as in `take_along_axis`."""
         shape = type_at(at).shape
         others = tuple(each for each in range(len(shape)) if each != dim)
-        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers((), (dim,), (dim,), others, others), strict=True)))
+        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], DimensionNumbers((), (dim,), (dim,), others, others), strict=True)))
         return self.gather(x, self.reshape(self.narrow(at), (*shape, 1)), shape, numbers)
 
     def take_rows(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
         """Takes the rows at the positions `at`, a vector, along a dim."""
         type, (count,) = type_at(x), type_at(at).shape
         others = tuple(each for each in range(len(type.shape)) if each != dim)
-        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], Numbers(others, (dim,), (dim,), (), ()), strict=True)))
+        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], DimensionNumbers(others, (dim,), (dim,), (), ()), strict=True)))
         shape = (*type.shape[:dim], count, *type.shape[dim + 1 :])
         return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
 

@@ -27,7 +27,7 @@ LARGEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LawCandidate:
     """A law at some places that are alike. It has not been tried yet."""
 
     law: str
@@ -46,20 +46,20 @@ def said(at: tuple[str, ...]) -> Patterns:
     return at[0] if len(at) == 1 else list(at)
 
 
-def matched(plan: State) -> list[Candidate]:
+def matched(plan: State) -> list[LawCandidate]:
     """The library's laws at the places where they save most by themselves. They are matched, not tried."""
     groups = [group for law in library().values() for group in _groups(plan, law)]
     best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST]
     return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
 
 
-def searched(plan: State) -> list[Candidate]:
+def searched(plan: State) -> list[LawCandidate]:
     """Places where laws that depend on the plan could apply."""
     return [*_in_parts(plan), *_again(plan)]
 
 
-def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given: int | str) -> Candidate:
-    return Candidate(law, at, places, _line(plan, at), given)
+def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given: int | str) -> LawCandidate:
+    return LawCandidate(law, at, places, _line(plan, at), given)
 
 
 def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
@@ -80,7 +80,7 @@ def unnumbered(name: str) -> str:
     return re.sub(r"\d+", "*", name)
 
 
-def _in_parts(plan: State) -> Iterator[Candidate]:
+def _in_parts(plan: State) -> Iterator[LawCandidate]:
     """Yields the largest values at the peak of memory, computed in parts of each of their dims."""
     program = plan.source.program
     alike = {(unnumbered(named(plan, value)), program.types[value]): value for value in reversed(large(plan))}
@@ -89,7 +89,7 @@ def _in_parts(plan: State) -> Iterator[Candidate]:
             yield _candidate(plan, "chunk", (named(plan, value),), 1, dim=dim, trips=TRIPS)
 
 
-def _again(plan: State) -> Iterator[Candidate]:
+def _again(plan: State) -> Iterator[LawCandidate]:
     """Yields the outermost scopes of the program. Those of layers that are alike are one candidate."""
     for some in grouped(dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)), unnumbered).values():
         yield _candidate(plan, "recompute", tuple(some), len(some))

@@ -11,7 +11,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import Key
 from ..inputs.checks import refused, shown
-from ..inputs.lines import Source, at_line
+from ..inputs.lines import SourceLine, at_line
 from ..inputs.reader import Question, explained, question
 from ..plan.claims import Some
 from ..plan.source_lines import line_of
@@ -28,7 +28,7 @@ class Conflict:
     plan: State
     op: str
     axis: str
-    source: Source | None
+    source: SourceLine | None
     claims: tuple[str, ...]
     key: Key
 
@@ -112,12 +112,12 @@ def conflict(plan: State, key: Key) -> Conflict:
     return Conflict(plan, op, str(each.axis), source, claims_of(plan, each), key)
 
 
-def claims_of(plan: State, each: placement.Conflict) -> tuple[str, ...]:
+def claims_of(plan: State, each: placement.Clash) -> tuple[str, ...]:
     """The claims of a conflict in text, each with its value and its tactic."""
     return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
 
 
-def _where(plan: State, each: placement.Conflict) -> tuple[str, Source | None]:
+def _where(plan: State, each: placement.Clash) -> tuple[str, SourceLine | None]:
     """The op or argument at which the claims meet, and its source line."""
     node = node_of(plan, each)
     if node is None:
@@ -125,7 +125,7 @@ def _where(plan: State, each: placement.Conflict) -> tuple[str, Source | None]:
     return f"`{node.kind}`", line_of(plan, node.results[0], node)
 
 
-def _claim(plan: State, each: placement.Conflict, claim: placement.Claim, position: int) -> str:
+def _claim(plan: State, each: placement.Clash, claim: placement.Claim, position: int) -> str:
     node = node_of(plan, each)
     value = each.value if node is None else node.end(position)
     who = f"operand {position}" if position >= 0 else f"result {-1 - position}"

@@ -20,7 +20,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
-from ...rewrites.decide.table import Blocked, Table, next_factor
+from ...rewrites.decide.table import BlockedOp, Table, next_factor
 from ...rewrites.program.program import Node, SubIndex
 from ..cost.collectives import bytes_per_device
 from ..cost.flops import Flops, flops_per_device
@@ -74,7 +74,7 @@ class Cure:
         return f"{self}: a device then receives {of_bytes(self.bytes)} and computes {self.flops.text(number=of_flops)}"
 
 
-def cure(plan: State, stop: Blocked) -> Cure | None:
+def cure(plan: State, stop: BlockedOp) -> Cure | None:
     """The first change that cures a stop and all stops that are alike; None if none is found.
 
     Changes with which all devices of the axis share the work come first. If none of them works, fewer devices are used; then
@@ -89,7 +89,7 @@ def cure(plan: State, stop: Blocked) -> Cure | None:
     return known[key]
 
 
-def instead(plan: State, stop: Blocked) -> Cure | None:
+def instead(plan: State, stop: BlockedOp) -> Cure | None:
     """The first cure that replaces the plan's last tactic, or comes before it; None if there is none."""
     last = len(plan.actions) - 1
     changes = (change for way in _WAYS for change in way(plan, [stop]) if change.number == last)
@@ -111,12 +111,12 @@ def _known(plan: State) -> dict[object, Cure | None]:
     return {}
 
 
-def _groups(plan: State) -> dict[object, list[Blocked]]:
+def _groups(plan: State) -> dict[object, list[BlockedOp]]:
     """Groups the open stops that are alike."""
     return grouped(open_stops(plan), partial(_alike, plan))
 
 
-def _alike(plan: State, stop: Blocked) -> object:
+def _alike(plan: State, stop: BlockedOp) -> object:
     """The key of stops that one tactic may cure: the op, its types, where the axis stops, why, and by which tactic."""
     node, types = plan.source.program.nodes[stop.node], plan.source.program.types
     ends = tuple(types[value] for value in (*node.operands, *node.results))
@@ -124,7 +124,7 @@ def _alike(plan: State, stop: Blocked) -> object:
     return node.kind, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic, left
 
 
-def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> Iterator[Cure]:
+def _tried(plan: State, alike: Sequence[BlockedOp], changes: Iterable[Change]) -> Iterator[Cure]:
     """Yields the changes after which none of these stops is open, as cures."""
     for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
@@ -133,7 +133,7 @@ def _tried(plan: State, alike: Sequence[Blocked], changes: Iterable[Change]) -> 
         yield Cure(change.why, made.actions[number].text, place, *costs, change, plan)
 
 
-def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+def _changes(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields the changes to try first for stops that are alike, chosen by the indices of the op."""
     stop, nodes = alike[0], plan.source.program.nodes
     node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], str(stop.axis)
@@ -148,7 +148,7 @@ def _changes(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
 
 
-def _in_turn(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+def _in_turn(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields a tactic that tiles weights in blocks in turn, so that each device has some of each of their parts."""
     stop, weights = alike[0], [each.weight for each in alike if each.weight is not None]
     block, rest = divmod(weights[0].part, stop.size)
@@ -158,7 +158,7 @@ def _in_turn(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
         yield Change(step, stop.tactic, keeps=True, why="tile its parts in turn")
 
 
-def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new: object) -> Iterator[Change]:
+def _otherwise(why: str, plan: State, stop: BlockedOp, name: str, old: object, new: object) -> Iterator[Change]:
     """Yields the tactic whose claim stops, with another value of one argument, if it has that argument."""
     redo: object = plan.actions[stop.tactic].redo
     if isinstance(redo, partial):
@@ -169,14 +169,14 @@ def _otherwise(why: str, plan: State, stop: Blocked, name: str, old: object, new
         yield Change(cast(Step, replace(redo, **{name: new})), stop.tactic, why=why)
 
 
-def _gathered_once(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+def _gathered_once(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields a tactic that keeps the values whole from here on."""
     values, step = _whole(plan, alike)
     if _is_wanted(plan, alike) and all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
 
 
-def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+def _on_fewer(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields the tactic that stops, on a part of the axis."""
     stop = alike[0]
     size = _fewer(plan, stop, plan.source.program.nodes[stop.node])
@@ -184,7 +184,7 @@ def _on_fewer(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
         yield from _otherwise("use fewer devices", plan, stop, "axis", str(stop.axis), f"{stop.axis}.0:{size}")
 
 
-def _undoing(plan: State, alike: Sequence[Blocked]) -> Iterator[Change]:
+def _undoing(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields a tactic that keeps the values whole, before the one that tiles them, or in its place if it tiles nothing else."""
     stop = alike[0]
     values, step = _whole(plan, alike)
@@ -198,12 +198,12 @@ _WAYS = _changes, _on_fewer, _gathered_once, _undoing
 """The kinds of changes, in the order of trial. A kind is tried only if none before it cures the stop."""
 
 
-def _is_wanted(plan: State, alike: Sequence[Blocked]) -> bool:
+def _is_wanted(plan: State, alike: Sequence[BlockedOp]) -> bool:
     """Whether the op needs all of the values, as a sort of one dim does, so that no change of the program would help."""
     return alike[0].reason == WANTED_WHOLE or not advice(plan.source.program.nodes[alike[0].node])
 
 
-def _whole(plan: State, alike: Sequence[Blocked]) -> tuple[Sequence[int], Step]:
+def _whole(plan: State, alike: Sequence[BlockedOp]) -> tuple[Sequence[int], Step]:
     """The values at which the axis stops, and a step that replicates them."""
     values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
     return values, partial(replicate, values=_said(plan, values), axis=str(alike[0].axis))
@@ -240,7 +240,7 @@ def _digits(node: Node, position: int) -> tuple[tuple[SubIndex, ...], ...]:
     return signature.operand_dims[position] if position >= 0 else signature.result_dims[-1 - position]
 
 
-def _fits(table: Table, stop: Blocked, node: Node, factor: Factor, padded: bool = False) -> bool:
+def _fits(table: Table, stop: BlockedOp, node: Node, factor: Factor, padded: bool = False) -> bool:
     """Whether some index of the dim at which the axis stops accepts this factor."""
     return _takes(table, node, _digits(node, stop.operand)[stop.dim], factor, padded)
 
@@ -253,19 +253,19 @@ def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Facto
     return False
 
 
-def _one_block(stop: Blocked) -> Factor | None:
+def _one_block(stop: BlockedOp) -> Factor | None:
     """The stop's factor with one block on each device; None unless it has blocks in turn, or if the axis does not divide."""
     return None if not stop.factor.is_in_turn(stop.extent) else stop.factor.even(stop.extent, padded=False)
 
 
-def _splits(plan: State, stop: Blocked) -> bool:
+def _splits(plan: State, stop: BlockedOp) -> bool:
     """Whether the axis can be split into sub-axes that each fit one index of the op."""
     if stop.axis is not stop.axis.axis or not plan.table.ways_across(stop):
         return False
     return kept_whole(plan, stop.axis) is None
 
 
-def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
+def _fewer(plan: State, stop: BlockedOp, node: Node) -> int | None:
     """The greatest number of devices, less than the axis has, in whose blocks the op can run; None if there is none."""
     if stop.axis is not stop.axis.axis or stop.factor.has_halo or stop.factor.span < stop.extent:
         return None
@@ -275,7 +275,7 @@ def _fewer(plan: State, stop: Blocked, node: Node) -> int | None:
     return next((size for size, part in parts if _fits(others, stop, node, part)), None)
 
 
-def _other_dims(plan: State, stop: Blocked, node: Node) -> Iterator[tuple[int, int]]:
+def _other_dims(plan: State, stop: BlockedOp, node: Node) -> Iterator[tuple[int, int]]:
     """Yields other dims that the axis could tile, of the op's results or of the value that it reads: position and dim."""
     read = [stop.operand] if stop.operand >= 0 and plan.source.program.producer[node.end(stop.operand)] >= 0 else []
     stopped = {digit.at for digit in _digits(node, stop.operand)[stop.dim]}

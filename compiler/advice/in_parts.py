@@ -6,7 +6,7 @@ logits: f32[4096, 50257], and their exponentials, are half of the peak   -->   r
 from collections.abc import Iterator, Sequence
 
 from ...rewrites.laws.chunk import NotInParts, part_of
-from ...rewrites.laws.chunk_part import Part
+from ...rewrites.laws.chunk_part import LoopPart
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
 from ..plan.laws import made_by, named
 from ..plan.state import State
@@ -45,7 +45,7 @@ def in_parts(plan: State) -> tuple[str, int] | None:
     return None
 
 
-def _part(plan: State, value: int, dim: int) -> Part | None:
+def _part(plan: State, value: int, dim: int) -> LoopPart | None:
     try:
         part = part_of(plan.source.program, plan.source.classes, value, dim)
     except NotInParts:
@@ -53,7 +53,7 @@ def _part(plan: State, value: int, dim: int) -> Part | None:
     return part if part.nodes else None
 
 
-def _freed(plan: State, part: Part) -> int:
+def _freed(plan: State, part: LoopPart) -> int:
     """The bytes stored at the peak of values that are no longer whole if computed in parts: those that only the loop reads."""
     program, numbers = plan.source.program, {node.number for node in part.nodes}
 
@@ -64,7 +64,7 @@ def _freed(plan: State, part: Part) -> int:
     return sum({value: size for size, value in held_at_peak(plan) if is_freed(value)}.values())
 
 
-def _said(plan: State, part: Part, value: int) -> str:
+def _said(plan: State, part: LoopPart, value: int) -> str:
     """A name for the value: preferably one that the user gave to a value like it in the same loop."""
     program = plan.source.program
     made = [each for node in part.nodes for each in node.results]

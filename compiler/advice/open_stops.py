@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from itertools import product
 
 from ...dialects.ranges.algebra import MeshAxis
-from ...rewrites.decide.table import Blocked
+from ...rewrites.decide.table import BlockedOp
 from ..plan.state import State
 
 WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive more than a gather"
 """The reason of a stop that is due to the uses of the op's results."""
 
 
-def open_stops(plan: State) -> list[Blocked]:
+def open_stops(plan: State) -> list[BlockedOp]:
     """The stops at ops that no later tactic has placed on the axis, and at sorts that do not merge their blocks."""
     return plan.once(_open)
 
 
-def is_open(plan: State, stop: Blocked) -> bool:
+def is_open(plan: State, stop: BlockedOp) -> bool:
     """Whether the axis of a stop, or a part of it, stops at the same operand or result of the same op in this plan."""
     ends, axes = plan.once(_ends), plan.mesh.split(stop.axis.axis)
     return any((stop.node, stop.operand, axis) in ends for axis in axes)
@@ -30,19 +30,19 @@ def _ends(plan: State) -> frozenset[tuple[int, int, MeshAxis]]:
     return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 
 
-def _open(plan: State) -> list[Blocked]:
+def _open(plan: State) -> list[BlockedOp]:
     axes = plan.table.axes
     unplaced = (each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None)
     return [each for each in (*_gathered(plan), *unplaced) if _arrives(plan, each)]
 
 
-def _arrives(plan: State, stop: Blocked) -> bool:
+def _arrives(plan: State, stop: BlockedOp) -> bool:
     """Whether the claim that stops is still there. A later tactic may have moved the value, or kept it whole."""
     claim = plan.table.claim(plan.source.program.nodes[stop.node].end(stop.operand), stop.axis)
     return claim is None or claim.at == stop.dim
 
 
-def _gathered(plan: State) -> Iterator[Blocked]:
+def _gathered(plan: State) -> Iterator[BlockedOp]:
     """Yields the stops at ops that do not merge blocks, because their results are wanted whole."""
     for node in (plan.source.program.nodes[number] for number in plan.decisions.gathered):
         placed = plan.decisions.placements.nodes[node.number].placement
@@ -51,4 +51,4 @@ def _gathered(plan: State) -> Iterator[Blocked]:
             if claim is not None and claim.at in at and (claim.at, claim.factor) not in placed:
                 dim = at[claim.at].dim
                 extent = plan.source.program.shape(node.operands[position])[dim]
-                yield Blocked(node.number, position, axis, dim, extent, claim.factor, WANTED_WHOLE, claim.tactic)
+                yield BlockedOp(node.number, position, axis, dim, extent, claim.factor, WANTED_WHOLE, claim.tactic)

@@ -21,7 +21,7 @@ from ...rewrites.decide.placements import boundary
 from ...rewrites.program.program import Program
 from ..cost.counts import most
 from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
-from ..inputs.lines import Source, at_line, place_of
+from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.grouped import grouped
@@ -47,7 +47,7 @@ class Silent(NamedTuple):
     axes: tuple[str, ...]
     bytes: int
     flops: int
-    source: Source | None
+    source: SourceLine | None
 
     def __str__(self) -> str:
         of = f" by `{self.op}`" if self.op else ""

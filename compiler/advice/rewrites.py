@@ -25,7 +25,7 @@ from ..plan.rewriting import rewrite
 from ..plan.state import State
 from ..views.listing import Listing, Shape
 from ..views.view import Cell, Part, View
-from .candidates import Candidate, matched, said, searched, unnumbered
+from .candidates import LawCandidate, matched, said, searched, unnumbered
 
 SHOWN = "recompute", "stack"
 """Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""
@@ -79,7 +79,7 @@ class Trials(View):
     """What has been found so far, the best first, and what is left to try. `of` is the number of all candidates."""
 
     found: Listing[Rewriting]
-    left: Sequence[Candidate]
+    left: Sequence[LawCandidate]
     of: int
     whole: bool
     is_done: bool = False
@@ -87,7 +87,7 @@ class Trials(View):
     def parts(self) -> Sequence[Part]:
         if self.is_done:
             return self.found.all().parts() if self.whole else self.found.parts()
-        shape: Shape[Rewriting | Candidate] = Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE)
+        shape: Shape[Rewriting | LawCandidate] = Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE)
         return [*shape.parts([*self.found, *self.left], self.whole), f"{self.of - len(self.left):,} of {self.of:,} tried"]
 
 
@@ -113,7 +113,7 @@ def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
     yield Trials(_best(found), (), total, whole, is_done=True)
 
 
-def _saved(plan: State, each: Candidate) -> Saved | None:
+def _saved(plan: State, each: LawCandidate) -> Saved | None:
     """What a device saves by a candidate; None if the law cannot be applied there. Each is tried once for a plan."""
     known = plan.once(_known)
     try:
@@ -127,7 +127,7 @@ def _saved(plan: State, each: Candidate) -> Saved | None:
     return known[key]
 
 
-def _tried(plan: State, law: Law, each: Candidate) -> Saved | None:
+def _tried(plan: State, law: Law, each: LawCandidate) -> Saved | None:
     try:
         made = rewrite(plan, law, each.patterns, each.given)
     except Error:
@@ -156,7 +156,7 @@ def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
     return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
 
 
-def _row(each: Rewriting | Candidate) -> Sequence[Cell]:
+def _row(each: Rewriting | LawCandidate) -> Sequence[Cell]:
     first, *others = each.at
     at = unnumbered(first) if others else first
     law = ", ".join([each.law, *(f"{name} {value}" for name, value in each.given.items())])

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from ...dialects.ground.english import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.table import Blocked
+from ...rewrites.decide.table import BlockedOp
 from ...rewrites.program.program import Node
 from ...rewrites.program.shard_maps import misfit
 from ..cost.collectives import exchanges
 from ..cost.counts import received
 from ..cost.flops import Flops, on_device, op_name, work
-from ..inputs.lines import Source, at_line
+from ..inputs.lines import SourceLine, at_line
 from ..inputs.reader import Question, question, taken
 from ..plan.source_lines import line_of
 from ..plan.state import State
@@ -47,14 +47,14 @@ class Stop:
     axis: str
     size: int
     reason: str
-    source: Source | None
+    source: SourceLine | None
     runs: tuple[str, ...]
     flops: Flops
     bytes: int
     advice: str
     """A change of the program that would let the axis pass; empty if there is none."""
     plan: State = field(repr=False, compare=False)
-    first: Blocked = field(repr=False, compare=False)
+    first: BlockedOp = field(repr=False, compare=False)
     """The first of the stops that are listed as this one."""
     number: int = field(default=0, compare=False)
     """The stop's number in `plan.blocked`."""
@@ -113,7 +113,7 @@ class WholeOp:
 
     primitive: str
     value: str
-    source: Source | None
+    source: SourceLine | None
     own: bool = False
     """Whether it runs on mesh axes of its own, with its own collectives, instead of on gathered operands."""
     why: str = ""
@@ -148,7 +148,7 @@ def not_tried() -> str:
 def stops(plan: State) -> Listing[Stop]:
     """The open stops, the most expensive first."""
 
-    def place(each: Blocked) -> tuple[object, ...]:
+    def place(each: BlockedOp) -> tuple[object, ...]:
         node = plan.source.program.nodes[each.node]
         value = node.end(each.operand)
         # Ops of one line can stop the same dim of the same value, as two windows of it do.
@@ -172,7 +172,7 @@ def _below(stop: Stop) -> Sequence[str]:
 _SHAPE = Shape("stops", row=_row, below=_below)
 
 
-def _stop(plan: State, alike: list[Blocked], in_full: dict[int, list[Node]]) -> Stop:
+def _stop(plan: State, alike: list[BlockedOp], in_full: dict[int, list[Node]]) -> Stop:
     one, program = alike[0], plan.source.program
     node = program.nodes[one.node]
     value = node.end(one.operand)

@@ -44,7 +44,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
     )
 
 
-class Product(NamedTuple):
+class WeightUse(NamedTuple):
     """An op that reads a weight, the position of the weight among its operands, and the op's claim on an axis."""
 
     node: Node
@@ -73,17 +73,17 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
     return None
 
 
-def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[Product]:
+def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[WeightUse]:
     """Yields the placed forward products that read a value, also through casts, moves and borders of loops."""
     program, claims, direction = plan.source.program, plan.table.axes[axis].nodes, plan.source.traced.sources.direction
     for each in program.downstream([value], is_seen_through):
         for node, operand in program.reads(each):
             claim = claims[node.number]
             if is_product(node) and claim is not None and direction(node.op).name != "backward":
-                yield Product(node, operand, claim)
+                yield WeightUse(node, operand, claim)
 
 
-def _problem(plan: State, name: str, product: Product, axis: MeshAxis, is_row: bool) -> Error | None:
+def _problem(plan: State, name: str, product: WeightUse, axis: MeshAxis, is_row: bool) -> Error | None:
     node, source = product.node, line_of(plan, product.node.results[0], product.node)
     where = f"`{node.kind}`{at_line(source)}"
     side, other = ("row", "column") if is_row else ("column", "row")

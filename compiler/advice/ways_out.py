@@ -324,12 +324,12 @@ def _helps(plan: State, way: _Way) -> bool:
         return False
 
 
-def node_of(plan: State, each: placement.Conflict) -> Node | None:
+def node_of(plan: State, each: placement.Clash) -> Node | None:
     """The op at which the claims meet; None if they meet at an argument."""
     return plan.source.program.nodes[each.node] if each.node >= 0 else None
 
 
-def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
+def _tileable(plan: State, each: placement.Clash) -> list[tuple[int, int]]:
     """The dims that the axis could tile: those claimed of an argument, or those of the op's results."""
     node = node_of(plan, each)
     if node is None:
@@ -337,7 +337,7 @@ def _tileable(plan: State, each: placement.Conflict) -> list[tuple[int, int]]:
     return [(value, dim) for value in node.results for dim in range(len(plan.source.program.shape(value)))]
 
 
-def _replicable(plan: State, each: placement.Conflict) -> list[int]:
+def _replicable(plan: State, each: placement.Clash) -> list[int]:
     """Values that could be replicated along the axis: those of the claims, and smaller ones from which the claims come."""
     node = node_of(plan, each)
     if node is None:

@@ -25,7 +25,7 @@ from ..cost.flops import in_blocks, op_name, work
 from ..cost.lookups import is_own, lines, terms_of
 from ..cost.memory import peak_bytes
 from ..cost.relocations import along, because, parameter
-from ..inputs.lines import Source, at_line
+from ..inputs.lines import SourceLine, at_line
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of, step
 from ..plan.claims import each_trip
@@ -47,7 +47,7 @@ class Reason:
 
     text: str
     depth: int = 0
-    source: Source | None = None
+    source: SourceLine | None = None
     tactics: tuple[int, ...] = ()
     """The tactics that are the reason, counted from 1 as in `plan.trace`; empty if there are none."""
 

@@ -22,7 +22,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
-from ..inputs.arguments import Function, donated, names_at
+from ..inputs.arguments import UserFunction, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
@@ -58,7 +58,7 @@ class Jitted(Generic[P, R]):
         tactics: Sequence[Tactic],
         options: Options,
     ) -> None:
-        function = Function.of(fn, _named(fn, options, "static"))
+        function = UserFunction.of(fn, _named(fn, options, "static"))
         self.fn = fn
         self.mesh = mesh_given(mesh)
         self.tactics = tactics_given(tactics)

@@ -24,10 +24,10 @@ from ...dialects.mesh import Mesh
 from ..inputs.files import path_of, read_text
 from ..inputs.literals import Written
 from ..jax_private import jax
-from ..notation.check import Program, check
+from ..notation.check import CheckedFile, check
 from ..notation.codegen import elaborate
 from ..notation.diagnostics import Text
-from ..notation.terms import Function
+from ..notation.terms import CheckedFunction
 from .notation_plans import Block, annotated, block
 from .plan import Plan, plan as make_plan
 from .replay import Step
@@ -40,7 +40,7 @@ class Notation:
     `functions` are functions on JAX arrays; `mesh` is None if the text declares none; `plans` are the names of its plans.
     """
 
-    program: Program
+    program: CheckedFile
     functions: Mapping[str, Callable[..., Any]]
     blocks: Mapping[str, Block]
     text: str
@@ -108,7 +108,7 @@ class Notation:
             raise Error(f"`{self.file}` has no plan" + (f" `{name}`" if name is not None else ""), helps=helps)
         return found
 
-    def _function(self, name: str | None) -> Function:
+    def _function(self, name: str | None) -> CheckedFunction:
         known = self.program.functions
         if not known:
             helps = ["write one: `fn f(x: f32[8]) -> f32[8]`"]

@@ -14,11 +14,11 @@ from ...dialects.ground.errors import Error, Location, Span
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.text import check_array_text
 from ..notation.addresses import addresses, known
-from ..notation.check import Program
+from ..notation.check import CheckedFile
 from ..notation.diagnostics import Text, span
 from ..notation.read import tree
 from ..notation.statements import Known, Statements, moved
-from ..notation.terms import Function
+from ..notation.terms import CheckedFunction
 from .plan import Plan
 from .replay import Located, tactic_of
 from .tactics import Tile
@@ -53,7 +53,7 @@ class Block:
         return tuple(step for line in self.lines for step in line.steps)
 
 
-def annotated(program: Program, function: Function, plan: Plan) -> Plan:
+def annotated(program: CheckedFile, function: CheckedFunction, plan: Plan) -> Plan:
     """Names the extents of a function in its plan, and claims its annotations."""
     named: set[str] = set()
     for array in function.arguments:
@@ -71,7 +71,7 @@ def annotated(program: Program, function: Function, plan: Plan) -> Plan:
     return plan
 
 
-def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Sequence[str], Span]]:
+def _claims(program: CheckedFile, function: CheckedFunction) -> Iterator[tuple[str, int, Sequence[str], Span]]:
     """Yields the address, dim, axes and location of each annotation."""
     results = ["result"] if len(function.results) == 1 else [f"result/{number}" for number in range(len(function.results))]
     arrays = chain(
@@ -82,7 +82,7 @@ def _claims(program: Program, function: Function) -> Iterator[tuple[str, int, Se
     return ((path, dim, axes, at) for path, array, at in arrays for dim, axes in enumerate(array.places))
 
 
-def _ordered(program: Program) -> list[str]:
+def _ordered(program: CheckedFile) -> list[str]:
     """The mesh axes, ordered so that an axis comes before those that are minor to it."""
     left, found = list(program.mesh or ()), list[str]()
     while left:
@@ -94,11 +94,11 @@ def _ordered(program: Program) -> list[str]:
 
 def steps_in(text: Text) -> tuple[Located, ...]:
     """Parses the body of a `plan` block, without its braces, as tactics for a plan of a JAX function."""
-    lines, _ = _read(Program(text, None, {}, {}, {}), phrases(tree(text, "body")), None)
+    lines, _ = _read(CheckedFile(text, None, {}, {}, {}), phrases(tree(text, "body")), None)
     return tuple(step for line in lines for step in line.steps)
 
 
-def block(program: Program, name: str, node: Node) -> Block:
+def block(program: CheckedFile, name: str, node: Node) -> Block:
     """Reads the block of a plan.
 
     Raises `Wrong` for unknown names, except for those of a JAX function's values: its plan checks them.
@@ -117,7 +117,7 @@ def block(program: Program, name: str, node: Node) -> Block:
     return Block(name, function.name, *_read(program, phrases(node)[1:], names), program.mesh)
 
 
-def _read(program: Program, body: Sequence[Node], names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+def _read(program: CheckedFile, body: Sequence[Node], names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """Reads the lines of a block, and the layouts that follow them."""
     text, lines, layouts = program.text, list[Line](), list[str]()
     for each in body:
@@ -157,7 +157,7 @@ def _place(word: Word, number: int, line: str) -> Span:
     return Span(start, column, start, column + len(said))
 
 
-def steps_of(program: Program, node: Node, names: Known | None = None) -> tuple[Located, ...]:
+def steps_of(program: CheckedFile, node: Node, names: Known | None = None) -> tuple[Located, ...]:
     """Reads the tactics of a statement. Their errors are located at the statement."""
     calls = Statements(program.text, program.mesh, names).calls(node)
     try:

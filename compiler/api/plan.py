@@ -52,7 +52,7 @@ from ..run.compiled import Compiled
 from ..run.resharded import PlacementWarning
 from ..structure.ranges import Range, ranges
 from ..trace.trace import Traced, trace
-from ..views.listing import Listing, Table
+from ..views.listing import Listing, TextTable
 from ..views.view import View
 
 Tactic = Callable[["Plan"], "Plan"]
@@ -232,7 +232,7 @@ class Plan(State, Generic[R]):
         return memory.memory(self, donate)
 
     @checked
-    def layout(self, values: Patterns = "**") -> Table:
+    def layout(self, values: Patterns = "**") -> TextTable:
         """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
         return _of(self, queries.layouts(self, values))
 

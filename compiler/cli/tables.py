@@ -18,13 +18,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ..api.plan import Plan
-from ..views.listing import Listing, Table
+from ..views.listing import Listing, TextTable
 from ..views.view import Cell, Grid
 
 
 def report(plan: Plan, whole: bool = False) -> RenderableType:
     """A plan as tables for `rich.print`: tactics, layouts, collectives, conflicts, stops, and what is replicated."""
-    views: list[tuple[str, Listing[object] | Table]] = [
+    views: list[tuple[str, Listing[object] | TextTable]] = [
         ("", plan.layout("**")),
         ("", plan.collectives()),
         ("open conflicts", plan.conflicts),

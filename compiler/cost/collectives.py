@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
-from ..inputs.lines import Source, at_line, place_of
+from ..inputs.lines import SourceLine, at_line, place_of
 from ..ops.shard_map import own_collectives
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
@@ -15,14 +15,14 @@ from ..views.grouped import grouped
 from ..views.listing import Listing, Shape, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, listed
-from .counts import Counts, Exchange, counted, received
+from .counts import CountedCollective, Counts, counted, received
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"
 
 
 @dataclass(frozen=True, slots=True)
-class Collective(Exchange):
+class Collective(CountedCollective):
     """One collective of a plan with its provenance: the value it moves, the use that needs it, the tactics that cause it.
 
     A device receives `bytes` of it each time it runs, which is `times` in one call, and so `total_bytes` in one call.
@@ -30,9 +30,9 @@ class Collective(Exchange):
 
     value: str = field(kw_only=True)
     use: str = field(kw_only=True)
-    made: Source | None = field(kw_only=True)
+    made: SourceLine | None = field(kw_only=True)
     """The source line of the op that makes the value; None for an argument."""
-    used: Source | None = field(kw_only=True)
+    used: SourceLine | None = field(kw_only=True)
     """The source line of the op that needs the value; None for a result, and for an op that has no line in the program."""
     resolves: bool = field(kw_only=True)
     """Whether it resolves a pending fold, and does not only move data."""
@@ -64,7 +64,7 @@ class Collective(Exchange):
         return self.made is not None and (self.resolves or self.used is None)
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> SourceLine | None:
         """The source line that texts cite: `made` for a pending sum, `used` for a value that is only moved."""
         return self.made if self.is_of_maker else self.used
 
@@ -112,15 +112,17 @@ def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
     return {axes: received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)}
 
 
-def _exchanges(plan: State) -> Iterator[Exchange]:
+def _exchanges(plan: State) -> Iterator[CountedCollective]:
     return exchanges(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
 
 
-def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[Exchange]:
+def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
     """Yields the collectives of these steps of redistributions."""
     where = plan.source.program.where
     return (
-        Exchange(step.kind, step.names, part, move.trips, where(move.region)) for move, step in steps for part in step.parts
+        CountedCollective(step.kind, step.names, part, move.trips, where(move.region))
+        for move, step in steps
+        for part in step.parts
     )
 
 

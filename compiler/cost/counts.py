@@ -136,7 +136,7 @@ def _inside(where: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class CountedCollective:
     """A collective: its kind and axes, the exact bytes that a device receives in one run, and its runs in one call."""
 
     kind: str
@@ -171,12 +171,12 @@ class Exchange:
         return f"{self.kind} over {', '.join(self.axes)}{self.often}"
 
 
-def counted(exchanges: Iterable[Exchange], own: Iterable[tuple[str, int, str]]) -> Counts:
+def counted(exchanges: Iterable[CountedCollective], own: Iterable[tuple[str, int, str]]) -> Counts:
     """Counts collectives by kind, separately from those of the program's own `shard_map`s."""
     return tally(((each.kind, each.times, each.where) for each in exchanges), own)
 
 
-def received(exchanges: Iterable[Exchange]) -> int:
+def received(exchanges: Iterable[CountedCollective]) -> int:
     """The bytes that a device receives in these collectives, rounded once.
 
     Of the branches of a `cond`, the most expensive counts.

@@ -15,12 +15,12 @@ from ...dialects.layouts import Layout
 from ...rewrites.decide.placements import boundary
 from ..gc_pause import without_collector
 from ..inputs.arguments import donated
-from ..inputs.lines import Source, at_line
+from ..inputs.lines import SourceLine, at_line
 from ..inputs.names import Patterns
 from ..inputs.reader import all_of
 from ..memory.fusion import fuse
 from ..memory.live_ranges import Peak, Profile, peak, profile
-from ..memory.local_arrays import Body
+from ..memory.local_arrays import RegionSteps
 from ..memory.steps import steps
 from ..plan.source_lines import line_of
 from ..plan.state import State
@@ -42,7 +42,7 @@ class Stored:
     value: str
     kind: str
     form: str = ""
-    source: Source | None = None
+    source: SourceLine | None = None
 
     def __str__(self) -> str:
         form = f" ({self.form})" if self.form else ""
@@ -190,7 +190,7 @@ def _left_by(found: Peak) -> _Peak:
     return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else -1, step.node)
 
 
-def _body(plan: State) -> Body:
+def _body(plan: State) -> RegionSteps:
     """The program as steps on one device's arrays, after fusion has removed arrays that are never stored."""
     body = steps(plan.decisions)
     fuse(body, plan.source.program)

@@ -25,7 +25,7 @@ from ..inputs.literals import Written
 from ..ops.bind import CALLS, RunCall
 from ..ops.primitives import name_of
 from . import kernels, sharding_rules
-from .candidate import Candidate
+from .candidate import DefinitionCandidate
 from .op import read
 from .samples import types_of
 from .verify import accept
@@ -85,7 +85,7 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
         FUNCTIONS[definition.name] = _foreign
         CALLS[definition.name] = derivation.block
     if derivation.tried:
-        accept(Candidate(definition, written, derivation.block), eqn.params, ins, outs)
+        accept(DefinitionCandidate(definition, written, derivation.block), eqn.params, ins, outs)
     return definition.name
 
 

@@ -18,7 +18,7 @@ _NAMES = ("b", "c", "e", "block", "part")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DefinitionCandidate:
     """A function, and the definition that its author wrote for it."""
 
     definition: Definition

@@ -43,7 +43,7 @@ _ASKS = ("program_id", "num_programs")
 
 def text(eqn: JaxprEqn) -> str:
     """The definition of a Pallas call. Raises Error with the reason for a call without one."""
-    call = Call(eqn, eqn.params["grid_mapping"], eqn.params["jaxpr"])
+    call = PallasCall(eqn, eqn.params["grid_mapping"], eqn.params["jaxpr"])
     call.check()
     barred = call.barred()
     if placed := {axis for axis in call.axes if axis not in barred}:
@@ -79,7 +79,7 @@ def without_steps(eqn: JaxprEqn) -> bool:
 
 
 @dataclass
-class Call:
+class PallasCall:
     """One Pallas call. A grid axis is a number."""
 
     eqn: JaxprEqn

@@ -33,7 +33,7 @@ from ..jax_private import PyTreeDef, Tracer, ad, batching, eval_context, jax, ml
 from ..ops.params import ArrayLike, Foreign, decode, encode
 from ..ops.primitives import remember
 from ..ops.prng_keys import text
-from .candidate import Candidate
+from .candidate import DefinitionCandidate
 from .verify import accept
 
 Run = Callable[..., object]
@@ -208,7 +208,7 @@ class Op:
     def accept(self, params: Mapping[str, object], ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
         """Raises Error, with a counter-example, unless the function can be partitioned as the definition says."""
         written = self.own or self.written
-        run = Candidate(self.definition, written, lambda params, arrays, _: self.leaves(*arrays, **params))
+        run = DefinitionCandidate(self.definition, written, lambda params, arrays, _: self.leaves(*arrays, **params))
         accept(run, params, ins, outs)
 
     def try_on(self, arrays: Sequence[object], params: Mapping[str, object] | None = None) -> None:

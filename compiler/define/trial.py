@@ -24,7 +24,7 @@ from ...rewrites.program.program import Program, Signature, SubIndex, SubIndices
 from ..jax_private import QUICK, jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations
-from .candidate import Candidate, Unfit
+from .candidate import DefinitionCandidate, Unfit
 from .kernels import without_steps
 from .one_op import in_blocks, program_of
 from .samples import Type, arrays, first_difference, shown, spelled, told_apart, types_of
@@ -53,7 +53,7 @@ class AtOnce:
 class Trial:
     """A trial on arrays of some types. If small blocks are tried, `larger` is a block size that agrees."""
 
-    candidate: Candidate
+    candidate: DefinitionCandidate
     params: ParamsAttr
     foreign: tuple[object, ...]
     ins: list[Type]

@@ -18,23 +18,25 @@ from typing import NoReturn
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, eval_context, jax
 from ..ops.params import Foreign, encode
-from .candidate import Candidate, Unfit
+from .candidate import DefinitionCandidate, Unfit
 from .samples import LARGEST, Type, candidates, types_of
 from .trial import Trial
 
 Params = Mapping[str, object]
 
 _accepted: dict[object, Trial] = {}
-CANDIDATES: dict[str, Candidate] = {}
+CANDIDATES: dict[str, DefinitionCandidate] = {}
 """Name of an op -> its accepted definition."""
 
 
-def accept(candidate: Candidate, params: Params, ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
+def accept(candidate: DefinitionCandidate, params: Params, ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
     _tried_on(candidate, params, types_of(ins), types_of(outs))
 
 
-def accept_blocks(candidate: Candidate, params: Params, ins: list[Type], outs: list[Type], sizes: Mapping[int, int]) -> None:
+def accept_blocks(
+    candidate: DefinitionCandidate, params: Params, ins: list[Type], outs: list[Type], sizes: Mapping[int, int]
+) -> None:
     """Raises Error unless the function agrees with its definition on blocks of these sizes of the indices.
 
     A multiple of a size that agreed needs no trial, such as 6 after 2. A kernel with its own step size may not take smaller
@@ -60,7 +62,7 @@ def _try_block(tried: Trial, index: int, size: int) -> None:
             trial.candidate.refuse(trial.variable(index), (str(problem),), size=size, larger=trial.larger)
 
 
-def _tried_on(candidate: Candidate, params: Params, ins: list[Type], outs: list[Type]) -> Trial:
+def _tried_on(candidate: DefinitionCandidate, params: Params, ins: list[Type], outs: list[Type]) -> Trial:
     """The trial of the definition for calls of this kind, run once for each kind."""
     values = Foreign()
     stored = encode(params, values, candidate.definition)
@@ -85,7 +87,7 @@ def _tried_on(candidate: Candidate, params: Params, ins: list[Type], outs: list[
     return _untried(candidate, stored, unfit)
 
 
-def _untried(candidate: Candidate, stored: ParamsAttr, unfit: Unfit | None) -> NoReturn:
+def _untried(candidate: DefinitionCandidate, stored: ParamsAttr, unfit: Unfit | None) -> NoReturn:
     """Raises Error with the reason why the definition could not be tried."""
     if unfit is not None and unfit.variable:
         numbers = (name for name, value in stored.items() if isinstance(value, int) and not isinstance(value, bool))

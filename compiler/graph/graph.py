@@ -27,7 +27,7 @@ from ...dialects.ground.validation import checked
 from ...dialects.text import error_of, read_module
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.executions import Marks, executions
-from ..cost.counts import Counts, Exchange, counted, received
+from ..cost.counts import CountedCollective, Counts, counted, received
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
@@ -85,7 +85,7 @@ class Graph(GraphModule):
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
         return received(self._exchanges())
 
-    def _exchanges(self) -> Iterator[Exchange]:
+    def _exchanges(self) -> Iterator[CountedCollective]:
         return (each for node in self.nodes for each in node.collectives)
 
     def executions(self) -> Iterator[tuple[Operation, int, str]]:

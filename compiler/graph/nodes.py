@@ -13,7 +13,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.executions import Marks, executions
 from ...rewrites.redistribute.steps import Step
-from ..cost.counts import Exchange, received as total
+from ..cost.counts import CountedCollective, received as total
 from .module import GraphModule
 
 
@@ -38,7 +38,7 @@ class Node:
     name: str
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
-    collectives: tuple[Exchange, ...] = ()
+    collectives: tuple[CountedCollective, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -77,7 +77,7 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
     for op in ops:
         ins, outs = (tuple(values[each] for each in side) for side in (op.operands, op.results))
         kind = name = op.name.removeprefix("flow.")
-        sent: Iterator[Exchange] = iter(())
+        sent: Iterator[CountedCollective] = iter(())
         if isinstance(op, flow.KernelOp):
             name = op.name_of_kernel
             sent = exchanges(graph.kernels[name], marks)
@@ -95,10 +95,10 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
 
-def exchanges(kernel: FuncOp, marks: Marks) -> Iterator[Exchange]:
+def exchanges(kernel: FuncOp, marks: Marks) -> Iterator[CountedCollective]:
     """Yields the collectives of a device-local function. Those in a loop body count once for each trip."""
     for op, times, where in executions(kernel.body.block, marks):
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):
             kind, group = op.name.removeprefix("spmd."), op.over.size
             larger = max(cast(ArrayType, value.type).nbytes for value in (op.x, op.out))
-            yield Exchange(kind, op.over.names, Step.known[kind].received(larger, group), times, where)
+            yield CountedCollective(kind, op.over.names, Step.known[kind].received(larger, group), times, where)

@@ -35,7 +35,7 @@ IN_FLIGHT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TravelForm:
     """How a value of this type is passed between programs: as a sharded array or as raw blocks, and with which dtype."""
 
     raw: bool
@@ -67,7 +67,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Launch:
     """One program: the slots that it reads and fills, and those that no later step reads, so that they are freed."""
 
     program: Callable[..., Sequence[Array]]
@@ -85,21 +85,21 @@ class CompiledGraph:
         self.programs: dict[Hashable, Callable[..., Sequence[Array]]] = {}
         block = graph.op.body.block
         self.slots = _slots(block)
-        self.inputs = [Form.of(cast(ArrayType, arg.type), graph.mesh) for arg in block.args]
+        self.inputs = [TravelForm.of(cast(ArrayType, arg.type), graph.mesh) for arg in block.args]
         end = cast(Operation, block.last_op)
         self.outputs = tuple(self.slots[value] for value in end.operands)
         self.types = cast("Sequence[ArrayType]", end.operand_types)
         self.steps = self.compile(block)
 
-    def compile(self, block: Block) -> list[Step]:
+    def compile(self, block: Block) -> list[Launch]:
         """Compiles the programs, in order of issue. A barrier is no program: its results are its operands."""
-        steps: list[Step] = []
+        steps: list[Launch] = []
         kept = {*self.outputs, *range(len(block.args))}
         for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp)]):
             reads, fills = self.numbers(op.operands), self.numbers(op.results)
             frees = tuple({*reads, *fills} - kept)
             kept.update(frees)
-            steps.append(Step(self.program(op), reads, fills, frees))
+            steps.append(Launch(self.program(op), reads, fills, frees))
         return steps[::-1]
 
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
@@ -113,7 +113,7 @@ class CompiledGraph:
             return self.programs[name, types]
         graph = self.graph
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
-        takes, gives = ([Form.of(cast(ArrayType, type), graph.mesh) for type in side] for side in types)
+        takes, gives = ([TravelForm.of(cast(ArrayType, type), graph.mesh) for type in side] for side in types)
 
         def local(*blocks: Array) -> tuple[Array, ...]:
             given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from ..cost.counts import Exchange
+from ..cost.counts import CountedCollective
 from .module import GraphModule
 from .nodes import Edge, Node, Value
 
@@ -38,7 +38,7 @@ def _value(value: Value) -> dict[str, object]:
     return {"value": value.name, "type": value.type, "bytes": value.bytes}
 
 
-def _exchange(each: Exchange) -> dict[str, object]:
+def _exchange(each: CountedCollective) -> dict[str, object]:
     where = {"where": each.where} if each.where else {}
     sizes = {"bytes": each.bytes, "times": each.times, "total_bytes": each.total_bytes}
     return {"kind": each.kind, "axes": list(each.axes), **sizes, **where}

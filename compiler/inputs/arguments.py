@@ -32,7 +32,7 @@ _APART = "split the tree: pass its arrays and close over the rest, as with `eqx.
 
 
 @dataclass(frozen=True)
-class Function:
+class UserFunction:
     """A user's function, with the names of its static arguments, and of those that it donates."""
 
     fn: Callable[..., object]
@@ -208,7 +208,7 @@ def names_at(fn: Callable[..., object], numbers: object, option: str) -> tuple[s
     """The names of positional arguments, given by number; negative numbers count from the end. Raises Error for others."""
     several = isinstance(numbers, Iterable) and not isinstance(numbers, str)
     given = cast("Iterable[object]", numbers if several else (numbers,))
-    function = Function.of(fn)
+    function = UserFunction.of(fn)
     parameters = function.signature.parameters.values()
     positional = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     found: list[str] = []
@@ -222,7 +222,7 @@ def names_at(fn: Callable[..., object], numbers: object, option: str) -> tuple[s
     return tuple(found)
 
 
-def donated(function: Function, given: Patterns) -> tuple[str, ...]:
+def donated(function: UserFunction, given: Patterns) -> tuple[str, ...]:
     """The names of donated arguments. Raises Error for an unknown or a static one."""
     if not as_patterns(given):
         return ()

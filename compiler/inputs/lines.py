@@ -45,7 +45,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceLine:
     """A line of the user's program, the function it is in, and the path of `jax.named_scope`s around it.
 
     `mlp.py:12 in block (transpose(jvp(layer0))/attention)`; line 0 if JAX recorded no user frame. Where that line calls an
@@ -58,7 +58,7 @@ class Source:
     end_column: int
     function: str
     scope: str
-    inner: Source | None = None
+    inner: SourceLine | None = None
 
     @property
     def direction(self) -> str:
@@ -152,17 +152,17 @@ def _name(file: str) -> str:
     return Path(cell_or_file(file)).name
 
 
-def at_line(source: Source | None) -> str:
+def at_line(source: SourceLine | None) -> str:
     """A source line as the end of a phrase: ` at mlp.py:12 in block`; empty without a source."""
     return "" if source is None else f" at {source}"
 
 
-def place_of(source: Source | None) -> str:
+def place_of(source: SourceLine | None) -> str:
     """The file and line of a source, for a table; empty without a source."""
     return "" if source is None else source.place
 
 
-def resolve(origin: Origin) -> Source:
+def resolve(origin: Origin) -> SourceLine:
     """Reads a traceback: finds the innermost line of the user's program, and the line of an installed library that it calls.
 
     Where only a library is traced, it is the library's line.
@@ -172,14 +172,14 @@ def resolve(origin: Origin) -> Source:
         if not _is_installed(frame.file_name):
             return _source(frame, scope, None if library is None else _source(library))
         library = library or frame
-    return Source("", 0, 0, 0, "", scope) if library is None else _source(library, scope)
+    return SourceLine("", 0, 0, 0, "", scope) if library is None else _source(library, scope)
 
 
-def _source(frame: Frame, scope: str = "", inner: Source | None = None) -> Source:
+def _source(frame: Frame, scope: str = "", inner: SourceLine | None = None) -> SourceLine:
     # JAX's columns count from 0, Partita's from 1. A range over several lines has no end on its first line.
     column = frame.start_column + 1
     end = frame.end_column + 1 if frame.end_line == frame.start_line else column
-    return Source(frame.file_name, frame.start_line, column, end, frame.function_name, scope, inner)
+    return SourceLine(frame.file_name, frame.start_line, column, end, frame.function_name, scope, inner)
 
 
 def _frames(origin: Origin) -> Iterator[Frame]:
@@ -201,12 +201,12 @@ def _frames(origin: Origin) -> Iterator[Frame]:
         origin = origin.outer
 
 
-def raised_at(error: BaseException) -> list[Source]:
+def raised_at(error: BaseException) -> list[SourceLine]:
     """The lines of the user's program on the way to an exception, outermost first; none if Partita itself raised it."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         column = error.offset or 1
-        return [Source(error.filename, error.lineno, column, max(error.end_offset or 0, column + 1), "the module", "")]
-    found = list[Source]()
+        return [SourceLine(error.filename, error.lineno, column, max(error.end_offset or 0, column + 1), "the module", "")]
+    found = list[SourceLine]()
     is_ours = True
     for frame, _ in traceback.walk_tb(error.__traceback__):
         code, name = frame.f_code, frame.f_code.co_filename
@@ -225,14 +225,14 @@ def _is_installed(file: str) -> bool:
 
 
 @dataclass(eq=False)
-class Sources(Mapping[Operation, Source]):
+class SourceLines(Mapping[Operation, SourceLine]):
     """The source lines of a program's operations, found on demand. Thousands of operations have a few hundred origins."""
 
     origins: Mapping[Operation, Origin]
-    found: dict[Operation, Source] = field(default_factory=dict[Operation, Source], init=False)
-    known: dict[object, Source] = field(default_factory=dict[object, Source], init=False)
+    found: dict[Operation, SourceLine] = field(default_factory=dict[Operation, SourceLine], init=False)
+    known: dict[object, SourceLine] = field(default_factory=dict[object, SourceLine], init=False)
 
-    def __getitem__(self, op: Operation) -> Source:
+    def __getitem__(self, op: Operation) -> SourceLine:
         if (found := self.found.get(op)) is None:
             origin = self.origins[op]
             # JAX's records are compared by identity.

@@ -253,7 +253,7 @@ Kind: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ArgumentTree:
     """An argument, or a part of the result: its tree structure, and the names and abstract values of its leaves."""
 
     structure: Hashable
@@ -266,7 +266,7 @@ class Tree:
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
 
-def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[str, str]:
+def successors(arguments: Sequence[ArgumentTree], results: Sequence[ArgumentTree]) -> Mapping[str, str]:
     """Map each argument leaf to the result leaf that takes its place in the next call.
 
     A result succeeds an argument if structure and avals are equal. Among several candidates, a result of the same name
@@ -278,7 +278,7 @@ def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[st
     found, taken = dict[str, str](), set[str]()
     before, after = _by_kind(arguments), _by_kind(results)
 
-    def pair(old: Tree, new: Tree) -> None:
+    def pair(old: ArgumentTree, new: ArgumentTree) -> None:
         found.update(zip(old.names, new.names, strict=True))
         taken.update(new.names)
 
@@ -296,16 +296,16 @@ def successors(arguments: Sequence[Tree], results: Sequence[Tree]) -> Mapping[st
     return found
 
 
-def _by_kind(trees: Iterable[Tree]) -> dict[Kind, list[Tree]]:
+def _by_kind(trees: Iterable[ArgumentTree]) -> dict[Kind, list[ArgumentTree]]:
     """Groups trees that have leaves by kind: those that can succeed one another."""
-    found: dict[Kind, list[Tree]] = {}
+    found: dict[Kind, list[ArgumentTree]] = {}
     for tree in trees:
         if tree.names:
             found.setdefault(tree.kind, []).append(tree)
     return found
 
 
-def _root(tree: Tree) -> str:
+def _root(tree: ArgumentTree) -> str:
     """The key of a part of the result: `params` for `result/params/w`."""
     split = parts(tree.names[0])
     return split[1] if len(split) > 1 else ""

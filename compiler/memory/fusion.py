@@ -11,21 +11,21 @@ from math import prod
 
 from ...rewrites.program.program import Program
 from .kinds import COMPUTES_OPERANDS, Kind
-from .local_arrays import Body, LocalArray, Step
+from .local_arrays import LocalArray, MemoryStep, RegionSteps
 
 
-def fuse(body: Body, program: Program) -> None:
+def fuse(body: RegionSteps, program: Program) -> None:
     """Decides for each array of a body whether it is stored, and whether its uses compute it again."""
     for result in body.results:
         result.origin.is_result = True
-    users: dict[LocalArray, list[Step]] = {}
+    users: dict[LocalArray, list[MemoryStep]] = {}
     for step in body.steps:
         for array in {each if each.same_as is None else each.origin: None for each in step.reads}:
             if array in users:
                 users[array].append(step)
             else:
                 users[array] = [step]
-    runs_in: dict[LocalArray, set[Step]] = {}
+    runs_in: dict[LocalArray, set[MemoryStep]] = {}
     for step in reversed(body.steps):
         for inner in step.bodies:
             fuse(inner, program)
@@ -35,12 +35,12 @@ def fuse(body: Body, program: Program) -> None:
 
 def _settle(
     array: LocalArray,
-    step: Step,
-    users: Sequence[Step],
-    runs_in: dict[LocalArray, set[Step]],
+    step: MemoryStep,
+    users: Sequence[MemoryStep],
+    runs_in: dict[LocalArray, set[MemoryStep]],
     program: Program,
-    makers: Mapping[LocalArray, Step],
-) -> set[Step]:
+    makers: Mapping[LocalArray, MemoryStep],
+) -> set[MemoryStep]:
     """Decides for one array, after its uses; returns the stored steps in which it could be computed again."""
     kind = step.traits.kind
     if kind is Kind.CONSTANT:
@@ -51,7 +51,7 @@ def _settle(
         step.inside_fold = array.recomputed = True
         array.stored = False
         return {*users}
-    found, outside = set[Step](), array.is_result
+    found, outside = set[MemoryStep](), array.is_result
     for user in users:
         if user.inside_fold or user.traits.kind not in COMPUTES_OPERANDS:
             outside = True
@@ -70,7 +70,7 @@ def _settle(
     return found
 
 
-def _reads_one(step: Step, array: LocalArray, makers: Mapping[LocalArray, Step], program: Program) -> bool:
+def _reads_one(step: MemoryStep, array: LocalArray, makers: Mapping[LocalArray, MemoryStep], program: Program) -> bool:
     """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
     least = prod(program.shape(array.value)) if step.traits.elementwise else 2
     large = [each for each in step.reads if prod(program.shape(each.value)) >= least]
@@ -83,14 +83,14 @@ Reads = dict[LocalArray, bool]
 """Stored arrays that are read -> whether each element is read only for the same element of the result."""
 
 
-class Sources:
+class StoredReads:
     """Finds the stored arrays that steps read: their operands, or the arrays from which operands are computed again."""
 
-    def __init__(self, makers: Mapping[LocalArray, Step]) -> None:
+    def __init__(self, makers: Mapping[LocalArray, MemoryStep]) -> None:
         self.makers = makers
         self.known: dict[LocalArray, Reads] = {}
 
-    def read(self, step: Step) -> Reads:
+    def read(self, step: MemoryStep) -> Reads:
         """The stored arrays that a step reads."""
         traits = step.traits
         fuses = traits.kind in COMPUTES_OPERANDS and not step.inside_fold

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .fusion import Reads, Sources
-from .local_arrays import Body, LocalArray, Step
+from .fusion import Reads, StoredReads
+from .local_arrays import LocalArray, MemoryStep, RegionSteps
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +40,7 @@ class Peak:
     """
 
     bytes: int
-    step: Step | None = None
+    step: MemoryStep | None = None
     arrays: tuple[LocalArray, ...] = ()
 
 
@@ -54,7 +54,7 @@ class Profile:
     already.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[MemoryStep, ...]
     buffers: tuple[Buffer, ...]
     inside: dict[int, Profile]
     region: int = 0
@@ -76,9 +76,9 @@ class _Timeline:
     step around a region counts already: a loop's carries, or a branch's results.
     """
 
-    def __init__(self, body: Body, is_main: bool) -> None:
+    def __init__(self, body: RegionSteps, is_main: bool) -> None:
         self.body, self.is_main = body, is_main
-        sources = Sources(body.makers)
+        sources = StoredReads(body.makers)
         self.steps, reads = in_order(body, sources)
         self.buffers, self.of = list[Buffer](), dict[LocalArray, Buffer]()
         self.last = {array: time for time, read in enumerate(reads) for array in read}
@@ -107,7 +107,7 @@ class _Timeline:
         """The bytes that an array adds: 0 for a result of the program."""
         return 0 if self.is_main and array.is_result else array.bytes
 
-    def step(self, step: Step, reads: Reads, time: int) -> None:
+    def step(self, step: MemoryStep, reads: Reads, time: int) -> None:
         """Allocates a step's results, reusing buffers of operands that are read last here."""
         free = [self.of[each] for each, aligned in reads.items() if aligned and each in self.of and self.last[each] == time]
         for array in step.makes:
@@ -178,12 +178,12 @@ MOST_ROOMS = 64
 """The most results whose buffers are tried for an array."""
 
 
-def peak(body: Body) -> Peak:
+def peak(body: RegionSteps) -> Peak:
     """The most bytes that the steps of the program store at one time."""
     return _Timeline(body, True).peak
 
 
-def profile(body: Body) -> tuple[Peak, Profile]:
+def profile(body: RegionSteps) -> tuple[Peak, Profile]:
     """The most bytes that the program stores at one time, and what it stores while each of its steps runs."""
     line = _Timeline(body, True)
     return line.peak, line.profile()
@@ -198,13 +198,13 @@ def over_steps(buffers: Iterable[Buffer], steps: int) -> list[int]:
     return list(accumulate(change[: steps + 1]))
 
 
-def in_order(body: Body, sources: Sources) -> tuple[list[Step], list[Reads]]:
+def in_order(body: RegionSteps, sources: StoredReads) -> tuple[list[MemoryStep], list[Reads]]:
     """The stored steps in the order in which they run, and the stored arrays that each reads."""
     steps = [step for step in body.steps if step.is_stored]
     reads = {step: sources.read(step) for step in steps}
     makers = {array: step for step in steps for array in step.makes}
-    waits: dict[Step, int] = {}
-    users: dict[Step, list[Step]] = {}
+    waits: dict[MemoryStep, int] = {}
+    users: dict[MemoryStep, list[MemoryStep]] = {}
     for step, read in reads.items():
         needs = {makers[array] for array in read if array in makers}
         waits[step] = len(needs)

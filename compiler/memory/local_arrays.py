@@ -41,7 +41,7 @@ class LocalArray:
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class MemoryStep:
     """A unit that XLA runs: an op, a part of a redistribution, a loop. `node` is the op's number; -1 for a move."""
 
     traits: Traits
@@ -49,7 +49,7 @@ class Step:
     reads: Sequence[LocalArray]
     makes: Sequence[LocalArray]
     node: int = -1
-    bodies: Sequence[Body] = ()
+    bodies: Sequence[RegionSteps] = ()
     inside_fold: bool = False
     """Whether it runs together with the fold that reads its result."""
 
@@ -67,7 +67,7 @@ class Step:
 
 
 @dataclass(slots=True, eq=False)
-class Body:
+class RegionSteps:
     """The program, or one region of a loop or a `cond`.
 
     A loop's carries, which each trip replaces, are given and take part in the body's memory. `region` is its number in the
@@ -75,10 +75,10 @@ class Body:
     the cyclic collector would free it.
     """
 
-    steps: list[Step]
+    steps: list[MemoryStep]
     given: list[LocalArray]
     results: list[LocalArray]
-    makers: Mapping[LocalArray, Step]
+    makers: Mapping[LocalArray, MemoryStep]
     carries: list[LocalArray] = field(default_factory=list[LocalArray])
     is_loop: bool = False
     region: int = 0

@@ -24,13 +24,13 @@ from ...rewrites.lower.walk import Walk
 from ...rewrites.program.program import Control, Node, Signature, SubIndices
 from .kinds import Kind, Traits, traits
 from .live_ranges import STACK, TRANSPOSED
-from .local_arrays import Body, LocalArray, Step
+from .local_arrays import LocalArray, MemoryStep, RegionSteps
 
 CALL, MAP, UPDATE, REGIONS = (Traits(kind) for kind in (Kind.CALL, Kind.MAP, Kind.UPDATE, Kind.REGIONS))
 COPY = Traits(Kind.MAP, elementwise=False)
 
 
-def steps(decisions: Decisions) -> Body:
+def steps(decisions: Decisions) -> RegionSteps:
     """The program as steps, with its arguments and its results."""
     return _Steps(decisions).main()
 
@@ -41,22 +41,24 @@ class _Steps(Walk[LocalArray]):
     def __init__(self, decisions: Decisions) -> None:
         super().__init__(decisions)
         self.copies: dict[tuple[LocalArray, tuple[int, ...]], LocalArray] = {}
-        self.steps: list[Step] = []
-        self.makers: dict[LocalArray, Step] = {}
+        self.steps: list[MemoryStep] = []
+        self.makers: dict[LocalArray, MemoryStep] = {}
         self.traits: dict[Signature, Traits] = {}
 
-    def main(self) -> Body:
+    def main(self) -> RegionSteps:
         given = [self.array(value, boundary(self.placements, value), given=True) for value in self.program.arguments]
         for array in given:
             self.define(array.value, array)
         self.body(0)
-        return Body(self.steps, given, self.returned(), self.makers)
+        return RegionSteps(self.steps, given, self.returned(), self.makers)
 
     def array(self, value: int, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
         return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
 
-    def add(self, traits: Traits, name: str, reads: Sequence[LocalArray], makes: Sequence[LocalArray], node: int = -1) -> Step:
-        step = Step(traits, name, reads, makes, node)
+    def add(
+        self, traits: Traits, name: str, reads: Sequence[LocalArray], makes: Sequence[LocalArray], node: int = -1
+    ) -> MemoryStep:
+        step = MemoryStep(traits, name, reads, makes, node)
         for array in makes:
             self.makers[array] = step
         self.steps.append(step)
@@ -157,12 +159,12 @@ class _Steps(Walk[LocalArray]):
         for (_, node), array in zip(control.leaves, makes, strict=True):
             self.leave(node, array)
 
-    def inner(self, control: Control, position: int, entered: dict[int, tuple[Node, LocalArray]]) -> Body:
+    def inner(self, control: Control, position: int, entered: dict[int, tuple[Node, LocalArray]]) -> RegionSteps:
         """One region: what enters it, its steps, and what it yields."""
         outer, self.steps = self.steps, []
         copies, self.copies = self.copies, {}
         is_loop = control.op.name != "lax.cond"
-        body = Body(self.steps, [], [], self.makers, is_loop=is_loop, region=control.regions[position])
+        body = RegionSteps(self.steps, [], [], self.makers, is_loop=is_loop, region=control.regions[position])
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
             self.enter(value, *entered[value], body)
@@ -178,7 +180,7 @@ class _Steps(Walk[LocalArray]):
         self.steps, self.copies = outer, copies
         return body
 
-    def enter(self, value: int, node: Node, outside: LocalArray, body: Body) -> None:
+    def enter(self, value: int, node: Node, outside: LocalArray, body: RegionSteps) -> None:
         """Defines a value that enters a region: the array outside itself, a row of it, or a carry."""
         array = self.array(value, self.placements.nodes[node.number].produced[node.results.index(value)])
         if node.kind == "carry" or (node.kind == "enter" and array.bytes == outside.bytes):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ...dialects.definitions.tree import Read
 from ...dialects.ground.errors import Span
-from .check import Program
-from .terms import Array, Calling, Equation, Function, Left
+from .check import CheckedFile
+from .terms import Array, Calling, CheckedEquation, CheckedFunction, Left
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,19 @@ class Address:
     span: Span
 
 
-def known(program: Program, function: Function) -> Mapping[str, Address]:
+def known(program: CheckedFile, function: CheckedFunction) -> Mapping[str, Address]:
     """Name in the text -> address, for every value that a plan of the function can name."""
     arguments = [Address(each.name, each.name, each, each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}
 
 
 def addresses(
-    program: Program, function: Function, prefix: str = "", given: Mapping[str, str] | None = None
+    program: CheckedFile, function: CheckedFunction, prefix: str = "", given: Mapping[str, str] | None = None
 ) -> Iterator[Address]:
     """The values that equations define. `given` are the paths of the arguments, for a function that is called."""
     paths = dict(given or {each.name: each.name for each in function.arguments})
     for statement in function.statements:
-        if isinstance(statement, Equation):
+        if isinstance(statement, CheckedEquation):
             left = statement.left
             paths[left.array.name] = paths[same] if (same := alias(statement)) else prefix + left.array.name
             yield _address(prefix, left, paths[left.array.name])
@@ -43,13 +43,13 @@ def addresses(
             yield from _called(program, statement, prefix, paths)
 
 
-def alias(statement: Equation) -> str | None:
+def alias(statement: CheckedEquation) -> str | None:
     """The name of the value that an equation merely renames, or None."""
     read, dims = statement.pieces[0], statement.left.dims
     return read.array.name if isinstance(read, Read) and read.dims == dims and statement.along is None else None
 
 
-def _called(program: Program, statement: Calling, prefix: str, paths: dict[str, str]) -> Iterator[Address]:
+def _called(program: CheckedFile, statement: Calling, prefix: str, paths: dict[str, str]) -> Iterator[Address]:
     scope = prefix + "_".join(left.array.name for left in statement.lefts)
     callee = program.functions.get(statement.function) if statement.params is None else None
     if callee is None:

@@ -16,21 +16,21 @@ from .equations import Equations
 from .expressions import check_dtype
 from .read import tree
 from .sizes import bind, check_bytes, extent_of, size
-from .terms import Array, Calling, Equation, Function
+from .terms import Array, Calling, CheckedEquation, CheckedFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CheckedFile:
     """A file whose functions are checked; `plans` are read later, because they need the tactics."""
 
     text: Text
     mesh: Mesh | None
-    functions: Mapping[str, Function]
+    functions: Mapping[str, CheckedFunction]
     plans: Mapping[str, Node]
     order: Mapping[tuple[str, str], int]
 
 
-def check(text: Text) -> Program:
+def check(text: Text) -> CheckedFile:
     """Checks a text and returns its program. Raises `Wrong` with the location of its first mistake."""
     items = tree(text)
     mesh = read_mesh(text, items)
@@ -48,7 +48,7 @@ def check(text: Text) -> Program:
     for name in callees_first(text, nodes):
         functions.function(nodes[name])
     done = {name: functions.done[name] for name in nodes}
-    return Program(text, mesh, done, named(text, items, "plan", "plan_twice"), functions.order)
+    return CheckedFile(text, mesh, done, named(text, items, "plan", "plan_twice"), functions.order)
 
 
 def read_mesh(text: Text, items: Node) -> Mesh | None:
@@ -121,7 +121,7 @@ class Functions(Reader):
 
     mesh: Mesh | None
     lets: Mapping[str, int]
-    done: dict[str, Function]
+    done: dict[str, CheckedFunction]
     order: dict[tuple[str, str], int]
 
     def function(self, node: Node) -> None:
@@ -139,9 +139,9 @@ class Functions(Reader):
         results = tuple(self.type(each, "result", extents) for each in kinds(node, "type"))
         statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
         returned, inlined = self.returned(node, last, arrays, results), self.inlined(name, statements)
-        self.done[str(name)] = Function(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
+        self.done[str(name)] = CheckedFunction(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
 
-    def inlined(self, name: Word, statements: Sequence[Equation | Calling]) -> tuple[int, int]:
+    def inlined(self, name: Word, statements: Sequence[CheckedEquation | Calling]) -> tuple[int, int]:
         """Returns the nesting depth of a function's calls, and its number of equations when they are inlined."""
         called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
         depth = 1 + max((each.depth for each in called), default=0)
@@ -199,9 +199,9 @@ class Functions(Reader):
                 self.order.setdefault((str(major), str(axis)), axis.span.line)
         return tuple(map(str, axes))
 
-    def statements(self, node: Node, equations: Equations) -> tuple[list[Equation | Calling], Node | None]:
+    def statements(self, node: Node, equations: Equations) -> tuple[list[CheckedEquation | Calling], Node | None]:
         """The checked equations, and the phrase of the `return`; None if there is none."""
-        found, last = list[Equation | Calling](), None
+        found, last = list[CheckedEquation | Calling](), None
         for each in phrases(node):
             if last is not None:
                 self.fail("return_early", each)

@@ -15,9 +15,9 @@ from typing import Any
 from ...dialects.definitions.tree import Apply, Group, Number
 from ..jax_private import jax, jnp, lax
 from . import runtime
-from .check import Program
+from .check import CheckedFile
 from .diagnostics import Text
-from .terms import Array, Calling, Equation, Function, Index, Term, at, free
+from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, at, free
 from .value import Code, Value, squeezed, transposed
 from .values import Values
 
@@ -25,7 +25,7 @@ _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 
 
 # Any: a program's functions return an array or a tuple of arrays, as its text says.
-def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
+def elaborate(program: CheckedFile) -> Mapping[str, Callable[..., Any]]:
     """Compiles the functions of a program; returns them by name."""
     text = program.text
     # Lets Python show the lines of a text that is not in a file.
@@ -40,7 +40,7 @@ def elaborate(program: Program) -> Mapping[str, Callable[..., Any]]:
     return dict(vars(functions))
 
 
-def definition(text: Text, function: Function) -> ast.stmt:
+def definition(text: Text, function: CheckedFunction) -> ast.stmt:
     code, body = Code(function.span), list[ast.stmt]()
     for each in function.arguments:
         at = Code(each.span)
@@ -48,7 +48,7 @@ def definition(text: Text, function: Function) -> ast.stmt:
         body.append(at.assign([each.name], taken))
     for statement in function.statements:
         try:
-            body.append(equation(statement) if isinstance(statement, Equation) else calling(statement))
+            body.append(equation(statement) if isinstance(statement, CheckedEquation) else calling(statement))
         except RecursionError:
             raise text.wrong("too_deep", statement.span) from None
     results = tuple(code.name(name) for name in function.returned)
@@ -78,7 +78,7 @@ def _argument(argument: Array | Apply[Term]) -> ast.expr:
     return Code(at(argument)).call("notation.literal", number.value, argument.dtype)
 
 
-def equation(statement: Equation) -> ast.stmt:
+def equation(statement: CheckedEquation) -> ast.stmt:
     code, left = Code(statement.span), statement.left
     dims, before = left.dims or (), list[ast.stmt]()
     pieces = tuple(piece(code, statement, dims, term, before) for term in statement.pieces)
@@ -88,9 +88,11 @@ def equation(statement: Equation) -> ast.stmt:
     return code.scope(left.array.name, [*before, code.assign([left.array.name], value)])
 
 
-def piece(code: Code, statement: Equation, dims: tuple[Group[Index], ...], term: Term, before: list[ast.stmt]) -> ast.expr:
+def piece(
+    code: Code, statement: CheckedEquation, dims: tuple[Group[CheckedIndex], ...], term: Term, before: list[ast.stmt]
+) -> ast.expr:
     """The code of one piece of the right side, with a dim for each index on the left."""
-    order: list[Index] = []
+    order: list[CheckedIndex] = []
     for number, dim in enumerate(dims):
         if number == statement.along:
             # Each piece has its own index of this name.
@@ -100,7 +102,7 @@ def piece(code: Code, statement: Equation, dims: tuple[Group[Index], ...], term:
     return spread(code, Values(order, before).term(term), order, statement.left.array.dtype).code
 
 
-def spread(code: Code, value: Value, order: list[Index], dtype: str) -> Value:
+def spread(code: Code, value: Value, order: list[CheckedIndex], dtype: str) -> Value:
     """The value with a dim for each index of the left side; missing dims are broadcast."""
     shape = tuple(index.extent for index in order)
     if value.number:

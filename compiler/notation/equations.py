@@ -16,7 +16,7 @@ from .expressions import Expressions, reason
 from .runtime import made_of
 from .scope import Scope
 from .sizes import check_bytes, extent_of, size
-from .terms import Array, Calling, Equation, Function, Index, Left, Term, settled, type_text
+from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Left, Term, settled, type_text
 
 Given: TypeAlias = "Array | Apply[Term]"
 """An argument of a call: an array or, for a primitive, also a number."""
@@ -30,11 +30,11 @@ class Equations(Reader):
     """
 
     extents: Mapping[str, int]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, CheckedFunction]
     arrays: dict[str, Array]
     axes: Callable[[Sequence[Word], str, int, set[str]], tuple[str, ...]]
 
-    def equation(self, node: Node) -> Equation | Calling:
+    def equation(self, node: Node) -> CheckedEquation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
             if (word := word_of(target)).text in self.arrays:
@@ -48,11 +48,11 @@ class Equations(Reader):
             self.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
         return self.pointwise(node, first, pieces)
 
-    def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> Equation:
+    def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> CheckedEquation:
         lefts = _lefts(target) or []
         joined = next((dim for dim, left in enumerate(lefts) if left.data == "summed"), None)
         self.check_pieces(target, lefts, len(pieces))
-        shared: dict[str, Index] = {}
+        shared: dict[str, CheckedIndex] = {}
         reader = self.reader(shared)
         for left in lefts:
             for word in words(left) if left.data != "summed" else ():
@@ -71,12 +71,12 @@ class Equations(Reader):
         reader.settle(shared.values())
         dims = [Group(tuple(shared[word.text] for word in words(left) if word.text in shared)) for left in lefts]
         if joined is not None:
-            dims[joined] = Group((Index(str(word_of(lefts[joined])), span(lefts[joined]), sum(extents), "joined"),))
+            dims[joined] = Group((CheckedIndex(str(word_of(lefts[joined])), span(lefts[joined]), sum(extents), "joined"),))
         shape = tuple(prod(index.extent for index in dim.indices) for dim in dims)
         word = word_of(target)
         array = Array(str(word), self.dtype(pieces, terms), shape, span(word))
         check_bytes(self.text, word, array)
-        return Equation(self.left(array, target, lefts, tuple(dims)), tuple(terms), joined, span(node))
+        return CheckedEquation(self.left(array, target, lefts, tuple(dims)), tuple(terms), joined, span(node))
 
     def check_pieces(self, target: Node, lefts: Sequence[Node], count: int) -> None:
         """Raises `Wrong` if several pieces are not joined along exactly one dim, or a single piece is joined."""
@@ -94,7 +94,7 @@ class Equations(Reader):
         if (declared := extent_of(left)) is not None:
             scope.unify(index, size(self.text, declared, self.extents), span(declared), "declared on the left")
 
-    def reader(self, indices: dict[str, Index]) -> Expressions:
+    def reader(self, indices: dict[str, CheckedIndex]) -> Expressions:
         return Expressions(self.text, self.extents, self.functions, self.arrays, indices)
 
     def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
@@ -104,7 +104,7 @@ class Equations(Reader):
                 self.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
         return first
 
-    def left(self, array: Array, target: Node, lefts: Sequence[Node], dims: tuple[Group[Index], ...] | None) -> Left:
+    def left(self, array: Array, target: Node, lefts: Sequence[Node], dims: tuple[Group[CheckedIndex], ...] | None) -> Left:
         """A left side, which defines the array: with the mesh axes behind its indices."""
         used, given = set[str](), [words(kinds(left, "places")[0]) for left in lefts]
         for left, axes in zip(lefts, given, strict=True):
@@ -151,7 +151,7 @@ class Equations(Reader):
             self.fail("value_unknown", word, self.arrays)
         return self.arrays[str(word)]
 
-    def called(self, call: Node, function: Function, given: Sequence[Given]) -> list[Value]:
+    def called(self, call: Node, function: CheckedFunction, given: Sequence[Given]) -> list[Value]:
         wanted = function.arguments
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):

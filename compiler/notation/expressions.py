@@ -21,7 +21,7 @@ from .diagnostics import Text, span, word_of
 from .read import left_spine
 from .scope import Scope, linearity
 from .sizes import named, size
-from .terms import Array, Constant, Dim, Index, Mask, Reading, Term, alone, at, dtype, free, settled
+from .terms import Array, CheckedIndex, Constant, Dim, Mask, Reading, Term, alone, at, dtype, free, settled
 
 BINARY = frozenset(ARITHMETIC) - {"neg"}
 COMPARE = {sign.text: name for name, sign in COMPARISONS.items()}
@@ -243,7 +243,7 @@ class Expressions(Scope):
         self.folds.append(fold)
         return fold
 
-    def variable(self, node: Node) -> Index:
+    def variable(self, node: Node) -> CheckedIndex:
         """Declares an index of a fold, which is now in scope."""
         word, declared = word_of(node), phrases(node)
         index = self.new(word)

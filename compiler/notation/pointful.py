@@ -28,7 +28,7 @@ class Unsayable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PrintedValue:
     """An operand or a result as it is printed: a name, or a number."""
 
     text: str
@@ -47,13 +47,15 @@ class Pointful:
 
     name: str
     params: ParamsAttr
-    ins: Sequence[Value]
-    outs: Sequence[Value]
+    ins: Sequence[PrintedValue]
+    outs: Sequence[PrintedValue]
     letters: Sequence[str]
     form: Grounded
 
     @classmethod
-    def of(cls, name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], letters: Sequence[str]) -> Self:
+    def of(
+        cls, name: str, params: ParamsAttr, ins: Sequence[PrintedValue], outs: Sequence[PrintedValue], letters: Sequence[str]
+    ) -> Self:
         definition = definitions.get(name)
         if definition is None or name == "whole":
             raise Unsayable

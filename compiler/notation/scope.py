@@ -14,7 +14,7 @@ from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import WRITTEN
 from .diagnostics import Reader, span
-from .terms import Array, Index, Term, at, leaves
+from .terms import Array, CheckedIndex, Term, at, leaves
 
 EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over zero elements."""
@@ -30,27 +30,29 @@ class Scope(Reader):
     extents: Mapping[str, int]
     functions: Mapping[str, object]
     arrays: dict[str, Array]
-    indices: dict[str, Index] = field(default_factory=dict[str, Index])
-    joins: list[tuple[int, Group[Index], Span]] = field(default_factory=list[tuple[int, Group[Index], Span]])
-    windows: list[tuple[int, Affine[Index], Span, bool]] = field(default_factory=list[tuple[int, Affine[Index], Span, bool]])
-    folds: list[Fold[Index, Term]] = field(default_factory=list[Fold[Index, Term]])
+    indices: dict[str, CheckedIndex] = field(default_factory=dict[str, CheckedIndex])
+    joins: list[tuple[int, Group[CheckedIndex], Span]] = field(default_factory=list[tuple[int, Group[CheckedIndex], Span]])
+    windows: list[tuple[int, Affine[CheckedIndex], Span, bool]] = field(
+        default_factory=list[tuple[int, Affine[CheckedIndex], Span, bool]]
+    )
+    folds: list[Fold[CheckedIndex, Term]] = field(default_factory=list[Fold[CheckedIndex, Term]])
     hanging: bool = False
     positional: bool = False
 
-    def new(self, word: Word) -> Index:
+    def new(self, word: Word) -> CheckedIndex:
         """Makes an index of this name. Raises `Wrong` if the name is taken."""
         if word.text in self.arrays:
             self.fail("index_array", word)
         if word.text in self.indices:
             self.fail("index_shadowed", word)
-        return Index(str(word), span(word))
+        return CheckedIndex(str(word), span(word))
 
-    def find(self, word: Word) -> Index:
+    def find(self, word: Word) -> CheckedIndex:
         if word.text not in self.indices:
             self.fail("index_unbound", word, [*self.indices, *self.arrays])
         return self.indices[str(word)]
 
-    def unify(self, index: Index, extent: int, where: Span, why: str) -> None:
+    def unify(self, index: CheckedIndex, extent: int, where: Span, why: str) -> None:
         """Gives the index this range. Raises `Wrong` if it already has another one."""
         if not index.known:
             index.extent, index.why = extent, why
@@ -61,7 +63,7 @@ class Scope(Reader):
                 notes.append(f"to read a part of a dim, write its start: `{index.name} + 0` for the dim's beginning")
             self.fail("index_ranges", where, (), notes, name=index.name, one=index.extent, other=extent)
 
-    def settle(self, free: Iterable[Index]) -> None:
+    def settle(self, free: Iterable[CheckedIndex]) -> None:
         """Solves the products and checks windows and folds. Raises `Wrong` for an index, free or folded, without a range."""
         every = [*(index for fold in self.folds for index in fold.indices), *free]
         seen = {index for _, joint, _ in self.joins for index in joint.indices}
@@ -87,7 +89,7 @@ class Scope(Reader):
             if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
                 self.fail("fold_nothing", at(fold), fold=fold.monoid)
 
-    def solve(self, extent: int, joint: Group[Index], where: Span) -> None:
+    def solve(self, extent: int, joint: Group[CheckedIndex], where: Span) -> None:
         known = [index for index in joint.indices if index.known]
         missing = next((index for index in joint.indices if not index.known), None)
         product = prod(index.extent for index in known)
@@ -98,7 +100,7 @@ class Scope(Reader):
         if missing is not None:
             missing.extent, missing.why = extent // max(product, 1), "the remaining factor of a product"
 
-    def check_window(self, extent: int, affine: Affine[Index], where: Span, hangs: bool) -> None:
+    def check_window(self, extent: int, affine: Affine[CheckedIndex], where: Span, hangs: bool) -> None:
         """Raises `Wrong` for a window that leaves the dim, unless it `hangs`: under some folds a window may."""
         for index, _ in affine.factors:
             if not index.known:
@@ -108,7 +110,7 @@ class Scope(Reader):
             self.fail("window", where, said=self.text.said(where), low=low, high=high, extent=extent, last=extent - 1)
 
 
-def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:
+def linearity(term: Term) -> tuple[int, Mapping[CheckedIndex, int]] | None:
     """The term as an offset and factors of indices; None if it is not linear in them."""
     match term:
         case Number(int() as value):
@@ -125,8 +127,8 @@ def linearity(term: Term) -> tuple[int, Mapping[Index, int]] | None:
             return None
 
 
-def _sum(*multiples: tuple[int, Term]) -> tuple[int, Mapping[Index, int]] | None:
-    total, factors = 0, Counter[Index]()
+def _sum(*multiples: tuple[int, Term]) -> tuple[int, Mapping[CheckedIndex, int]] | None:
+    total, factors = 0, Counter[CheckedIndex]()
     for by, term in multiples:
         if (linear := linearity(term)) is None:
             return None

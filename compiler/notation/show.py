@@ -27,7 +27,7 @@ from . import scalars
 from .check import check
 from .codegen import elaborate
 from .diagnostics import Text, Wrong
-from .pointful import Pointful, Unsayable, Value, letters
+from .pointful import Pointful, PrintedValue, Unsayable, letters
 
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
 
@@ -47,7 +47,7 @@ class _Printer:
     """Prints one program; `values` are the values named so far."""
 
     traced: Traced
-    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    values: dict[SSAValue, PrintedValue] = field(default_factory=dict[SSAValue, PrintedValue])
     taken: set[str] = field(default_factory=set[str])
     numbers: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
 
@@ -74,12 +74,12 @@ class _Printer:
             self.number(value, constant(value.owner.params["value"], array.dtype))
             return
         text = fresh(said if not said.startswith("result") else "", self.taken, f"v{len(self.values)}")
-        self.values[value] = Value(text, array.dtype, array.shape)
+        self.values[value] = PrintedValue(text, array.dtype, array.shape)
 
     def number(self, value: SSAValue, made: np.ndarray) -> None:
         """Records a number, which is written where it is used."""
         self.numbers[value] = made
-        self.values[value] = Value(_written(made), cast(ArrayType, value.type).dtype, (), number=True)
+        self.values[value] = PrintedValue(_written(made), cast(ArrayType, value.type).dtype, (), number=True)
 
     def folded(self, op: LaxOp) -> bool:
         """Whether JAX folds the op when it reads its numbers, such as a cast. Its result is then recorded as a number too."""
@@ -126,7 +126,7 @@ def _written(made: np.ndarray) -> str:
     return str(made[()]) if isinstance(value, int | float) else f"{short(made.dtype.name)}({value!r})"
 
 
-def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> Iterator[list[str]]:
+def _ways(op: LaxOp, ins: Sequence[PrintedValue], outs: Sequence[PrintedValue], indices: Sequence[str]) -> Iterator[list[str]]:
     """The candidate texts of an op: an equation of indices first."""
     name, params = op.primitive(), dict(op.params.items())
     with suppress(Unsayable):
@@ -143,7 +143,9 @@ def _ways(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], indices: Seque
         yield [_opaque(str(name), ParamsAttr.of(**params, **types), ins, outs, indices)]
 
 
-def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[Value], indices: Sequence[str]) -> str:
+def _opaque(
+    name: str, params: ParamsAttr, ins: Sequence[PrintedValue], outs: Sequence[PrintedValue], indices: Sequence[str]
+) -> str:
     """`y[i: 8] = lax.NAME(x, parameter=...)`: a call on whole arrays, with the ranges of the result on the left."""
     lefts: list[str] = []
     for out in outs:
@@ -153,7 +155,7 @@ def _opaque(name: str, params: ParamsAttr, ins: Sequence[Value], outs: Sequence[
     return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *scalars.written(params)])})"
 
 
-def _literal(value: Value) -> str:
+def _literal(value: PrintedValue) -> str:
     """A number, with its dtype if the notation would read it as another."""
     is_float = any(mark in value.text for mark in ".en")
     plain = value.dtype == ("float32" if is_float else "int32")
@@ -175,7 +177,7 @@ def fresh(said: str, taken: set[str], otherwise: str = "program") -> str:
 _READ: dict[tuple[object, ...], bool] = {}
 
 
-def _reads_back(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], said: Sequence[str]) -> bool:
+def _reads_back(op: LaxOp, ins: Sequence[PrintedValue], outs: Sequence[PrintedValue], said: Sequence[str]) -> bool:
     """Whether reading the text gives the same op."""
     arrays = {each.text: each for each in ins if not each.number}
     key = (tuple(said), *(each.type for each in (*arrays.values(), *outs)), op.name, op.params.text)
@@ -188,7 +190,7 @@ def _reads_back(op: LaxOp, ins: Sequence[Value], outs: Sequence[Value], said: Se
     return _READ[key]
 
 
-def _is_read(op: LaxOp, ins: Sequence[Value], arrays: Sequence[Value], text: Text) -> bool:
+def _is_read(op: LaxOp, ins: Sequence[PrintedValue], arrays: Sequence[PrintedValue], text: Text) -> bool:
     try:
         function = elaborate(check(text))["said"]
     except Wrong:
@@ -203,7 +205,7 @@ def _is_read(op: LaxOp, ins: Sequence[Value], arrays: Sequence[Value], text: Tex
     return same and operands == wanted and list(made[1].operands) == list(made[0].results)
 
 
-def _operand(value: SSAValue, arrays: Sequence[Value]) -> object:
+def _operand(value: SSAValue, arrays: Sequence[PrintedValue]) -> object:
     """An operand as the name of an argument, or as a number with its dtype."""
     if isinstance(value, BlockArgument):
         return arrays[value.index].text

@@ -17,7 +17,7 @@ from ...dialects.ground.errors import Span
 
 
 @dataclass(eq=False, slots=True)
-class Index:
+class CheckedIndex:
     """An index. Its extent becomes known while the equation is read; `why` says from which phrase."""
 
     name: str
@@ -60,8 +60,8 @@ class Mask:
 
 Constant: TypeAlias = "Number[int | float | bool]"
 Reading: TypeAlias = "Read[Array, Dim]"
-Term: TypeAlias = "Constant | Group[Index] | Reading | Apply[Term] | Fold[Index, Term] | Mask"
-Dim: TypeAlias = "Affine[Index] | Term"
+Term: TypeAlias = "Constant | Group[CheckedIndex] | Reading | Apply[Term] | Fold[CheckedIndex, Term] | Mask"
+Dim: TypeAlias = "Affine[CheckedIndex] | Term"
 """A dim of a read: a group of indices; a window, which without indices is a fixed position; or a computed position."""
 
 
@@ -71,7 +71,7 @@ def at(term: Term) -> Span:
     return term.span
 
 
-def alone(term: Dim) -> Index | None:
+def alone(term: Dim) -> CheckedIndex | None:
     """The index, if the term is a single index; otherwise None."""
     return term.indices[0] if isinstance(term, Group) and len(term.indices) == 1 else None
 
@@ -81,7 +81,7 @@ def computed(dim: Dim) -> bool:
     return not isinstance(dim, Group | Affine)
 
 
-def sliding(dim: Dim) -> tuple[Term, Index] | None:
+def sliding(dim: Dim) -> tuple[Term, CheckedIndex] | None:
     """The start and the index of `start + i`, if the start depends on no index: a window as wide as the range of `i`."""
     match dim:
         case Apply("add", (Group((index,)), start)) | Apply("add", (start, Group((index,)))) if not free(start):
@@ -90,7 +90,7 @@ def sliding(dim: Dim) -> tuple[Term, Index] | None:
             return None
 
 
-def leaves(window: Affine[Index], extent: int) -> tuple[int, int] | None:
+def leaves(window: Affine[CheckedIndex], extent: int) -> tuple[int, int] | None:
     """The first and the last position of a window, if it leaves a dim of this extent; otherwise None."""
     reach = [factor * (index.extent - 1) for index, factor in window.factors]
     low, high = window.offset + sum(min(0, each) for each in reach), window.offset + sum(max(0, each) for each in reach)
@@ -129,7 +129,7 @@ def inner(term: Dim) -> tuple[Dim, ...]:
     return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", parts(term))
 
 
-def moved(dim: Dim) -> tuple[Index, ...]:
+def moved(dim: Dim) -> tuple[CheckedIndex, ...]:
     """The indices of a dim, except those inside a computed position."""
     match dim:
         case Group(indices):
@@ -140,11 +140,11 @@ def moved(dim: Dim) -> tuple[Index, ...]:
             return ()
 
 
-def free(term: Dim) -> tuple[Index, ...]:
+def free(term: Dim) -> tuple[CheckedIndex, ...]:
     """The indices that a term depends on, in the order of the text."""
-    found: dict[Index, None] = {}
+    found: dict[CheckedIndex, None] = {}
     # A list instead of recursion, because a sum of a thousand terms is a thousand deep.
-    waiting: list[tuple[Dim, tuple[Index, ...]]] = [(term, ())]
+    waiting: list[tuple[Dim, tuple[CheckedIndex, ...]]] = [(term, ())]
     while waiting:
         term, bound = waiting.pop()
         found |= dict.fromkeys(each for each in moved(term) if each not in bound)
@@ -153,7 +153,7 @@ def free(term: Dim) -> tuple[Index, ...]:
     return tuple(found)
 
 
-def repeats(indices: Iterable[Index | None]) -> bool:
+def repeats(indices: Iterable[CheckedIndex | None]) -> bool:
     """Whether an index occurs twice."""
     every = list(indices)
     return len(set(every)) < len(every)
@@ -164,12 +164,12 @@ class Left:
     """The left side of an equation: a dim is an index, or a product of several."""
 
     array: Array
-    dims: tuple[Group[Index], ...] | None
+    dims: tuple[Group[CheckedIndex], ...] | None
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
-class Equation:
+class CheckedEquation:
     """`left = pieces`; several pieces are concatenated along the dim `along`."""
 
     left: Left
@@ -190,13 +190,13 @@ class Calling:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class CheckedFunction:
     """A checked function."""
 
     name: str
     arguments: tuple[Array, ...]
     results: tuple[Array, ...]
-    statements: tuple[Equation | Calling, ...]
+    statements: tuple[CheckedEquation | Calling, ...]
     returned: tuple[str, ...]
     span: Span
     depth: int

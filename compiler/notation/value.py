@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from ...dialects.definitions.operators import SIGNS
 from ...dialects.ground.errors import Span
-from .terms import Index, repeats
+from .terms import CheckedIndex, repeats
 
 Expr = ast.expr
 N = TypeVar("N", bound="ast.expr | ast.stmt | ast.keyword | ast.arg")
@@ -80,7 +80,7 @@ class Code:
         return self.put(ast.FunctionDef(name, given, [*body, self.put(ast.Return(result))], []))
 
 
-Dims: TypeAlias = "tuple[Index | None, ...]"
+Dims: TypeAlias = "tuple[CheckedIndex | None, ...]"
 """For each dim the index that runs along it; None for a dim of extent 1 without an index."""
 
 
@@ -93,11 +93,11 @@ class Value:
     number: bool = False
 
     @property
-    def indices(self) -> tuple[Index, ...]:
+    def indices(self) -> tuple[CheckedIndex, ...]:
         return tuple(index for index in self.dims if index is not None)
 
 
-def fit(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
+def fit(code: Code, value: Value, order: Sequence[CheckedIndex | None]) -> Value:
     """The value with dims in this order; missing ones become dims of extent 1."""
     wanted = tuple(index if index in value.dims else None for index in order)
     if value.number or value.dims == wanted or not value.dims:
@@ -107,7 +107,7 @@ def fit(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
     return Value(code.call("jnp.expand_dims", value.code, missing), wanted) if missing else value
 
 
-def broadcast(code: Code, value: Value, order: Sequence[Index | None]) -> Value:
+def broadcast(code: Code, value: Value, order: Sequence[CheckedIndex | None]) -> Value:
     """The value with dims in this order, each as long as the range of its index."""
     if all(index in value.dims for index in order):
         return fit(code, value, order)
@@ -121,14 +121,16 @@ def squeezed(code: Code, value: Value) -> Value:
     return Value(code.call("jnp.squeeze", value.code, units), value.indices) if units else value
 
 
-def transposed(code: Code, value: Value, order: Sequence[Index]) -> Value:
+def transposed(code: Code, value: Value, order: Sequence[CheckedIndex]) -> Value:
     permutation = tuple(value.dims.index(index) for index in order)
     if permutation == tuple(range(len(order))):
         return value
     return Value(code.call("jnp.transpose", value.code, permutation), tuple(order))
 
 
-def alongside(code: Code, values: Sequence[Value], order: Sequence[Index], led: bool = False) -> tuple[list[Value], Dims]:
+def alongside(
+    code: Code, values: Sequence[Value], order: Sequence[CheckedIndex], led: bool = False
+) -> tuple[list[Value], Dims]:
     """The values with their dims in one order: that of a value with all indices if the others agree with it.
 
     If they are `led`, as the operands of `where`, JAX adds leading dims that one of them lacks.
@@ -144,7 +146,7 @@ def ending(code: Code, value: Value, order: Dims) -> Value:
     return value if value.dims == order[len(order) - len(value.dims) :] else fit(code, value, order)
 
 
-def common(values: Sequence[Value], order: Sequence[Index]) -> Dims:
+def common(values: Sequence[Value], order: Sequence[CheckedIndex]) -> Dims:
     """The dims of a combination: those of the values if each dim has at most one index, otherwise one dim for each index."""
     every = [value.dims for value in values if value.dims and not value.number]
     if len(set(map(len, every))) == 1:
@@ -163,7 +165,7 @@ def _follows(dims: Dims, first: Dims) -> bool:
     return order == sorted(order)
 
 
-def ordered(indices: Iterable[Index], order: Sequence[Index]) -> list[Index]:
+def ordered(indices: Iterable[CheckedIndex], order: Sequence[CheckedIndex]) -> list[CheckedIndex]:
     """The indices, each once; those of `order` come first, in its order."""
     every = dict.fromkeys(indices)
     return [*(index for index in order if index in every), *(index for index in every if index not in order)]

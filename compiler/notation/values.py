@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from ...dialects.definitions.operators import SIGNS
 from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.ground.dtypes import dtype_of
-from .terms import Dim, Index, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding
+from .terms import CheckedIndex, Dim, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding
 from .value import Code, Dims, Expr, Value, alongside, broadcast, fit, ordered, squeezed, transposed
 from .windows import convolution, convolved, guarded, inside, pooling
 
@@ -33,7 +33,7 @@ NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose
 class Values:
     """The walk. `before` collects parts of long expressions as earlier statements, because Python compiles no deep nesting."""
 
-    order: Sequence[Index]
+    order: Sequence[CheckedIndex]
     before: list[ast.stmt]
 
     def term(self, term: Term) -> Value:
@@ -169,7 +169,7 @@ def looked_up(code: Code, values: Values, array: Expr, dims: Sequence[Dim]) -> V
     return Value(code.index(array, tuple(items)), _placed(parts, known, rest))
 
 
-def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:
+def _part(dim: Dim, shared: Sequence[CheckedIndex]) -> Term | slice | int:
     match dim:
         case Affine(position, _):
             return position
@@ -181,7 +181,7 @@ def _part(dim: Dim, shared: Sequence[Index]) -> Term | slice | int:
             return dim
 
 
-def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[Index]) -> Dims:
+def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[CheckedIndex]) -> Dims:
     """Where JAX puts the dims of the positions: in place if they are adjacent, otherwise first."""
     slices = [isinstance(part, slice) for part in parts]
     first, last = slices.index(False), len(slices) - 1 - slices[::-1].index(False)
@@ -198,7 +198,7 @@ def along_axis(code: Code, values: Values, array: Expr, dims: Sequence[Dim], loo
     return Value(code.call("jnp.squeeze", taken, (axis,)), known[:axis] + known[axis + 1 :])
 
 
-def fold(values: Values, term: Fold[Index, Term]) -> Value:
+def fold(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
     if term.monoid != "sum":
         return pooling(term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
@@ -210,7 +210,7 @@ def fold(values: Values, term: Fold[Index, Term]) -> Value:
     return made
 
 
-def outside(body: Term, indices: Sequence[Index]) -> tuple[Term, list[tuple[str, Term]]]:
+def outside(body: Term, indices: Sequence[CheckedIndex]) -> tuple[Term, list[tuple[str, Term]]]:
     """Splits off factors and divisors that do not depend on the sum's indices: they can be applied after the sum."""
     behind: list[tuple[str, Term]] = []
     while isinstance(body, Apply) and body.function in ("div", "mul") and not set(free(body.args[1])) & set(indices):
@@ -235,7 +235,7 @@ def multiplied(body: Term) -> list[Term]:
     return found
 
 
-def product(values: Values, term: Fold[Index, Term]) -> Value:
+def product(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
     code, parts = Code(at(term)), multiplied(term.body)
     if (layout := convolved(term, parts)) is not None:
         return convolution(values.order, term, layout)
@@ -260,7 +260,7 @@ def product(values: Values, term: Fold[Index, Term]) -> Value:
     return made
 
 
-def segments(values: Values, term: Fold[Index, Term], parts: Sequence[Term]) -> Value | None:
+def segments(values: Values, term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> Value | None:
     """The sum as a scatter-add, if one factor equates an index of the result with a looked-up one; otherwise None."""
     asked = {part: found for part in parts if isinstance(part, Mask) and (found := equated(part, term.indices))}
     indices = [index for index, _ in asked.values()]
@@ -282,7 +282,7 @@ def segments(values: Values, term: Fold[Index, Term], parts: Sequence[Term]) -> 
     return Value(code.call("notation.scatter_sum", data.code, extents, *positions), (*indices, *kept))
 
 
-def equated(mask: Mask, folded: Sequence[Index]) -> tuple[Index, Term] | None:
+def equated(mask: Mask, folded: Sequence[CheckedIndex]) -> tuple[CheckedIndex, Term] | None:
     """The index of the result and the looked-up index that a mask equates; None if it does not."""
     match mask.condition:
         case Apply("eq", (Group((index,)), ids)) | Apply("eq", (ids, Group((index,)))) if index not in folded:
@@ -292,14 +292,14 @@ def equated(mask: Mask, folded: Sequence[Index]) -> tuple[Index, Term] | None:
             return None
 
 
-def einsum(code: Code, values: Values, given: Sequence[Value], folded: Sequence[Index]) -> Value:
+def einsum(code: Code, values: Values, given: Sequence[Value], folded: Sequence[CheckedIndex]) -> Value:
     """The sum of a product of arrays; for two a `dot_general`, as in `jnp.einsum` but without its name scope."""
     if len(given) == 2 and all(set(folded) <= set(value.dims) and not repeats(value.dims) for value in given):
         return dot(code, values, given[0], given[1], folded)
     return contracted(code, given, ordered((i for value in given for i in value.indices if i not in folded), values.order))
 
 
-def contracted(code: Code, given: Sequence[Value], left: Sequence[Index]) -> Value:
+def contracted(code: Code, given: Sequence[Value], left: Sequence[CheckedIndex]) -> Value:
     """`jnp.einsum` with these indices on the left. Its letters are the indices' names, if these are distinct letters."""
     indices = list(dict.fromkeys(index for value in given for index in value.indices))
     names = [index.name for index in indices]
@@ -310,7 +310,7 @@ def contracted(code: Code, given: Sequence[Value], left: Sequence[Index]) -> Val
     return Value(code.call("jnp.einsum", f"{','.join(inputs)}->{result}", *(value.code for value in given)), tuple(left))
 
 
-def dot(code: Code, values: Values, left: Value, right: Value, folded: Sequence[Index]) -> Value:
+def dot(code: Code, values: Values, left: Value, right: Value, folded: Sequence[CheckedIndex]) -> Value:
     batch = ordered((index for index in left.indices if index in right.dims and index not in folded), values.order)
     own = [[index for index in value.indices if index not in (*folded, *batch)] for value in (left, right)]
     wanted = [index for index in values.order if index in (*batch, *own[0], *own[1])]
@@ -321,7 +321,7 @@ def dot(code: Code, values: Values, left: Value, right: Value, folded: Sequence[
     return transposed(code, made, wanted) if len(wanted) == len(made.dims) else made
 
 
-def reduction(values: Values, term: Fold[Index, Term]) -> Value:
+def reduction(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
     code, value = Code(at(term)), values.term(term.body)
     if value.number:
         value = Value(code.call("jnp.asarray", value.code), ())

@@ -14,36 +14,36 @@ from ...dialects.ground.dtypes import dtype_of
 from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import pools
-from .terms import Dim, Index, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
+from .terms import CheckedIndex, Dim, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
 from .value import Code, Value
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowDim:
     """A dim read at `stride * out + dilation * within - low`; `padding` is `low` and the padding after the dim's end."""
 
     dim: int
-    out: Index
-    within: Index
+    out: CheckedIndex
+    within: CheckedIndex
     stride: int
     padding: tuple[int, int]
     dilation: int
 
 
-def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
+def windows(read: Reading, folded: Sequence[CheckedIndex]) -> list[WindowDim] | None:
     """The windows of a read; None if it has none, or has positions that are not windows.
 
     Also None if an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim separately.
     """
     if repeats(index for sub in read.dims for index in moved(sub)):
         return None
-    found: list[Window] = []
+    found: list[WindowDim] = []
     for dim, sub in enumerate(read.dims):
         match sub:
             case Affine(offset, ((one, a), (other, b))) if (one in folded) != (other in folded) and a > 0 and b > 0:
                 (out, stride), (within, dilation) = ((one, a), (other, b)) if other in folded else ((other, b), (one, a))
                 reach = (out.extent - 1) * stride + (within.extent - 1) * dilation + 1 + offset
-                found.append(Window(dim, out, within, stride, (-offset, reach - read.array.shape[dim]), dilation))
+                found.append(WindowDim(dim, out, within, stride, (-offset, reach - read.array.shape[dim]), dilation))
             case Group((_,)) | Affine(_, ()):
                 pass
             case _:
@@ -52,18 +52,18 @@ def windows(read: Reading, folded: Sequence[Index]) -> list[Window] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ConvDims:
     """A convolution by its indices: the image's `batch`, the folded `channel`, and the kernel's own index, `weight`."""
 
     image: Reading
     kernel: Reading
-    windows: list[Window]
-    batch: Index
-    channel: Index
-    weight: Index
+    windows: list[WindowDim]
+    batch: CheckedIndex
+    channel: CheckedIndex
+    weight: CheckedIndex
 
 
-def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
+def convolved(term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> ConvDims | None:
     """The dims of a convolution, if one factor is read through windows and the other holds their weights; otherwise None."""
     match parts:
         case [Read() as one, Read() as other]:
@@ -80,14 +80,14 @@ def convolved(term: Fold[Index, Term], parts: Sequence[Term]) -> Layout | None:
     own = [index for index in weights if index not in term.indices]
     if not (len(batch) == len(channels) == len(own) == 1 and all(map(moved, image.dims))):
         return None
-    layout = Layout(image, kernel, found, batch[0], channels[0], own[0])
+    layout = ConvDims(image, kernel, found, batch[0], channels[0], own[0])
     takes_every_weight = set(weights) == {layout.weight, layout.channel, *within}
     folds_channel = layout.channel in plain
     weight_is_new = layout.weight not in (layout.batch, *(window.out for window in found))
     return layout if takes_every_weight and folds_channel and weight_is_new else None
 
 
-def convolution(order: Sequence[Index], term: Fold[Index, Term], layout: Layout) -> Value:
+def convolution(order: Sequence[CheckedIndex], term: Fold[CheckedIndex, Term], layout: ConvDims) -> Value:
     code, wanted = Code(at(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
     given = [index for index in order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
@@ -100,7 +100,7 @@ def convolution(order: Sequence[Index], term: Fold[Index, Term], layout: Layout)
     return Value(code.call("notation.convolve", *arrays, *how, (lhs, rhs, out)), tuple(result))
 
 
-def pooling(term: Fold[Index, Term]) -> Value | None:
+def pooling(term: Fold[CheckedIndex, Term]) -> Value | None:
     """The code of a fold over a single read through windows; None for another fold."""
     body = term.body
     if not isinstance(body, Read) or not pools(term.monoid):
@@ -118,7 +118,7 @@ def pooling(term: Fold[Index, Term]) -> Value | None:
     return Value(code.call("notation.pool", term.monoid, code.name(body.array.name), *how), outs)
 
 
-def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
+def guarded(term: Fold[CheckedIndex, Term]) -> Fold[CheckedIndex, Term]:
     """The fold with the unit instead of its body wherever a window of the body is outside the array."""
     asked = [
         _apply(
@@ -135,7 +135,7 @@ def guarded(term: Fold[Index, Term]) -> Fold[Index, Term]:
     return replace(term, body=_apply("where", made, at(term), condition, term.body, Number(unit, term.span)))
 
 
-def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
+def _hanging(term: Dim) -> Iterator[tuple[Affine[CheckedIndex], int, Span]]:
     """The windows that leave their dims, except those under an inner fold."""
     waiting = [term]
     while waiting:
@@ -147,7 +147,7 @@ def _hanging(term: Dim) -> Iterator[tuple[Affine[Index], int, Span]]:
         waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
 
 
-def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
+def inside(affine: Affine[CheckedIndex], extent: int, at: Span) -> Term:
     """A window as a computed position, clipped to the array."""
     where = position(affine, at)
     if not leaves(affine, extent):
@@ -155,7 +155,7 @@ def inside(affine: Affine[Index], extent: int, at: Span) -> Term:
     return _apply("min", "int32", at, _apply("max", "int32", at, where, Number(0, at)), Number(extent - 1, at))
 
 
-def position(affine: Affine[Index], at: Span) -> Term:
+def position(affine: Affine[CheckedIndex], at: Span) -> Term:
     steps: list[Term] = [
         Group((index,), at) if factor == 1 else _apply("mul", "int32", at, Group((index,), at), Number(factor, at))
         for index, factor in affine.factors

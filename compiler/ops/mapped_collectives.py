@@ -21,7 +21,7 @@ Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class DeviceGroup:
     """The arrays of a group of devices, stacked along a new first dim, and this device's position in the group."""
 
     arrays: Array
@@ -51,7 +51,7 @@ def _sum(arrays: Array) -> Array:
     return jnp.sum(arrays, 0, dtype=arrays.dtype)
 
 
-def _permute(group: Group, perm: Sequence[tuple[int, int]]) -> Array:
+def _permute(group: DeviceGroup, perm: Sequence[tuple[int, int]]) -> Array:
     source = np.full(group.size, -1)
     for start, end in perm:
         source[end] = start
@@ -60,7 +60,7 @@ def _permute(group: Group, perm: Sequence[tuple[int, int]]) -> Array:
     return jnp.where(here < 0, jnp.zeros_like(received), received)
 
 
-_KINDS: Mapping[str, Callable[[Group, Params], Array]] = {
+_KINDS: Mapping[str, Callable[[DeviceGroup, Params], Array]] = {
     "psum": lambda group, _: _sum(group.arrays),
     "pmax": lambda group, _: jnp.max(group.arrays, 0),
     "pmin": lambda group, _: jnp.min(group.arrays, 0),
@@ -100,15 +100,15 @@ def _axes(params: Params) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _group(x: Array, axes: Sequence[str], groups: Sequence[Sequence[int]] | None) -> Group:
+def _group(x: Array, axes: Sequence[str], groups: Sequence[Sequence[int]] | None) -> DeviceGroup:
     for axis in reversed(axes):
         x = lax.all_gather(x, axis)
     size = prod(x.shape[: len(axes)])
     arrays, number = x.reshape(size, *x.shape[len(axes) :]), lax.axis_index(tuple(axes))
     if not groups:
-        return Group(arrays, size, number)
+        return DeviceGroup(arrays, size, number)
     members = np.array(groups)
     # Of each device: its group, and its position there.
     found = np.argsort(members.ravel())
     own, position = jnp.asarray(np.divmod(found, members.shape[1]))[:, number]
-    return Group(jnp.take(arrays, jnp.asarray(members)[own], 0), members.shape[1], position)
+    return DeviceGroup(jnp.take(arrays, jnp.asarray(members)[own], 0), members.shape[1], position)

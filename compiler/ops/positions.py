@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from jax import Array, lax as lax_types
 
-from ...dialects.definitions.gathers import Numbers
+from ...dialects.definitions.gathers import DimensionNumbers
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Apply, Fold, Read
 from ..jax_private import jnp, lax
@@ -48,7 +48,7 @@ def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Ma
         return [x, *(jnp.clip(s, 0, n - w).astype(s.dtype) for s, n, w in zip(positions, np.shape(x), window, strict=True))]
     if name != "gather" or np.prod(positions[0].shape[:-1]) != 1 or params["mode"] is lax.GatherScatterMode.FILL_OR_DROP:
         return [x, *positions]
-    numbers = Numbers(*cast(Numbers, params["dimension_numbers"]))
+    numbers = DimensionNumbers(*cast(DimensionNumbers, params["dimension_numbers"]))
     room = _room(x, positions[0], cast("Sequence[int]", params["slice_sizes"]), numbers.moved)
     return [x, jnp.clip(positions[0], 0, room).astype(positions[0].dtype)]
 
@@ -67,7 +67,7 @@ def scattered(name: str, acc: Array, ids: Array, updates: Array, **params: objec
     if np.prod(ids.shape[:-1]) != 1 or lax.GatherScatterMode.from_any(params["mode"]) is lax.GatherScatterMode.CLIP:
         return getattr(lax, name)(acc, ids, updates, **params)
     said = cast(lax_types.ScatterDimensionNumbers, params["dimension_numbers"])
-    numbers = Numbers(*cast(Numbers, said))
+    numbers = DimensionNumbers(*cast(DimensionNumbers, said))
     window = numbers.widths(acc.ndim, updates.shape)
     lands = jnp.all((ids >= 0) & (ids <= _room(acc, ids, window, numbers.moved)))
     ids = jnp.where(lands, ids, 0)

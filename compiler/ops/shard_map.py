@@ -30,7 +30,7 @@ RunOp = Callable[[Operation, Sequence[Array], Sequence[object]], list[Array]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class ShardMapBody:
     """The imported body of a `shard_map`, with the arrays that it captures and its parameters that have no text."""
 
     block: Block
@@ -80,8 +80,8 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
                 yield from ((kind, count, at) for _ in each.operands)
 
 
-def _body(params: ParamsAttr, foreign: Sequence[object]) -> Body:
-    return cast(Body, foreign[cast(int, cast(Any, params["body"])["index"])])
+def _body(params: ParamsAttr, foreign: Sequence[object]) -> ShardMapBody:
+    return cast(ShardMapBody, foreign[cast(int, cast(Any, params["body"])["index"])])
 
 
 def run_mapped(

@@ -11,7 +11,7 @@ from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor
-from ..inputs.lines import Source, at_line
+from ..inputs.lines import SourceLine, at_line
 from ..inputs.reader import Question, question, step
 from ..trace.annotations import Said
 from .source_lines import line_of
@@ -29,7 +29,7 @@ class Annotation:
     value: str
     layout: str
     by: str
-    source: Source | None
+    source: SourceLine | None
     state: str
 
     @property

@@ -15,7 +15,7 @@ from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error, did_you_mean
 from ...rewrites.laws.by_rule import ByRule, checked
 from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
-from ...rewrites.laws.chunk_part import Part
+from ...rewrites.laws.chunk_part import LoopPart
 from ...rewrites.laws.law import Law
 from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
@@ -126,7 +126,7 @@ def _within(plan: State, at: Patterns) -> list[str]:
     return list(dict.fromkeys(named(plan, value) for value in largest))[:SHOWN]
 
 
-def _part(plan: State, name: str, value: int, dim: int) -> Part:
+def _part(plan: State, name: str, value: int, dim: int) -> LoopPart:
     """The ops that are computed in parts together with a value. Raises Error, at an op's line, if one of them cannot be."""
     source = plan.source
     try:

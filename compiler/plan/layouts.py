@@ -2,11 +2,11 @@
 
 from ...rewrites.decide.placements import boundary
 from ..inputs.names import Patterns
-from ..views.listing import Table
+from ..views.listing import TextTable
 from .state import State
 
 
-def layouts(plan: State, values: Patterns = "**") -> Table:
+def layouts(plan: State, values: Patterns = "**") -> TextTable:
     addresses, placements = plan.source.addresses, plan.decisions.placements
     result_values = set(addresses.results.values())
     found: dict[str, str] = {}
@@ -16,4 +16,4 @@ def layouts(plan: State, values: Patterns = "**") -> Table:
         home = placements.home(value)
         layout = boundary(placements, value) if outer and home.padded_shape == home.global_shape else home
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
-    return Table(found, ("value", "layout"))
+    return TextTable(found, ("value", "layout"))

@@ -52,7 +52,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ChangedTree:
     """Values that only one of two programs has: all values under a name, or one value."""
 
     root: str
@@ -84,17 +84,17 @@ class Types:
     now: Mapping[str, Row]
 
     @property
-    def gone(self) -> list[Tree]:
+    def gone(self) -> list[ChangedTree]:
         return _apart(_trees(self.was, self.now), _trees(self.now, self.was))
 
     @property
-    def new(self) -> list[Tree]:
+    def new(self) -> list[ChangedTree]:
         return _apart(_trees(self.now, self.was), _trees(self.was, self.now))
 
     def differences(self) -> list[str]:
         """One line for each tree that is gone or new, and for each value whose type or number of layers has changed."""
         gone, new = self.gone, self.new
-        renamed, others = dict[str, list[Tree]](), list[Tree]()
+        renamed, others = dict[str, list[ChangedTree]](), list[ChangedTree]()
         nearest = {kind: Nearest(trees) for kind, trees in grouped(gone, lambda tree: tree.kind).items()}
         for tree in new:
             alike = nearest[tree.kind].to(tree.root) if tree.kind in nearest else []
@@ -120,7 +120,7 @@ class Types:
         renamed = [f"did you mean {' or '.join(f'`{name}`' for name in list(names)[:MOST])}?"] if names else []
         return [*renamed, f"if the program has none any more: take `{pattern_of}` out of this line"]
 
-    def _instead(self, tree: Tree, pattern_of: str, accepts: Callable[[str], object]) -> Iterator[str]:
+    def _instead(self, tree: ChangedTree, pattern_of: str, accepts: Callable[[str], object]) -> Iterator[str]:
         """Yields names of new values that have the same types as those that the pattern matched in this tree."""
         begins = parts(pattern_of)[: len(parts(tree.root))] == parts(tree.root)
         types = {row.layout for row in tree.rows if accepts(starred(row.name))}
@@ -128,7 +128,7 @@ class Types:
         for other in Nearest(whole).to(tree.root):
             yield other.root + pattern_of.removeprefix(tree.root)
         if not whole:
-            values = [Tree(row.name, (row,)) for other in self.new for row in other.rows if row.layout in types]
+            values = [ChangedTree(row.name, (row,)) for other in self.new for row in other.rows if row.layout in types]
             yield from (each.root for each in Nearest(values).to(tree.rows[0].name))
 
 
@@ -174,7 +174,7 @@ def _name(rows: Sequence[Row]) -> str:
     return rows[0].name if len({row.name for row in rows}) == 1 else starred(rows[0].name)
 
 
-def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
+def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[ChangedTree]:
     """The values that `others` lacks, each in the tree of the shortest name under which `others` has no values."""
     taken = {each for name in others for each in beginnings(parts(name))}
     found = dict[str, list[Row]]()
@@ -182,7 +182,7 @@ def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[Tree]:
         if name not in others:
             key = next((each for each in beginnings(parts(name)) if each not in taken), name)
             found.setdefault(key, []).append(row)
-    return [Tree(rows[0].name if len(rows) == 1 else _root(key, rows), tuple(rows)) for key, rows in found.items()]
+    return [ChangedTree(rows[0].name if len(rows) == 1 else _root(key, rows), tuple(rows)) for key, rows in found.items()]
 
 
 class Nearest:
@@ -191,13 +191,13 @@ class Nearest:
     of `params/w2` and `opt/mu/w2`, the first for `params/w1`
     """
 
-    def __init__(self, trees: Iterable[Tree]) -> None:
-        self._under: dict[str, list[Tree]] = {"": []}
+    def __init__(self, trees: Iterable[ChangedTree]) -> None:
+        self._under: dict[str, list[ChangedTree]] = {"": []}
         for tree in trees:
             for beginning in ("", *beginnings(parts(tree.root))):
                 self._under.setdefault(beginning, []).append(tree)
 
-    def to(self, name: str) -> list[Tree]:
+    def to(self, name: str) -> list[ChangedTree]:
         """The trees whose names share the longest beginning with this name."""
         return next(self._under[each] for each in ("", *beginnings(parts(name)))[::-1] if each in self._under)
 
@@ -208,7 +208,7 @@ def _root(key: str, rows: Sequence[Row]) -> str:
     return found.pop() if len(found) == 1 else key
 
 
-def _apart(trees: Sequence[Tree], others: Sequence[Tree]) -> list[Tree]:
+def _apart(trees: Sequence[ChangedTree], others: Sequence[ChangedTree]) -> list[ChangedTree]:
     """Splits trees into single values, where these may have become others: `w1`, `w2`   -->   `weights/in`, `weights/out`."""
     kinds = {tree.kind for tree in others}
     found = {row.layout for tree in others for row in tree.rows}
@@ -216,14 +216,14 @@ def _apart(trees: Sequence[Tree], others: Sequence[Tree]) -> list[Tree]:
         each
         for tree in trees
         for each in (
-            [Tree(row.name, (row,)) for row in tree.rows]
+            [ChangedTree(row.name, (row,)) for row in tree.rows]
             if tree.kind not in kinds and all(row.layout in found for row in tree.rows)
             else [tree]
         )
     ]
 
 
-def _sentence(tree: Tree, what: str) -> str:
+def _sentence(tree: ChangedTree, what: str) -> str:
     said = f"{tree.counted} is {what}"
     if parts(tree.root)[0] == "const":
         return f"{said}, an array that the function closes over"

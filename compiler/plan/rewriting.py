@@ -15,7 +15,7 @@ from ...rewrites.laws.module_copy import Draft
 from ...rewrites.laws.recompute import Recompute
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
-from ..inputs.lines import Sources
+from ..inputs.lines import SourceLines
 from ..inputs.names import Patterns, accepting
 from ..inputs.reader import Question, question
 from .claims import Some, place_own
@@ -85,7 +85,7 @@ def carried(plan: Some, draft: Draft) -> Some:
     known = traced.sources.origins
     origins = {op: known[old] for op, old in draft.origins.items() if old in known}
     annotations = tuple((draft.values[value], said) for value, said in traced.annotations if value in draft.values)
-    written = traced.rewritten(module, Sources(origins), annotations)
+    written = traced.rewritten(module, SourceLines(origins), annotations)
     made = place_own(type(plan).start(written, plan.mesh, program.bound()))
     made = replace(made, source=replace(made.source, root=plan.source.root))
     numbers = made.source.program.numbers

@@ -17,7 +17,7 @@ from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Decisions, decide
-from ...rewrites.decide.placements import Pend
+from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
@@ -193,7 +193,7 @@ class State:
         """A tactic by its number and text, as sentences cite it: `2: ZeRO(stage=3, axis='data', params='params')`."""
         return f"{number + 1}: {self.actions[number].said}"
 
-    def layout_text(self, value: int, layout: Layout | None = None, pending: Pend = ()) -> str:
+    def layout_text(self, value: int, layout: Layout | None = None, pending: Unreduced = ()) -> str:
         """The dtype and layout of a value in text, by default as in the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]
         layout = self.table.layout(value) if layout is None else layout

@@ -12,7 +12,7 @@ from ..inputs.lines import place_of
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
-from .program import Numbers
+from .program import OpNumbers
 from .string_table import Json, Pools
 
 
@@ -25,7 +25,7 @@ class Sent(NamedTuple):
 
 def sent_json(plan: State, pools: Pools) -> list[Json]:
     """The rows of the table, in the order in which their first members run."""
-    numbers = Numbers(plan)
+    numbers = OpNumbers(plan)
     sent = (Sent(each, move) for at, move in enumerate(plan.decisions.moves) for each in of_move(plan, at))
     return [_row(plan, members, numbers, pools) for members in alike(sent, _common)]
 
@@ -37,7 +37,7 @@ def _common(sent: Sent) -> object:
     return name, each.kind, each.axes, each.times, each.where, each.direction, each.use, line, tactics, each.why
 
 
-def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Json:
+def _row(plan: State, members: list[Sent], numbers: OpNumbers, pools: Pools) -> Json:
     first, several = members[0].collective, len(members) > 1
     return {
         "value": pools.text(starred(first.value) if several else first.value),
@@ -57,7 +57,7 @@ def _row(plan: State, members: list[Sent], numbers: Numbers, pools: Pools) -> Js
     }
 
 
-def _member(each: Sent, numbers: Numbers, pools: Pools) -> list[object]:
+def _member(each: Sent, numbers: OpNumbers, pools: Pools) -> list[object]:
     """A member of a row: its name, the op that makes the value, the ops that read the result, and its bytes in a call."""
     move = each.move
     ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in move.uses]

@@ -19,7 +19,7 @@ from ..cost.counts import KINDS
 from ..cost.memory import Stored, over_time
 from ..inputs.lines import place_of
 from ..memory.live_ranges import Buffer, Profile, over_steps
-from ..memory.local_arrays import LocalArray, Step
+from ..memory.local_arrays import LocalArray, MemoryStep
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.grouped import alike
@@ -71,7 +71,7 @@ class _Moment(NamedTuple):
     `within` is the number of the innermost region around it; 0 is the program.
     """
 
-    step: Step | None
+    step: MemoryStep | None
     time: int
     inside: int = 0
     within: int = 0
@@ -116,7 +116,7 @@ class _Course:
         self.directions = [self.direction(step) for step in profile.steps]
         self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
 
-    def direction(self, step: Step) -> str:
+    def direction(self, step: MemoryStep) -> str:
         """The direction of an op or a loop; empty for a redistribution, and in a program without gradients."""
         program, sources = self.plan.source.program, self.plan.source.traced.sources
         number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node

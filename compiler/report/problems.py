@@ -10,7 +10,7 @@ from ..plan.annotations import unapplied
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
-from .program import Numbers
+from .program import OpNumbers
 from .string_table import Json, Pools
 
 MOST_TRIED = 8
@@ -51,7 +51,7 @@ def _conflicts(plan: State, pools: Pools) -> list[Json]:
                 "op": pools.text(each.op),
                 "axis": each.axis,
                 "line": pools.line(each.source),
-                "at": Numbers(plan).op(node) if node >= 0 else -1,
+                "at": OpNumbers(plan).op(node) if node >= 0 else -1,
                 "claims": [
                     [pools.text(text), claim.tactic + 1]
                     for text, (claim, _) in zip(each.claims, plan.table.conflicts[key].claims, strict=True)

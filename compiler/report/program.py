@@ -8,11 +8,11 @@ from ..inputs.names import parts
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..views.listing import starred
-from .scopes import Part, Scopes, Tree
+from .scopes import FoldedScope, FoldTree, Scopes
 from .string_table import Json, Pools
 
 
-class Numbers:
+class OpNumbers:
     """Numbers the nodes of the page: first the arguments, then the program's ops, then the results."""
 
     def __init__(self, plan: State) -> None:
@@ -43,8 +43,8 @@ class Shown(NamedTuple):
 
 def shown(plan: State, pools: Pools) -> Shown:
     """Ops by number, with their folds, what they read and make; values by number, with their names."""
-    program, tree, scopes = plan.source.program, Tree(), Scopes(plan, pools)
-    numbers, names = Numbers(plan), plan.source.addresses.names
+    program, tree, scopes = plan.source.program, FoldTree(), Scopes(plan, pools)
+    numbers, names = OpNumbers(plan), plan.source.addresses.names
     arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
     lines = [line_of_op(plan, node) for node in program.nodes]
     ops = scopes.folds(program, lines, tree)
@@ -72,8 +72,11 @@ def shown(plan: State, pools: Pools) -> Shown:
     return Shown(json, [known.setdefault(each, len(known)) for each in named])
 
 
-def _path(kind: str, name: str) -> list[Part]:
+def _path(kind: str, name: str) -> list[FoldedScope]:
     """The folds of an argument or a result: its path in the tree, in which layers that are alike share a fold."""
     found = parts(starred(f"{name}/"))
     outer = 2 if kind == "result" else 1
-    return [Part(kind, "/".join(found[:outer])), *([Part("path", "/".join(found[outer:]))] if found[outer:] else [])]
+    return [
+        FoldedScope(kind, "/".join(found[:outer])),
+        *([FoldedScope("path", "/".join(found[outer:]))] if found[outer:] else []),
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...rewrites.program.program import Control, Program
-from ..inputs.lines import Source
+from ..inputs.lines import SourceLine
 from ..plan.state import State
 from ..trace.scopes import written
 from ..views.listing import starred
@@ -20,7 +20,7 @@ MOST_OUTSIDE = 3
 """Up to this many folds may stand beside the forward and the backward pass."""
 
 
-class Part(NamedTuple):
+class FoldedScope(NamedTuple):
     """One fold: its kind, its text, and the number of its source line.
 
     `kind` is `direction`, `region`, `scope`, `alike` for many scopes, `function` or `line`; outside of the program it is
@@ -32,17 +32,17 @@ class Part(NamedTuple):
     line: int = -1
 
 
-OUTSIDE = Part("direction", "outside of grad")
+OUTSIDE = FoldedScope("direction", "outside of grad")
 
 
-class Tree:
+class FoldTree:
     """All folds of a program. Fold 0 is the program itself; each other fold knows its parent."""
 
     def __init__(self) -> None:
-        self.parts, self.parents = [Part("program", "")], [-1]
+        self.parts, self.parents = [FoldedScope("program", "")], [-1]
         self._numbers: dict[tuple[int, str, str], int] = {}
 
-    def number(self, path: list[Part]) -> int:
+    def number(self, path: list[FoldedScope]) -> int:
         """The number of the innermost fold of a path. Folds that are new are added."""
         at = 0
         for part in path:
@@ -66,7 +66,7 @@ class Tree:
 class Around(NamedTuple):
     """What surrounds a region: its folds, and the names of the scopes among them."""
 
-    parts: list[Part]
+    parts: list[FoldedScope]
     scopes: list[str]
 
 
@@ -74,7 +74,7 @@ class Place(NamedTuple):
     """Where an op is: its region, and its source line, with the scopes around it."""
 
     region: int
-    source: Source | None
+    source: SourceLine | None
 
 
 class Scopes:
@@ -84,13 +84,13 @@ class Scopes:
         self.sources, self.pools = plan.source.traced.sources, pools
         self.regions = self._regions(plan.source.program)
 
-    def folds(self, program: Program, lines: Sequence[Source | None], tree: Tree) -> list[int]:
+    def folds(self, program: Program, lines: Sequence[SourceLine | None], tree: FoldTree) -> list[int]:
         """The fold of each op. Thousands of ops come from a few hundred lines, and the ops of a line share a fold."""
         places = [Place(node.region, source) for node, source in zip(program.nodes, lines, strict=True)]
         numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places)).items()}
         return [numbers[place] for place in places]
 
-    def _paths(self, places: Iterable[Place]) -> dict[Place, list[Part]]:
+    def _paths(self, places: Iterable[Place]) -> dict[Place, list[FoldedScope]]:
         """The path of each place.
 
         If there is a backward pass, everything outside of both passes is put into one fold, unless it is little.
@@ -101,12 +101,12 @@ class Scopes:
             return found
         return {place: path if path and path[0].kind == "direction" else [OUTSIDE, *path] for place, path in found.items()}
 
-    def _path(self, place: Place) -> list[Part]:
+    def _path(self, place: Place) -> list[FoldedScope]:
         source, around = place.source, self.regions[place.region]
         if source is None:
             return around.parts
         found = [*around.parts, *_scopes(named_scopes(source.scope), around), *_lines(source, self.pools)]
-        return [Part("direction", source.direction), *found] if source.direction else found
+        return [FoldedScope("direction", source.direction), *found] if source.direction else found
 
     def _regions(self, program: Program) -> list[Around]:
         """For each region, what surrounds it: the scopes of its loop, then `scan#0 × 8` or `cond#1:0`."""
@@ -124,43 +124,43 @@ class Scopes:
         return found
 
 
-def _together(paths: Mapping[Place, list[Part]]) -> dict[Place, list[Part]]:
+def _together(paths: Mapping[Place, list[FoldedScope]]) -> dict[Place, list[FoldedScope]]:
     """Puts a fold around many scopes that differ only by a number: `layers_* × 96`."""
-    alike: dict[tuple[Part | str, ...], dict[str, None]] = {}
+    alike: dict[tuple[FoldedScope | str, ...], dict[str, None]] = {}
     for path in paths.values():
         for key, text in _numbered(path).values():
             alike.setdefault(key, {})[text] = None
     return {place: _inside(path, alike) for place, path in paths.items()}
 
 
-def _numbered(path: list[Part]) -> dict[int, tuple[tuple[Part | str, ...], str]]:
+def _numbered(path: list[FoldedScope]) -> dict[int, tuple[tuple[FoldedScope | str, ...], str]]:
     """The scopes of a path whose names contain a number, by position: the path with the number starred, and the name."""
     starless = ((at, part, starred(f"/{part.text}/")[1:-1]) for at, part in enumerate(path) if part.kind == "scope")
     return {at: ((*path[:at], name), part.text) for at, part, name in starless if name != part.text}
 
 
-def _inside(path: list[Part], alike: dict[tuple[Part | str, ...], dict[str, None]]) -> list[Part]:
-    found = list[Part]()
+def _inside(path: list[FoldedScope], alike: dict[tuple[FoldedScope | str, ...], dict[str, None]]) -> list[FoldedScope]:
+    found = list[FoldedScope]()
     numbered = _numbered(path)
     for at, part in enumerate(path):
         if at in numbered and len(scopes := alike[numbered[at][0]]) > MOST_ALIKE:
-            found.append(Part("alike", f"{numbered[at][0][-1]} × {len(scopes):,}"))
+            found.append(FoldedScope("alike", f"{numbered[at][0][-1]} × {len(scopes):,}"))
         found.append(part)
     return found
 
 
-def _scopes(names: list[str], around: Around) -> Iterator[Part]:
+def _scopes(names: list[str], around: Around) -> Iterator[FoldedScope]:
     """Yields the scopes of an op that do not surround its region already."""
     inside = names[len(around.scopes) :] if names[: len(around.scopes)] == around.scopes else names
-    return (Part("scope", name) for name in inside)
+    return (FoldedScope("scope", name) for name in inside)
 
 
-def _lines(source: Source, pools: Pools) -> Iterator[Part]:
+def _lines(source: SourceLine, pools: Pools) -> Iterator[FoldedScope]:
     """Yields the function of a source line, with the functions around it, then the line itself."""
     if source.line:
         line = pools.line(source)
-        yield from (Part("function", name, line) for name in source.function.split(".<locals>."))
-        yield Part("line", f"{source.place}  {code_of(source)}", line)
+        yield from (FoldedScope("function", name, line) for name in source.function.split(".<locals>."))
+        yield FoldedScope("line", f"{source.place}  {code_of(source)}", line)
 
 
 def named_scopes(scope: str) -> list[str]:
@@ -168,9 +168,9 @@ def named_scopes(scope: str) -> list[str]:
     return [name for name in written(scope) if "->" not in name]
 
 
-def _region(program: Program, control: Control, position: int, name: str) -> Part:
+def _region(program: Program, control: Control, position: int, name: str) -> FoldedScope:
     region = program.regions[control.regions[position]]
     if region.mark:
         several = len(control.regions) > 1 and ":" not in region.mark
-        return Part("region", region.mark + (f" ({'condition' if position == 0 else 'body'})" if several else ""))
-    return Part("region", f"{name} × {region.trips:,}")
+        return FoldedScope("region", region.mark + (f" ({'condition' if position == 0 else 'body'})" if several else ""))
+    return FoldedScope("region", f"{name} × {region.trips:,}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from ..inputs.lines import Source
+from ..inputs.lines import SourceLine
 
 Json = dict[str, object]
 """A JSON object in the page's data."""
@@ -38,7 +38,7 @@ class Pools:
     def text(self, text: str) -> int:
         return self.texts.number(text)
 
-    def line(self, source: Source | None) -> int:
+    def line(self, source: SourceLine | None) -> int:
         """The number of a source line: its place, its function and its code; -1 if there is no line."""
         if source is None or not source.line:
             return -1
@@ -52,7 +52,7 @@ class Pools:
         return found
 
 
-def code_of(source: Source) -> str:
+def code_of(source: SourceLine) -> str:
     """The code on a source line, without indentation; empty if its file cannot be read."""
     found = source.location()
     return "" if found is None else (found.text or "").strip()

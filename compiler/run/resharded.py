@@ -12,7 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error
-from ..inputs.arguments import Function
+from ..inputs.arguments import UserFunction
 from ..jax_private import Tracer, get_concrete_mesh
 from .program_mesh import Gathered, text
 
@@ -24,7 +24,9 @@ class PlacementWarning(UserWarning):
     """A call moves arguments or gathers results beside the plan, or a function of `pt.jit` has no tactics."""
 
 
-def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wanted: Sequence[NamedSharding]) -> Error | None:
+def moved(
+    function: UserFunction, names: Sequence[str], leaves: Sequence[object], wanted: Sequence[NamedSharding]
+) -> Error | None:
     """The error that names the arguments which each call moves; None if there are none."""
     found = [
         (name, leaf, sharding)
@@ -45,7 +47,7 @@ def moved(function: Function, names: Sequence[str], leaves: Sequence[object], wa
     )
 
 
-def gathered(function: Function, found: Sequence[Gathered]) -> Error:
+def gathered(function: UserFunction, found: Sequence[Gathered]) -> Error:
     """The error that lists the results of a call, and the residuals of its derivative, that are gathered."""
     own, theirs = _mesh(found[0].layout), _mesh(found[0].kept)
     # A call may be traced several times.

@@ -13,10 +13,10 @@ from ..plan.state import Source, State
 
 
 @dataclass(slots=True)
-class Node:
+class NamePart:
     """A node of the tree of names: the parts that may follow, the value whose name ends here, and how many values are below."""
 
-    inner: dict[str, Node] = field(default_factory=dict[str, "Node"])
+    inner: dict[str, NamePart] = field(default_factory=dict[str, "NamePart"])
     value: int | None = None
     count: int = 0
 
@@ -24,7 +24,7 @@ class Node:
         node = self
         for part in path:
             node.count += 1
-            node = node.inner.setdefault(part, Node())
+            node = node.inner.setdefault(part, NamePart())
         node.count += 1
         node.value = value
 
@@ -33,12 +33,12 @@ class Node:
 class Names:
     """All names of one program: arguments and results first, then tags and scopes."""
 
-    root: Node
+    root: NamePart
     source: Source
 
     @classmethod
     def of(cls, plan: State) -> Names:
-        root, addresses = Node(), plan.source.addresses
+        root, addresses = NamePart(), plan.source.addresses
         outer = addresses.arguments | addresses.results
         for name, value in outer.items():
             root.add(parts(name), value)
@@ -46,7 +46,7 @@ class Names:
             root.add(parts(name), values[0])
         return cls(root, plan.source)
 
-    def under(self, typed: str) -> Iterator[tuple[str, Node, bool]]:
+    def under(self, typed: str) -> Iterator[tuple[str, NamePart, bool]]:
         """The names that continue a typed one by one part: each with its node, and whether it can go on."""
         *before, last = typed.split("/")
         node = self.root

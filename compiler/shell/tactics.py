@@ -6,7 +6,7 @@ from ...dialects.grammar import phrases
 from ..api.notation_plans import steps_of
 from ..api.replay import ACTIONS
 from ..api.tactics import Tactic
-from ..notation.check import Program
+from ..notation.check import CheckedFile
 from ..notation.diagnostics import Text
 from ..notation.read import tree
 from .answers import Answer
@@ -45,7 +45,7 @@ def apply(session: Session, typed: Typed) -> Answer:
     # In tactics pasted from Python, `pt.` and `plan.` are blanked out.
     said = _BEFORE.sub(lambda found: found[1] + " " * len(found[2]), typed.alone)
     text = Text(typed.file, "\n" * (typed.number - 1) + said)
-    program = Program(text, session.origin.mesh, {}, {}, {})
+    program = CheckedFile(text, session.origin.mesh, {}, {}, {})
     before = session.plan
     for node in phrases(tree(text, "line")):
         plan = session.plan

@@ -16,9 +16,9 @@ from math import gcd, prod
 
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.propagate import Sweep
-from ...rewrites.decide.table import Blocked, Claim, Weight, claim_of, next_factor
+from ...rewrites.decide.table import BlockedOp, Claim, Weight, claim_of, next_factor
 from ...rewrites.program.program import Node
-from ..inputs.lines import Source, place_of
+from ..inputs.lines import SourceLine, place_of
 from ..inputs.reader import step
 from ..plan.addresses import argument
 from ..plan.claims import Some
@@ -41,8 +41,8 @@ class Pair:
     """The parameters of the pair, as values with their dims."""
     why_not: str = ""
     cure: str = ""
-    source: Source | None = None
-    stop: Blocked | None = field(default=None, repr=False, compare=False)
+    source: SourceLine | None = None
+    stop: BlockedOp | None = field(default=None, repr=False, compare=False)
     """The op that takes parts of the range, if each part would be on only a few devices."""
 
     def __str__(self) -> str:
@@ -92,13 +92,13 @@ def _row(each: Pair) -> Sequence[Cell]:
 class NoPair(Exception):
     """Raised for a candidate that is not a pair: the reason, the op, and its stop if it takes parts of `run` elements."""
 
-    def __init__(self, why: str, node: Node | None = None, run: int = 0, stop: Blocked | None = None) -> None:
+    def __init__(self, why: str, node: Node | None = None, run: int = 0, stop: BlockedOp | None = None) -> None:
         super().__init__(why)
         self.why, self.node, self.run, self.stop = why, node, run, stop
 
 
 @dataclass(slots=True)
-class Trial:
+class Reached:
     """What the propagation of one candidate reaches: ops and arguments, in the order in which they take the axis."""
 
     seeded: list[MeshAxis] = field(default_factory=list[MeshAxis])
@@ -110,7 +110,7 @@ class Trial:
 class Watched(Sweep):
     """A propagation through the forward pass. It reports each op that takes the axis to a judge, and records it."""
 
-    def __init__(self, search: "Search", axis: MeshAxis, tactic: int, trial: Trial) -> None:
+    def __init__(self, search: "Search", axis: MeshAxis, tactic: int, trial: Reached) -> None:
         super().__init__(search.table, axis, tactic, False, search.padded)
         self.trial, self.judge, self.is_forward = trial, search.judge, search.passes.is_forward
 
@@ -177,7 +177,7 @@ class Search:
 
     def tried(self, value: int, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
         """The pair over a dim, or why it is none, and the flops of its products; None if the dim is too short."""
-        trial, before = Trial(), (dict(self.table.blocked), dict(self.table.conflicts))
+        trial, before = Reached(), (dict(self.table.blocked), dict(self.table.conflicts))
         try:
             pair = self.judged(trial, value, dim) if self.propagated(trial, value, dim) else None
         except NoPair as no:
@@ -187,7 +187,7 @@ class Search:
             self.table.blocked, self.table.conflicts = before
         return pair, sum(flops(node) for node in trial.nodes if is_product(node))
 
-    def propagated(self, trial: Trial, value: int, dim: int) -> bool:
+    def propagated(self, trial: Reached, value: int, dim: int) -> bool:
         """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""
         number = len(self.plan.actions)
         for part in self.parts:
@@ -216,7 +216,7 @@ class Search:
             cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
         return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop)
 
-    def undo(self, trial: Trial, value: int) -> None:
+    def undo(self, trial: Reached, value: int) -> None:
         """Removes all claims of a trial. It has claimed only what was free."""
         for part in self.parts:
             nodes, values = self.table.axes[part].nodes, self.table.axes[part].values
@@ -238,7 +238,7 @@ class Search:
             if not is_product(node) or not any(argument(self.program, value) is not None for value in node.operands):
                 raise NoPair(f"`{node.kind}` folds the range", node)
 
-    def judged(self, trial: Trial, value: int, dim: int) -> Pair | None:
+    def judged(self, trial: Reached, value: int, dim: int) -> Pair | None:
         """The pair that a propagated candidate forms. Raises NoPair if it forms none."""
         if met := self.passes.inputs.intersection(trial.arguments):
             raise NoPair(f"input `{self.plan.source.addresses.names[min(met)]}` has the range")
@@ -273,7 +273,7 @@ class Search:
             if at is None or at.dim != have.at or at.outward(claim.factor) is not have.factor:
                 why, run = "needs other blocks of it on a device", self.run(value, have.at) if use.signature.shifts else 0
                 extent, number = self.program.shape(value)[have.at], len(self.plan.actions)
-                stop = Blocked(use.number, position, part, have.at, extent, have.factor, f"the op {why}", number)
+                stop = BlockedOp(use.number, position, part, have.at, extent, have.factor, f"the op {why}", number)
                 raise NoPair(f"`{use.kind}` {why}", use, run, stop if run else None)
 
     def run(self, value: int, dim: int) -> int:

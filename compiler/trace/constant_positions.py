@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jax.extend.core import JaxprEqn
 
-from ...dialects.definitions.gather_form import Form, general
+from ...dialects.definitions.gather_form import GatherForm, general
 from ...dialects.definitions.gathers import CLAMPS, DROPS
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tree import Otherwise
@@ -100,7 +100,7 @@ def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
     return function
 
 
-def _slices(form: Form, vectors: Positions, shape: Shape, windows: Shape) -> Slices | None:
+def _slices(form: GatherForm, vectors: Positions, shape: Shape, windows: Shape) -> Slices | None:
     """The slice that all windows together are, if each one begins a fixed step after the one before; otherwise None."""
     numbers, rank = form.numbers, len(shape)
     spans = numbers.spans(rank)

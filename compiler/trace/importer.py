@@ -33,7 +33,7 @@ from ..jax_private import called, dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
-from ..ops.shard_map import Body, dims_of
+from ..ops.shard_map import ShardMapBody, dims_of
 from .annotations import Annotation, Said, read
 from .constants import Constants, Positions
 from .expansions import expand
@@ -45,7 +45,7 @@ Handler: TypeAlias = "Callable[[Step], Values]"
 
 
 @dataclass(slots=True)
-class Frame:
+class OpenBlock:
     """A block that is being filled: its constants so far, and the arrays that it captures.
 
     Each captured array is an argument of the block; the first one comes before the argument at `first`.
@@ -77,7 +77,7 @@ class Importer:
         self.recipes: dict[Hashable, Recipe | ClosedJaxpr] = {}
         self.origins: dict[Operation, Origin] = {}
         self.foreign = Foreign()
-        self.frame = Frame(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
+        self.frame = OpenBlock(Block(arg_types=[self.type(aval) for aval in in_avals]), len(in_avals))
         self.fixed: Origin | None = None
         self.constants = Constants()
         self.annotations: list[Annotation] = []
@@ -128,7 +128,7 @@ class Importer:
         Its first arguments are `consts`, and after them the captured arrays.
         """
         outer, block = self.frame, Block(arg_types=[self.type(var.aval) for var in closed.jaxpr.invars])
-        frame, arguments = Frame(block, len(consts)), list(block.args)
+        frame, arguments = OpenBlock(block, len(consts)), list(block.args)
         self.frame = frame
         self.constants.enter(arguments[: len(consts)], consts)
         inputs = [*map(self.capture, closed.consts), *arguments]
@@ -415,7 +415,7 @@ def _shard_map(step: Step) -> Values:
     inner = Importer([var.aval for var in jaxpr.invars])
     results = inner.run(jaxpr, list(inner.frame.block.args), step.around)
     inner.frame.block.add_op(YieldOp.create(operands=results))
-    body = Body(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
+    body = ShardMapBody(inner.frame.block, tuple(inner.frame.arrays), inner.foreign.values)
     sizes = dict(params["mesh"].shape)
     types = {"in_specs": [value.type for value in step.operands], "out_specs": step.to.results(step.eqn)}
     specs = {

@@ -16,7 +16,7 @@ from jax.extend.core import ClosedJaxpr
 from xdsl.ir import Operation
 
 from ...dialects.ground.errors import Error
-from ..inputs.arguments import Function
+from ..inputs.arguments import UserFunction
 from ..inputs.names import escape, join, path
 from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree
 from .importer import imported
@@ -42,7 +42,7 @@ class Given:
         leaves, structure = tree.tree_flatten(values)
         return cls(names, values, leaves, structure, held(names, values), _attributes(names, values))
 
-    def changed(self, function: Function, returned: object) -> dict[str, object]:
+    def changed(self, function: UserFunction, returned: object) -> dict[str, object]:
         """The attributes of objects that hold another array after the call, by name, with the new array.
 
         Dicts and lists are not included: a function that writes into those has its own copy, as every user of JAX knows. Raises
@@ -80,7 +80,7 @@ def _is_array(leaf: object) -> bool:
     return True
 
 
-def kept(function: Function, closed: ClosedJaxpr, names: Sequence[str], changed: Sequence[str]) -> ClosedJaxpr:
+def kept(function: UserFunction, closed: ClosedJaxpr, names: Sequence[str], changed: Sequence[str]) -> ClosedJaxpr:
     """The program without its last results, which are the changed leaves. Raises Error if one is not among the other results.
 
     `nnx.jit` and `nnx.remat` put each leaf back as it was: that is no change. `names` are those of the arguments.
@@ -97,7 +97,7 @@ def kept(function: Function, closed: ClosedJaxpr, names: Sequence[str], changed:
     return ClosedJaxpr(jaxpr, closed.consts)
 
 
-def _lost(function: Function, names: Sequence[str]) -> Error:
+def _lost(function: UserFunction, names: Sequence[str]) -> Error:
     roots = list(dict.fromkeys(name.split("/")[0] for name in names))
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -112,7 +112,7 @@ def _lost(function: Function, names: Sequence[str]) -> Error:
     )
 
 
-def captured(function: Function, error: Exception) -> Error | None:
+def captured(function: UserFunction, error: Exception) -> Error | None:
     """The error for a module that a function closes over and changes. Flax refuses the change."""
     if type(error).__name__ != "TraceContextError":
         return None

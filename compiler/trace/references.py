@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from ...dialects.ground.errors import Error
-from ..inputs.arguments import Function
+from ..inputs.arguments import UserFunction
 from ..inputs.lines import Origin, resolve
 from ..jax_private import RefEffect, dce_jaxpr, discharge_state, internal_mutable_array_effect, jaxprs_in_params
 
@@ -18,7 +18,7 @@ _CURES = [
 ]
 
 
-def check_references(function: Function, closed: ClosedJaxpr) -> None:
+def check_references(function: UserFunction, closed: ClosedJaxpr) -> None:
     """Raises Error for a reference from outside of the function, because a plan's devices have copies or parts of its array."""
     if any(map(_is_reference, closed.effects)):
         eqn = next(with_effect(closed.jaxpr, _is_reference))
@@ -30,7 +30,7 @@ def check_references(function: Function, closed: ClosedJaxpr) -> None:
         )
 
 
-def without_references(function: Function, closed: ClosedJaxpr) -> ClosedJaxpr:
+def without_references(function: UserFunction, closed: ClosedJaxpr) -> ClosedJaxpr:
     """Replaces the references in a program, if it has any, by values. Raises Error if JAX cannot replace one."""
     if internal_mutable_array_effect not in closed.effects:
         return closed

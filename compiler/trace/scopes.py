@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.lax import ConstantOp
 from ...dialects.params import ParamsAttr
-from ..inputs.lines import ScopePath, Sources, as_written, direction_of
+from ..inputs.lines import ScopePath, SourceLines, as_written, direction_of
 from ..inputs.names import escape_parts, join
 
 _TAGS = ("lax.tag", "lax.name")
@@ -71,12 +71,12 @@ def _elements(path: str) -> Iterator[tuple[bool, str]]:
         yield from _elements(transformed[2]) if transformed else ()
 
 
-def counted_in(op: Operation, sources: Sources) -> ScopePath:
+def counted_in(op: Operation, sources: SourceLines) -> ScopePath:
     """Where an op is counted. A constant is in no scope: it is one value for all that read it."""
     return ScopePath() if isinstance(op, ConstantOp) else sources.written(op)
 
 
-def leaving(main: Operation, sources: Sources) -> Mapping[str, list[SSAValue]]:
+def leaving(main: Operation, sources: SourceLines) -> Mapping[str, list[SSAValue]]:
     """Scope --> the values that leave it, the innermost scope of a value first."""
     scopes, found = {op: counted_in(op, sources) for op in sources}, defaultdict[str, list[SSAValue]](list)
     for op, value, kept in _made(main, {op: scope.parts for op, scope in scopes.items()}):
@@ -85,7 +85,7 @@ def leaving(main: Operation, sources: Sources) -> Mapping[str, list[SSAValue]]:
     return found
 
 
-def former(main: Operation, sources: Sources) -> Iterator[tuple[str, SSAValue]]:
+def former(main: Operation, sources: SourceLines) -> Iterator[tuple[str, SSAValue]]:
     """The names that values in scopes had, with JAX's transformations in the paths, and counted through them.
 
     `jvp(mlp)#1` is a value that leaves the scope, `transpose(jvp(mlp))/dot_general#1` one that stays inside.

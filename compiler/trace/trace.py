@@ -28,9 +28,9 @@ from ...dialects.ground.errors import Error
 from ...dialects.ground.names import set_names
 from ...dialects.module import Module
 from ..gc_pause import without_collector
-from ..inputs.arguments import Function, said
-from ..inputs.lines import Origin, Sources, resolve
-from ..inputs.names import Tree, join, path, successors
+from ..inputs.arguments import UserFunction, said
+from ..inputs.lines import Origin, SourceLines, resolve
+from ..inputs.names import ArgumentTree, join, path, successors
 from ..jax_private import PyTreeDef, Tracer, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
 from .annotations import Annotation, of_arguments
@@ -51,7 +51,7 @@ class Traced:
     `jaxpr` is the function as JAX traced it.
     """
 
-    function: Function
+    function: UserFunction
     module: ModuleOp
     arg_names: tuple[str, ...]
     result_names: tuple[str, ...]
@@ -60,7 +60,7 @@ class Traced:
     in_tree: PyTreeDef
     out_tree: PyTreeDef
     consts: tuple[Array, ...]
-    sources: Sources
+    sources: SourceLines
     foreign: tuple[object, ...]
     static: Mapping[str, object]
     arguments: tuple[str, ...]
@@ -108,11 +108,11 @@ class Traced:
     @cached_property
     def successors(self) -> Mapping[str, str]:
         """Maps each argument leaf to the result leaf that replaces it in the next call: `params/w --> result/0/w`."""
-        result = Tree(self.out_tree, self.result_names, self.out_avals)
+        result = ArgumentTree(self.out_tree, self.result_names, self.out_avals)
         parts = _parts(self.out_tree, self.result_names, self.out_avals)
         return successors(_parts(self.in_tree, self.arg_names, self.in_avals), [result, *parts])
 
-    def rewritten(self, module: ModuleOp, sources: Sources, annotations: tuple[Annotation, ...]) -> "Traced":
+    def rewritten(self, module: ModuleOp, sources: SourceLines, annotations: tuple[Annotation, ...]) -> "Traced":
         """The same function, with a program that laws have rewritten."""
         made = replace(self, module=module, sources=sources, annotations=annotations)
         vars(made)["successors"] = self.successors
@@ -229,11 +229,11 @@ def _lists(named: Iterable[tuple[str, SSAValue]]) -> Mapping[str, tuple[SSAValue
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _parts(whole: PyTreeDef, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[Tree]:
-    found, start = list[Tree](), 0
+def _parts(whole: PyTreeDef, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[ArgumentTree]:
+    found, start = list[ArgumentTree](), 0
     for child in whole.children():
         end = start + child.num_leaves
-        found.append(Tree(child, tuple(names[start:end]), tuple(avals[start:end])))
+        found.append(ArgumentTree(child, tuple(names[start:end]), tuple(avals[start:end])))
         start = end
     return found
 
@@ -244,7 +244,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     Arguments named in `static_argnames` keep their values and must be hashable. Raises Error for a leaf or a result that is
     not an array, for a program with ordered effects, and for one that changes an argument in place without returning it.
     """
-    function = Function.of(fn, static_argnames)
+    function = UserFunction.of(fn, static_argnames)
     bound, static = function.bind(args, kwargs)
     names = function.leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
@@ -271,7 +271,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         in_tree=in_tree,
         out_tree=out_tree,
         consts=_unwrapped(importer.frame.arrays),
-        sources=Sources(importer.origins),
+        sources=SourceLines(importer.origins),
         foreign=tuple(importer.foreign.values),
         static=static,
         arguments=tuple(bound.arguments),
@@ -281,7 +281,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
 
 
 def _flat(
-    function: Function, names: tuple[str, ...], static: Mapping[str, object], results: list[Results]
+    function: UserFunction, names: tuple[str, ...], static: Mapping[str, object], results: list[Results]
 ) -> Callable[..., list[object]]:
     """Makes a function that returns a flat list, and last the leaves that it changes in place. `results` describes the list."""
 
@@ -296,7 +296,9 @@ def _flat(
     return flat
 
 
-def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+def _jaxpr(
+    function: UserFunction, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
     """Traces a function to a jaxpr.
 
     Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name.
@@ -320,7 +322,7 @@ def _jaxpr(function: Function, flat: Callable[..., object], in_tree: PyTreeDef, 
         raise
 
 
-def _flattened(function: Function, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
+def _flattened(function: UserFunction, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
     """Flattens a function's result: its leaves, its structure, and the names of the leaves."""
     with_paths, structure = tree.tree_flatten_with_path(result)
     names = tuple(join("result", *path(keys)) for keys, _ in with_paths)
@@ -352,7 +354,7 @@ def _module(importer: Importer, arg_names: Sequence[str], result_names: Sequence
     return Module([main])
 
 
-def _check_result(function: Function, leaf: object, name: str) -> None:
+def _check_result(function: UserFunction, leaf: object, name: str) -> None:
     try:
         jax.typeof(leaf)
     except TypeError:
@@ -362,7 +364,7 @@ def _check_result(function: Function, leaf: object, name: str) -> None:
         raise function.error(title, help, label=label) from None
 
 
-def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
+def _check_captured(function: UserFunction, closed: ClosedJaxpr) -> None:
     """Raises Error for a captured tracer, whose value is not available when the program runs."""
     escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
     if escaped is not None:
@@ -370,7 +372,7 @@ def _check_captured(function: Function, closed: ClosedJaxpr) -> None:
         raise function.error(f"`{function.name}` closes over a value that is being traced, {escaped}", help)
 
 
-def _check_effects(function: Function, closed: ClosedJaxpr) -> None:
+def _check_effects(function: UserFunction, closed: ClosedJaxpr) -> None:
     """Raises Error for ordered effects, because their order is lost when the program is spread over devices."""
     ordered = [effect for effect in closed.effects if _is_ordered(effect)]
     if not ordered:

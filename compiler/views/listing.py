@@ -156,7 +156,7 @@ class Listing(View, list[T]):
 _NAMED = "value", "layout"
 
 
-class Table(View, dict[str, str]):
+class TextTable(View, dict[str, str]):
     """A mapping from names to texts. A short one prints as a `dict`, a longer one as a table of two columns."""
 
     def __init__(
@@ -173,6 +173,6 @@ class Table(View, dict[str, str]):
         shape: Shape[tuple[str, str]] = Shape(f"{self.columns[0]}s", self.columns, list)
         return shape.parts(list(self.items()), self.whole)
 
-    def all(self) -> Table:
+    def all(self) -> TextTable:
         """Returns the same mapping, which prints all of its rows."""
-        return Table(self, self.columns, whole=True).on(self.axes)
+        return TextTable(self, self.columns, whole=True).on(self.axes)

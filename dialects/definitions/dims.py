@@ -19,7 +19,7 @@ from .tree import Apply, Concat, Definition, Expr, Number, Param, Reading, Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class DimSite:
     """A read or a target of one copy of the equation, with the dim of each component of its terms."""
 
     array: int
@@ -64,7 +64,7 @@ class Sites:
         self.lengths: dict[tuple[str, int], int] = {}
         self.sized: dict[str, tuple[int, ...]] = {}
         self.copies, self.fresh = copies(definition)
-        self.table: dict[tuple[int, tuple[Term, ...], int], Site] = {}
+        self.table: dict[tuple[int, tuple[Term, ...], int], DimSite] = {}
         for name, source in definition.sizes:
             self.sized[name] = _integers(source, params)
             self.lengths[name, 0] = len(self.sized[name])
@@ -79,13 +79,13 @@ class Sites:
         found = self.definition.positions(read.array)
         return found[copy : copy + 1] if len(found) > 1 and self.copies > 1 and not read.spread else found
 
-    def of_copy(self, copy: int) -> Iterator[Site]:
+    def of_copy(self, copy: int) -> Iterator[DimSite]:
         for read in (*self.definition.reads(), *self.definition.targets):
             for array in self.arrays(read, copy):
-                site = Site(array, read.array, read.dims, copy)
+                site = DimSite(array, read.array, read.dims, copy)
                 yield self.table.setdefault((array, read.dims, copy), site)
 
-    def place(self, sites: list[Site]) -> None:
+    def place(self, sites: list[DimSite]) -> None:
         """Assigns the terms of each site to dims; sites whose groups have known lengths come first."""
         waiting = sites
         while waiting:
@@ -98,7 +98,7 @@ class Sites:
                 still.remove(least)
             waiting = still
 
-    def dims_at(self, site: Site, term: Term) -> Dims | None:
+    def dims_at(self, site: DimSite, term: Term) -> Dims | None:
         for name in names(term):
             if self.front is not None:
                 return self.front.dims[site.name, name]
@@ -108,7 +108,7 @@ class Sites:
                     return tuple(dim % rank for dim in _integers(at.source, self.params))
         return None
 
-    def try_place(self, site: Site, least: bool = False) -> bool:
+    def try_place(self, site: DimSite, least: bool = False) -> bool:
         rank = len(self.shape(site.array))
         site.placed.clear()
         if not rank and not any(isinstance(term, Whole) for term in site.terms):
@@ -132,7 +132,7 @@ class Sites:
             self.lengths |= {self.scope(group, site.copy): len(dims) for group in groups(term)}
         return True
 
-    def length(self, site: Site, term: Term, least: bool) -> int | None:
+    def length(self, site: DimSite, term: Term, least: bool) -> int | None:
         """How many of the free dims a term without `at` takes; None if it takes those that the other terms leave."""
         if isinstance(term, Whole) and term.name in self.sized:
             return len(self.sized[term.name])

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Self, cast
 
 from ..params import Literal, ParamsAttr, Record
-from .gathers import CLAMPS, DROPS, FIELDS, GATHER, Ints, Numbers, numbers
+from .gathers import CLAMPS, DROPS, FIELDS, GATHER, DimensionNumbers, Ints, numbers
 from .tree import Definition, Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class GatherForm:
     """A gather or a scatter, and the effect of each component of its index vectors.
 
     Component `c` moves windows of `widths[c]` along dim `numbers.moved[c]` of the array. `batch` maps the dims of the array of
@@ -25,7 +25,7 @@ class Form:
 
     kind: str
     params: ParamsAttr
-    numbers: Numbers
+    numbers: DimensionNumbers
     widths: Ints
     batch: Ints
 
@@ -37,28 +37,28 @@ class Form:
     def with_params(self, **changed: Literal) -> Self:
         return replace(self, params=ParamsAttr.of(**{**dict(self.params.items()), **changed}))
 
-    def with_numbers(self, numbers: Numbers) -> Self:
+    def with_numbers(self, numbers: DimensionNumbers) -> Self:
         kind = GATHER if self.kind == "gather" else "ScatterDimensionNumbers"
         record = Record(kind, tuple(zip(FIELDS[kind], numbers, strict=True)))
         return replace(self.with_params(dimension_numbers=record), numbers=numbers)
 
 
-def general(definition: Definition, params: ParamsAttr, array: Shape, windows: Shape) -> Form:
+def general(definition: Definition, params: ParamsAttr, array: Shape, windows: Shape) -> GatherForm:
     """The general form of an op with windows on an array of this shape."""
     found, rank = numbers(params, len(array)), len(array)
     spans = found.widths(rank, windows)
     widths, batch = tuple(spans[dim] for dim in found.moved), found.batch(len(windows))
     reads = definition.looks_up(definition.guards[0])
     if "dimension_numbers" in params:
-        form = Form(definition.name, params, found, widths, batch)
+        form = GatherForm(definition.name, params, found, widths, batch)
         # An update that violates `promise_in_bounds` is dropped like any other.
         return form if reads or form.mode == CLAMPS else form.with_params(mode=DROPS)
     fill: dict[str, Literal] = {"fill_value": None} if reads else {}
     single = ParamsAttr.of(mode=CLAMPS, indices_are_sorted=True, unique_indices=True, **fill)
-    return Form("gather" if reads else "scatter", single, found, widths, batch).with_numbers(found)
+    return GatherForm("gather" if reads else "scatter", single, found, widths, batch).with_numbers(found)
 
 
-def rows(form: Form, component: int, rank: int) -> Form:
+def rows(form: GatherForm, component: int, rank: int) -> GatherForm:
     """The form in which the windows of one component are split into rows; `rank` is the rank of the windows' array.
 
     The rows are a new dim of the vectors. In `batch` it takes the position that the window's dim had among the others.
@@ -72,4 +72,4 @@ def rows(form: Form, component: int, rank: int) -> Form:
     again = tuple(batch.index(form.batch[each]) for each in shared)
     widths = tuple(1 if each == component else width for each, width in enumerate(form.widths))
     form = replace(form, widths=widths, batch=batch)
-    return form.with_numbers(Numbers(left, tuple(sorted((*collapsed, dim))), moved, batching, again))
+    return form.with_numbers(DimensionNumbers(left, tuple(sorted((*collapsed, dim))), moved, batching, again))

@@ -17,7 +17,7 @@ from .tree import Definition, Group, Shape
 Ints = tuple[int, ...]
 
 
-class Numbers(NamedTuple):
+class DimensionNumbers(NamedTuple):
     """The dimension numbers of a gather or a scatter, in JAX's order.
 
     `window` are the dims of a window in the array of windows (the result of a gather, the updates of a scatter). Along
@@ -63,13 +63,13 @@ DROPS = Record("GatherScatterMode", (("name", "FILL_OR_DROP"),))
 """The mode in which a window outside the array is not written, or is read as the op's fill."""
 
 
-def numbers(params: ParamsAttr, rank: int) -> Numbers:
+def numbers(params: ParamsAttr, rank: int) -> DimensionNumbers:
     """The dimension numbers of an op on an array of this rank. Without any, one vector moves one window along every dim."""
     said = params.get("dimension_numbers")
     if not isinstance(said, Record):
         every = tuple(range(rank))
-        return Numbers(every, (), every, (), ())
-    return Numbers(*(cast(Ints, said[field]) for field in FIELDS[said.name]))
+        return DimensionNumbers(every, (), every, (), ())
+    return DimensionNumbers(*(cast(Ints, said[field]) for field in FIELDS[said.name]))
 
 
 def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..ground.errors import Error
 from ..ranges.ravel import refine_dims
-from .dims import Site, Sites
+from .dims import DimSite, Sites
 from .ground_form import Ids
 from .tree import Apply, Group, Guard, Var, Whole, names
 
@@ -42,7 +42,7 @@ class Indices:
     def key(self, name: str, copy: int, component: int = 0) -> Key:
         return (*self.sites.scope(name, copy), component)
 
-    def under_windows(self, site: Site) -> Iterator[Key]:
+    def under_windows(self, site: DimSite) -> Iterator[Key]:
         """The variables of results that move a window.
 
         Even with extent 1 each of them is an index, so that it can be placed.
@@ -52,7 +52,7 @@ class Indices:
             if isinstance(term := site.terms[number], Apply):
                 yield from (self.key(name, site.copy, component) for name in names(term) if name in results)
 
-    def measure(self, site: Site) -> None:
+    def measure(self, site: DimSite) -> None:
         shape = self.sites.shape(site.array)
         for number, component, dim in site.placed:
             term = site.terms[number]
@@ -69,7 +69,7 @@ class Indices:
                 self.extents[key] = shape[dim]
                 self.found_in[key] = f"in dim {dim} of `{site.name}`"
 
-    def measure_joins(self, site: Site) -> None:
+    def measure_joins(self, site: DimSite) -> None:
         shape = self.sites.shape(site.array)
         for number, _, dim in site.placed:
             term = site.terms[number]

@@ -92,7 +92,7 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
             meeting.decide_by_price(table.program.nodes[number])
 
 
-class Price(NamedTuple):
+class ClaimPrice(NamedTuple):
     """The cost if an op takes a claim. `is_lost` counts first: neither a result nor any reader is then tiled on the axis."""
 
     is_lost: bool
@@ -133,7 +133,7 @@ class _Meeting(Sweep):
             self.decided(node)
             self.run(())
 
-    def price(self, node: Node, index: int, factor: Factor) -> Price:
+    def price(self, node: Node, index: int, factor: Factor) -> ClaimPrice:
         placed, width = self.placed(node, index, factor), self.table.program.types
         ways = [
             path(self.table.layout(value), wanted, itemsize(width[value].dtype))
@@ -145,7 +145,7 @@ class _Meeting(Sweep):
             is_lost |= self.axis not in layout.axes and all(self.axis not in each.axes for each in wanted)
             source = layout.with_pending(pend)
             ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
-        return Price(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
+        return ClaimPrice(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
 
     def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
         """The op under its claims, with another claim on this axis if one is given."""

@@ -18,10 +18,10 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import Node
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
-from .deferred_reductions import Carry
+from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
-from .place_by_cut import Price
-from .placements import Elsewhere, Merged, OpPlacement, Pend, Placements, Selected, boundary, read
+from .place_by_cut import CutPrice
+from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read
 from .regather import gathered_at_source, is_stored
 from .relocate import Mismatch, elsewhere
 from .sort_strategy import unmerged
@@ -41,7 +41,7 @@ class Move:
 
     value: int
     source: Layout
-    pending: Pend
+    pending: Unreduced
     target: Layout
     path: Path
     before: Move | None
@@ -66,7 +66,7 @@ class Decisions:
     """The placements, the ops that pending sums move through, and all moves in the order of their first use."""
 
     placements: Placements
-    carried: dict[int, Carry]
+    carried: dict[int, DeferredReduction]
     gathered: list[int]
     """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
     moves: list[Move]
@@ -81,11 +81,11 @@ class Decisions:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
 
     @property
-    def price(self) -> Price:
+    def price(self) -> CutPrice:
         """What a device receives in one call, with the trips that loops are taken to have."""
         trips = self.placements.program.likely_trips
         ways = [(move.path, trips(move.region)) for move in self.moves]
-        return Price(sum(way.bytes * times for way, times in ways), sum(way.collectives * times for way, times in ways))
+        return CutPrice(sum(way.bytes * times for way, times in ways), sum(way.collectives * times for way, times in ways))
 
 
 def decide(table: Table) -> Decisions:
@@ -121,7 +121,7 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own layout, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[int, Carry], gathered: list[int]) -> None:
+    def __init__(self, placements: Placements, carried: dict[int, DeferredReduction], gathered: list[int]) -> None:
         self.placements = placements
         self.program = placements.program
         self.carried = carried
@@ -176,7 +176,7 @@ class _Mover:
             if outside != self.placements.homes[value]:
                 self.settle(value, outside, (), self.placements.homes[value])
 
-    def settle(self, value: int, source: Layout, pend: Pend, home: Layout) -> None:
+    def settle(self, value: int, source: Layout, pend: Unreduced, home: Layout) -> None:
         move = self.make(value, source, pend, home, None, True, self.program.region[value])
         self.result.homes[value] = move
         self.result.moves.append(move)
@@ -312,7 +312,7 @@ class _Mover:
         return Layout.of(shape, shared)
 
     def make(
-        self, value: int, source: Layout, pend: Pend, target: Layout, before: Move | None, shared: bool, region: int
+        self, value: int, source: Layout, pend: Unreduced, target: Layout, before: Move | None, shared: bool, region: int
     ) -> Move:
         way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))

@@ -37,7 +37,7 @@ from ..program.reached import reached
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
-from .placements import OpPlacement, Pend, Placements
+from .placements import OpPlacement, Placements, Unreduced
 from .requirements import counts_once, law
 
 NONE = frozenset[int]()
@@ -47,19 +47,19 @@ RESOLVED, COUNTED = 1 << 40, 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class DeferredReduction:
     """An op that a pending sum moves through: the sum, and per operand the axes on which it counts on one device only."""
 
-    pend: Pend
+    pend: Unreduced
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
 
-def through(placements: Placements) -> dict[int, Carry]:
+def through(placements: Placements) -> dict[int, DeferredReduction]:
     """Returns the ops that a pending sum moves through."""
     program = placements.program
     loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
-    assumed: dict[int, Pend] = {node.number: () for node in loops if is_alone(program, node)}
+    assumed: dict[int, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
     reach = _Reach(placements, assumed, set())
     while (returned := reach.returned()) != reach.assumed or reach.hinders:
         reach = _Reach(placements, returned, reach.refused | reach.hinders)
@@ -67,7 +67,7 @@ def through(placements: Placements) -> dict[int, Carry]:
     return {number: reach.carriers[number] for number in sorted(chosen)}
 
 
-def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> list[Node]:
+def makers(placements: Placements, carried: Mapping[int, DeferredReduction], value: int) -> list[Node]:
     """The ops that compute the terms of a pending value, upstream of the ops through which the sum moves.
 
     %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
@@ -85,7 +85,7 @@ def makers(placements: Placements, carried: Mapping[int, Carry], value: int) -> 
 class _Reach:
     """How far pending sums could move, if carries of loops are the sums that are assumed: one pass along the program."""
 
-    def __init__(self, placements: Placements, assumed: dict[int, Pend], refused: set[int]) -> None:
+    def __init__(self, placements: Placements, assumed: dict[int, Unreduced], refused: set[int]) -> None:
         self.placements, self.program = placements, placements.program
         self.assumed = assumed
         """The sums that carries of loops are, by the carry's node."""
@@ -93,18 +93,18 @@ class _Reach:
         """Ops at which no sum may wait."""
         self.hinders = set[int]()
         """More of these: the sum would reach an op that already carries another one."""
-        self.pending: dict[int, Pend] = dict(placements.sources)
+        self.pending: dict[int, Unreduced] = dict(placements.sources)
         self.layouts = {value: placements.home(value) for value in self.pending}
-        self.carriers: dict[int, Carry] = {}
+        self.carriers: dict[int, DeferredReduction] = {}
         self.hanging = set[int]()
         """Values that are linear in what a loop carries, and so may become sums: each is a sum over no axes."""
-        self.demanded: dict[int, Pend] = {}
+        self.demanded: dict[int, Unreduced] = {}
         """Sums that carries have to be, because an op is linear only together with them."""
         self.stopped: list[int] = []
         """Ops at which a sum stops because they are not linear in it."""
         self.meeting: dict[int, bool] = {}
         """Ops -> whether their result is added to another bare sum later."""
-        self.waited: dict[int, Pend] = {}
+        self.waited: dict[int, Unreduced] = {}
         """Op -> the sum that it carries, where its terms may be pending on fewer axes."""
         self.bare = set(self.pending)
         """Sums of sources and carries alone, without factors."""
@@ -114,7 +114,7 @@ class _Reach:
         self.spread([*self.pending, *self.hanging])
         self.wait()
 
-    def put(self, node: Node, pend: Pend, once: Collection[int] = ()) -> None:
+    def put(self, node: Node, pend: Unreduced, once: Collection[int] = ()) -> None:
         """Takes the result of an op for this sum, in which some operands count on one iteration only."""
         if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.update(node.results)
@@ -147,7 +147,7 @@ class _Reach:
                     heapq.heappush(heap, number)
         return holds
 
-    def carry(self, node: Node, carry: Carry) -> None:
+    def carry(self, node: Node, carry: DeferredReduction) -> None:
         """Lets the op carry its sum."""
         self.carriers[node.number] = carry
         self.put(node, carry.pend, dict(carry.once))
@@ -160,15 +160,15 @@ class _Reach:
             self.put(node, ())
         return found
 
-    def demand(self, values: Iterable[int], pend: Pend) -> None:
+    def demand(self, values: Iterable[int], pend: Unreduced) -> None:
         """Has the carries that these values hang on be sums."""
         for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
             if node.kind == "carry":
                 self.demanded.setdefault(node.number, pend)
 
-    def returned(self) -> dict[int, Pend]:
+    def returned(self) -> dict[int, Unreduced]:
         """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
-        found = dict[int, Pend]()
+        found = dict[int, Unreduced]()
         ends = {number: self.carried(self.program.nodes[number]) for number in self.assumed}
         for number, carry in ends.items():
             own = self.assumed[number]
@@ -201,7 +201,7 @@ class _Reach:
                     heapq.heappush(heap, number)
                 self.stopped = []
 
-    def waiting(self, node: Node) -> Carry | None:
+    def waiting(self, node: Node) -> DeferredReduction | None:
         """The sum that an op could carry if it adds sums over several axes, or a replicated value.
 
         Each term counts once elsewhere.
@@ -250,7 +250,7 @@ class _Reach:
         self.meeting.update(dict.fromkeys(passed, found))
         return found
 
-    def carried(self, node: Node) -> Carry | None:
+    def carried(self, node: Node) -> DeferredReduction | None:
         """The sum that the op could carry: it is linear in its pending operands, and their layouts need no other move."""
         program, given = self.program, self.waited.get(node.number)
         if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
@@ -285,9 +285,9 @@ class _Reach:
         if hanging and (node.kind == "carry" or not self.linear(node, positions, zeros)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
-            return Carry(pend)
+            return DeferredReduction(pend)
         counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
-        return Carry(pend, tuple((at, axes) for at, axes in counted if axes))
+        return DeferredReduction(pend, tuple((at, axes) for at, axes in counted if axes))
 
     def once(self, node: Node) -> frozenset[int]:
         """The operands of an op that may count on one iteration only."""
@@ -295,12 +295,12 @@ class _Reach:
             return frozenset(range(len(node.operands)))
         return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NONE
 
-    def is_part(self, value: int, pend: Pend, given: Pend | None) -> bool:
+    def is_part(self, value: int, pend: Unreduced, given: Unreduced | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
         own = self.pending[value]
         return own == pend or (given is not None and set(own) <= set(pend))
 
-    def missing(self, value: int, pend: Pend) -> tuple[MeshAxis, ...]:
+    def missing(self, value: int, pend: Unreduced) -> tuple[MeshAxis, ...]:
         """The axes of `pend` on which a term is not pending."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
@@ -309,7 +309,7 @@ class _Reach:
         field = divides(self.program.types[node.operands[min(sums)]].dtype)
         return linear_in(node.signature.definition, sums, zeros, field)
 
-    def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Pend) -> bool:
+    def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
         axes = {each.axis for each in pend}
         if placed.pending[0]:
@@ -373,7 +373,7 @@ class _Reach:
         return any(index.monoid is not None for index in maker.signature.indices)
 
 
-def _together(sums: Iterable[Pend]) -> Pend | None:
+def _together(sums: Iterable[Unreduced]) -> Unreduced | None:
     """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):
@@ -393,7 +393,7 @@ def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _received(layout: Layout, pend: Pend, sliced: frozenset[MeshAxis]) -> Bytes:
+def _received(layout: Layout, pend: Unreduced, sliced: frozenset[MeshAxis]) -> Bytes:
     """The elements that a device receives to resolve a value in this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape), devices(sliced)
     rest = devices({each.axis for each in pend} - sliced)

@@ -17,12 +17,12 @@ from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node
 from ..program.reached import reached
 from ..redistribute.steps import Bytes
-from .deferred_reductions import Carry, is_linear, through
+from .deferred_reductions import DeferredReduction, is_linear, through
 from .placements import Placements
 from .regather import reads_of
 
 
-def carried_sums(placements: Placements) -> dict[int, Carry]:
+def carried_sums(placements: Placements) -> dict[int, DeferredReduction]:
     """Returns the ops that carry a pending sum.
 
     Takes placements off ops in loops where that saves collectives in every trip.
@@ -48,7 +48,7 @@ def carried_sums(placements: Placements) -> dict[int, Carry]:
         found = kept
 
 
-def _axes(carry: Carry | None) -> set[MeshAxis]:
+def _axes(carry: DeferredReduction | None) -> set[MeshAxis]:
     return set() if carry is None else {each.axis for each in carry.pend}
 
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ..redistribute.steps import Bytes
-from .deferred_reductions import Carry
+from .deferred_reductions import DeferredReduction
 from .min_cut import ENDLESS, Network
-from .placements import OpPlacement, Pend, Placements
+from .placements import OpPlacement, Placements, Unreduced
 from .regather import is_stored
 
 UNITS = 1 << 10
@@ -30,13 +30,13 @@ START = 1 << 15
 OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
 
-class Price(NamedTuple):
+class CutPrice(NamedTuple):
     """The bytes that a device receives, and the number of collectives."""
 
     bytes: Bytes
     collectives: int
 
-    def pays(self, before: Price) -> bool:
+    def pays(self, before: CutPrice) -> bool:
         """Whether this receives enough fewer bytes than `before` to pay for the collectives that it adds."""
         return before.bytes - self.bytes > START * max(1, self.collectives - before.collectives)
 
@@ -49,7 +49,7 @@ class Otherwise:
     """
 
     placed: OpPlacement
-    pend: Pend
+    pend: Unreduced
     carries: bool
 
 
@@ -70,7 +70,7 @@ Moves = dict[tuple[Want, bool | None], list[int]]
 class AsItIs:
     """The layouts in which values are read under the current placements, cached for all attempts until an op moves."""
 
-    def __init__(self, placements: Placements, carried: Mapping[int, Carry]) -> None:
+    def __init__(self, placements: Placements, carried: Mapping[int, DeferredReduction]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried
         self.known: dict[int, dict[tuple[int, int], Want]] = {}
         self.counted: dict[int, Counter[Want]] = {}
@@ -152,7 +152,7 @@ class TwoPlaces:
             found.setdefault((want._replace(layout=after), True), []).append(number)
         return found | {(want, None): [] for want, count in others.items() if count}
 
-    def pend(self, value: int) -> Pend:
+    def pend(self, value: int) -> Unreduced:
         """The sum that a value is if its op is placed otherwise."""
         way = self.ways.get(self.program.producer[value])
         return () if way is None else way.pend
@@ -165,7 +165,7 @@ class TwoPlaces:
         at = self.program.nodes[number].results.index(value)
         return self.ways[number].placed.produced[at].with_pending(self.ways[number].pend)
 
-    def received(self, chosen: Collection[int]) -> Price:
+    def received(self, chosen: Collection[int]) -> CutPrice:
         """What a device receives for all the values if the ops in `chosen` are placed otherwise."""
         bytes: Bytes = 0
         collectives = 0
@@ -175,7 +175,7 @@ class TwoPlaces:
                 way = self.placements.way(value, home, want.layout)
                 bytes += way.bytes * want.trips
                 collectives += way.collectives * want.trips
-        return Price(bytes, collectives)
+        return CutPrice(bytes, collectives)
 
     def added(self, value: int, moves: Moves) -> Iterator[Edge]:
         """The edges that the moves of a value add to the network.

@@ -23,7 +23,7 @@ from ..redistribute.steps import Bytes
 from .requirements import Placing, requirements
 from .table import Claim, Table, misfit
 
-Pend = tuple[Pending, ...]
+Unreduced = tuple[Pending, ...]
 """Pending reductions, major axis first."""
 
 Placement = tuple[tuple[int, Factor], ...]
@@ -73,7 +73,7 @@ class OpPlacement:
     placement: Placement
     wanted: tuple[Layout, ...]
     produced: tuple[Layout, ...]
-    pending: tuple[Pend, ...]
+    pending: tuple[Unreduced, ...]
     selected: Selected | None
     merged: Merged | None
     is_plain: bool
@@ -110,11 +110,11 @@ def _beside(placement: Placement, index: int, factor: Factor) -> list[Factor]:
     return [each for at, each in placement if at == index and each is not factor]
 
 
-def _pending(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+def _pending(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
     return tuple(folds + scans for folds, scans in zip(_folds(signature, placement), _scans(signature, placement), strict=True))
 
 
-def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+def _scans(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
     """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
     scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.indices[i].scan)]
     return tuple(
@@ -123,7 +123,7 @@ def _scans(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
     )
 
 
-def _folds(signature: Signature, placement: Placement) -> tuple[Pend, ...]:
+def _folds(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
     monoids = [(factor.axis, index, signature.indices[index].monoid) for index, factor in placement]
     folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
     return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
@@ -169,11 +169,11 @@ class Placements:
     program: Program
     nodes: list[OpPlacement]
     fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
-    settled: dict[int, Pend] = field(default_factory=dict[int, Pend])
+    settled: dict[int, Unreduced] = field(default_factory=dict[int, Unreduced])
     """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device.
     """
     homes: list[Layout] = field(default_factory=list[Layout])
-    sources: dict[int, Pend] = field(default_factory=dict[int, Pend])
+    sources: dict[int, Unreduced] = field(default_factory=dict[int, Unreduced])
     returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[MeshAxis, Instead]])
     """The ops that do not take the table's claims, with what they take instead."""
@@ -224,7 +224,7 @@ class Placements:
         """The op's placement without some axes."""
         return place(node.signature, self.kept(node, axes))
 
-    def reduced(self, node: Node, pend: Pend) -> OpPlacement:
+    def reduced(self, node: Node, pend: Unreduced) -> OpPlacement:
         """The op's placement without the pending axes."""
         return self.without(node, {each.axis for each in pend})
 
@@ -237,7 +237,7 @@ class Placements:
         """The axes on which the op is placed."""
         return {factor.axis for _, factor in self.nodes[node.number].placement}
 
-    def keeps(self, node: Node, pend: Pend) -> bool:
+    def keeps(self, node: Node, pend: Unreduced) -> bool:
         """Whether each index's factors without the pending axes still fit the index; with windows, they may not."""
         placement = self.nodes[node.number].placement
         if len(placement) < 2:
@@ -283,8 +283,8 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
         results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
         nodes[number] = place(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
-    sources: dict[int, Pend] = {}
-    settled: dict[int, Pend] = {}
+    sources: dict[int, Unreduced] = {}
+    settled: dict[int, Unreduced] = {}
     returned = frozenset(program.returned)
     for value in program.arguments:
         homes[value] = table.layout(value)

@@ -26,7 +26,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import Node, Position, SubIndex
-from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, Blocked, Claim, Conflict, Key, Table, claim_of, produced
+from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, BlockedOp, Claim, Clash, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
 """A width that no window reaches: more blocks than any axis has."""
@@ -181,7 +181,7 @@ class Sweep:
 
     def conflict(self, key: Key, claims: Iterable[tuple[Claim, int]]) -> None:
         """Records claims that cannot all hold."""
-        self.table.conflicts[key] = Conflict(*key, tuple(claims))
+        self.table.conflicts[key] = Clash(*key, tuple(claims))
 
     def pass_on(self, node: Node) -> None:
         """Visits the ops that read the results."""
@@ -477,7 +477,7 @@ class Sweep:
             return
         reason = self.reason(node, position, claim, digits)
         key = (node.number, position, self.axis)
-        self.table.blocked[key] = Blocked(
+        self.table.blocked[key] = BlockedOp(
             node.number, position, self.axis, claim.at, extent, claim.factor, reason, claim.tactic
         )
 

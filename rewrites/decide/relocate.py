@@ -23,9 +23,9 @@ from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, Signature
 from ..redistribute.steps import Bytes
-from .deferred_reductions import Carry, is_linear, makers
+from .deferred_reductions import DeferredReduction, is_linear, makers
 from .place_by_cut import AsItIs, Otherwise, TwoPlaces
-from .placements import Instead, Pend, Placement, Placements, place
+from .placements import Instead, Placement, Placements, Unreduced, place
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
@@ -50,7 +50,7 @@ class Mismatch:
 
 
 def elsewhere(
-    placements: Placements, carried: Mapping[int, Carry], mismatches: list[Mismatch]
+    placements: Placements, carried: Mapping[int, DeferredReduction], mismatches: list[Mismatch]
 ) -> dict[int, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
@@ -62,7 +62,7 @@ def elsewhere(
 class _Search:
     """Tries the ops around one mismatch after another. Ops that were moved for earlier mismatches stay moved."""
 
-    def __init__(self, placements: Placements, carried: dict[int, Carry]) -> None:
+    def __init__(self, placements: Placements, carried: dict[int, DeferredReduction]) -> None:
         self.placements, self.program = placements, placements.program
         self.table: Table = placements.table
         self.carried = carried
@@ -73,7 +73,7 @@ class _Search:
         self.movable: dict[tuple[int, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[int, frozenset[int]], bool] = {}
-        self.known_ways: dict[tuple[int, MeshAxis, Claim | None, Pend | None], Otherwise | None] = {}
+        self.known_ways: dict[tuple[int, MeshAxis, Claim | None, Unreduced | None], Otherwise | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -105,7 +105,7 @@ class _Search:
             self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
             self.carried.pop(number, None)
             if way.carries:
-                self.carried[number] = Carry(way.pend)
+                self.carried[number] = DeferredReduction(way.pend)
             for result in node.results:
                 self.placements.sources.pop(result, None)
                 if way.pend:
@@ -279,7 +279,7 @@ class _Search:
                     heapq.heappush(ahead, user)
         return found
 
-    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Pend | None) -> Otherwise | None:
+    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Otherwise | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
@@ -289,7 +289,7 @@ class _Search:
             self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
         return self.known_ways[key]
 
-    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[int, Otherwise]) -> Pend | None:
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[int, Otherwise]) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
@@ -319,7 +319,7 @@ def _is_even(signature: Signature, placement: Placement) -> bool:
     )
 
 
-def _is_plain(pending: tuple[Pend, ...]) -> bool:
+def _is_plain(pending: tuple[Unreduced, ...]) -> bool:
     """Whether an op leaves nothing pending, or only a sum in its only result."""
     return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
 

@@ -92,7 +92,7 @@ class Weight(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class BlockedOp:
     """An op where propagation stopped because an extent does not divide, or a dim cannot be placed."""
 
     node: int
@@ -118,7 +118,7 @@ Key: TypeAlias = tuple[int, int, MeshAxis]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Clash:
     """Claims that cannot all hold at one op (or, with `node` -1, at one argument)."""
 
     node: int
@@ -134,15 +134,15 @@ class Table:
 
     program: Program
     axes: dict[MeshAxis, AxisTable] = field(default_factory=dict[MeshAxis, AxisTable])
-    blocked: dict[tuple[int, int, MeshAxis], Blocked] = field(default_factory=dict[tuple[int, int, MeshAxis], Blocked])
-    conflicts: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
+    blocked: dict[tuple[int, int, MeshAxis], BlockedOp] = field(default_factory=dict[tuple[int, int, MeshAxis], BlockedOp])
+    conflicts: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
     widened: frozenset[int] = frozenset()
     """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
     each_trip: frozenset[int] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
     closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
     """Values whose layout the program sets -> the dims that it sets, on which propagation puts no other axis."""
-    reconciled: dict[Key, Conflict] = field(default_factory=dict[Key, Conflict])
+    reconciled: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
     """Conflicts of the program's claims alone: an op takes the claim that receives least, and an argument stays whole."""
     too_wide: dict[tuple[int, MeshAxis], tuple[Factor, bool]] = field(
         default_factory=dict[tuple[int, MeshAxis], tuple[Factor, bool]]
@@ -185,7 +185,7 @@ class Table:
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis not in split}
         return made
 
-    def ways_across(self, stop: Blocked) -> tuple[int, ...]:
+    def ways_across(self, stop: BlockedOp) -> tuple[int, ...]:
         """The sizes, major to minor, of sub-axes that each fit into one index of the dim at which an axis stopped; () if none.
 
         ```

@@ -19,7 +19,7 @@ At = tuple[SSAValue, Indices]
 
 
 @dataclass(frozen=True, slots=True)
-class Ops:
+class TermOps:
     """Makes terms by appending ops. All arrays have the dtype `dtype`, except truth values."""
 
     emit: Emitter

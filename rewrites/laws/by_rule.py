@@ -15,8 +15,8 @@ from ...dialects.ground.errors import Error
 from ..emit import Emitter
 from ..program.program import Node, Program
 from ..rules import firing
-from ..rules.rule import Apply, Rule, Symbol, Term, subterms
-from .build import Ops
+from ..rules.rule import Rule, RuleApply, Symbol, Term, subterms
+from .build import TermOps
 from .interpret_rule import Costs, Ids, NoTerm, made
 from .isomorphic_sites import Key, around, levels
 from .law import Site
@@ -104,7 +104,7 @@ class ByRule:
         root = program.made_by(value)
         found = self.match(program, root)
         assert found is not None, "a site is where the law applies"
-        ops = Ops(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
+        ops = TermOps(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids))
         firing.count(self.name)
@@ -138,10 +138,10 @@ def _check(rule: Rule, term: Term) -> None:
     if isinstance(term, Symbol):
         helps = ["a variable is one letter, and perhaps a number: x, y2; an op has arguments: exp(x)"]
         raise Error(f"`{term.name}` in `{rule.name}` is neither a variable nor an op", label=str(rule), helps=helps)
-    if isinstance(term, Apply) and form(NAMES.get(term.head, term.head)) is None:
+    if isinstance(term, RuleApply) and form(NAMES.get(term.head, term.head)) is None:
         helps = ["it may name elementwise ops without parameters, `dot`, and folds: exp(x), x + y, dot(x, y), reduce_max(x)"]
         raise Error(f"a rule about programs cannot name `{term.head}`", label=str(rule), helps=helps)
-    if isinstance(term, Apply) and len(term.args) != (takes := arity(NAMES.get(term.head, term.head))) and takes:
+    if isinstance(term, RuleApply) and len(term.args) != (takes := arity(NAMES.get(term.head, term.head))) and takes:
         raise Error(f"`{term.head}` takes {takes} of the {len(term.args)} arrays that `{rule.name}` gives it", label=str(rule))
     if rule.where is not None:
         raise Error(f"a rule about programs has no condition: `{rule.name}`", label=str(rule), helps=["leave out `where ...`"])

@@ -18,8 +18,8 @@ from xdsl.ir import Block, Operation
 from ..program.dim_classes import Classes
 from ..program.program import Node, Program, Signature
 from ..program.reached import reached
-from .chunk_loop import Loop
-from .chunk_part import FOLDS, Part, arrays, at_dim
+from .chunk_loop import ChunkLoop
+from .chunk_part import FOLDS, LoopPart, arrays, at_dim
 from .law import Site
 from .module_copy import Draft
 
@@ -37,7 +37,7 @@ class Chunk:
     """The law for one large value of a program: its part is computed in `trips` trips."""
 
     value: int
-    part: Part
+    part: LoopPart
     trips: int
     name: str = "chunk"
     text: str = "chunk: f(x) => loop over parts of a range of x"
@@ -54,10 +54,10 @@ class Chunk:
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
         del program, sites
-        Loop(self.part, draft, self.trips).write()
+        ChunkLoop(self.part, draft, self.trips).write()
 
 
-def part_of(program: Program, classes: Classes, value: int, dim: int) -> Part:
+def part_of(program: Program, classes: Classes, value: int, dim: int) -> LoopPart:
     """The ops of the loop over parts of a dim of a value. Raises NotInParts for an op that cannot run in parts."""
     nodes = _between(program, _large(program, classes, value, dim))
     for node in nodes:
@@ -67,7 +67,7 @@ def part_of(program: Program, classes: Classes, value: int, dim: int) -> Part:
     for node in nodes:
         if (why := _whole(node, indices.get(node.number))) is not None:
             raise NotInParts(node, why)
-    part = Part(program, nodes, indices)
+    part = LoopPart(program, nodes, indices)
     for node in nodes:
         if any(value in part.made and part.dims[value] is None for value in node.operands):
             raise NotInParts(node, "needs what all parts are folded to")

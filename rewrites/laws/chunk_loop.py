@@ -15,15 +15,15 @@ from ...dialects.lax import ScanOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
-from .chunk_part import FOLDS, Part
+from .chunk_part import FOLDS, LoopPart
 from .module_copy import Before, Draft
 
 
 @dataclass(slots=True)
-class Loop:
+class ChunkLoop:
     """The loop that replaces a part of a draft."""
 
-    part: Part
+    part: LoopPart
     draft: Draft
     trips: int
     emit: Emitter = field(init=False)

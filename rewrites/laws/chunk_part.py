@@ -22,7 +22,7 @@ FOLDS = {each: Accumulates(each, each) for each in ("max", "min", "mul", "and", 
 
 
 @dataclass(frozen=True)
-class Part:
+class LoopPart:
     """The ops of a loop in program order, each with the index of which a trip computes a part."""
 
     program: Program

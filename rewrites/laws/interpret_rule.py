@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Protocol, TypeVar
 
-from ..rules.rule import Apply, Number, Symbol, Term, Variable, subterms
-from .rule_ops import NAMES, Form, form
+from ..rules.rule import RuleApply, RuleNumber, Symbol, Term, Variable, subterms
+from .rule_ops import NAMES, IndexForm, form
 
 T = TypeVar("T")
 Indices = tuple[int, ...]
@@ -112,18 +112,18 @@ def made(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: Maker
     match term:
         case Variable(name):
             return bound[name]
-        case Number(value):
+        case RuleNumber(value):
             return maker.number(value)
         case Symbol(name):
             raise NoTerm(name)
-        case Apply(head, args):
+        case RuleApply(head, args):
             kind = NAMES.get(head, head)
             match form(kind), args:
-                case Form.PRODUCT, (left, right):
+                case IndexForm.PRODUCT, (left, right):
                     mine, other = (_indices(each, bound, maker) for each in (left, right))
                     lhs = made(left, bound, {*keep, *other}, maker)
                     return maker.product(lhs, made(right, bound, {*keep, *mine}, maker), keep)
-                case Form.FOLD, (arg,):
+                case IndexForm.FOLD, (arg,):
                     return maker.fold(kind, made(arg, bound, keep, maker), keep)
                 case _:
                     return maker.each(kind, [made(arg, bound, keep, maker) for arg in args])

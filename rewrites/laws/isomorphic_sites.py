@@ -7,14 +7,14 @@ layer 1:  %9 = dot %6 %7; %10 = dot %9 %8      the same, if %5 and %9 are read a
 from __future__ import annotations
 
 from ..program.program import Program
-from ..rules.rule import Apply, Term
+from ..rules.rule import RuleApply, Term
 
 Key = tuple[object, ...]
 
 
 def levels(term: Term) -> int:
     """The depth of a term: how many ops follow one another in it."""
-    return 1 + max(map(levels, term.args), default=0) if isinstance(term, Apply) else 0
+    return 1 + max(map(levels, term.args), default=0) if isinstance(term, RuleApply) else 0
 
 
 def around(program: Program, value: int, levels: int) -> tuple[Key, list[int]]:

@@ -11,9 +11,9 @@ from itertools import count
 from typing import cast
 
 from ..program.program import Node, Program
-from ..rules.rule import Apply, Number, Term, Variable
+from ..rules.rule import RuleApply, RuleNumber, Term, Variable
 from .interpret_rule import Ids, NoTerm, made
-from .rule_ops import COMMUTES, NAMES, SAME, TELLS, Form, form
+from .rule_ops import COMMUTES, NAMES, SAME, TELLS, IndexForm, form
 from .through_moves import Seen, at_operand, single, through_moves
 
 
@@ -38,12 +38,12 @@ class Match:
         return tuple(each for each in self.ids if each is not None)
 
 
-def is_root(left: Apply, node: Node) -> bool:
+def is_root(left: RuleApply, node: Node) -> bool:
     """Whether an op is of the kind at the root of a left side."""
     return SAME.get(node.kind, node.kind) == NAMES.get(left.head, left.head) and not node.is_border and len(node.results) == 1
 
 
-def matches(program: Program, left: Apply, root: Node) -> Iterator[Match]:
+def matches(program: Program, left: RuleApply, root: Node) -> Iterator[Match]:
     """Yields every match of a left side whose root is this op."""
     if not is_root(left, root):
         return
@@ -56,7 +56,7 @@ def matches(program: Program, left: Apply, root: Node) -> Iterator[Match]:
             yield found
 
 
-def _sums_as_written(left: Apply, found: Match) -> bool:
+def _sums_as_written(left: RuleApply, found: Match) -> bool:
     """Whether the ops sum over exactly the indices that the rule's left side sums over."""
     maker = Ids()
     try:
@@ -79,11 +79,11 @@ class _Matcher:
         match term:
             case Variable(name):
                 yield from self.variable(name, seen, found)
-            case Number(number):
+            case RuleNumber(number):
                 node = self.node(seen)
                 if node is not None and node.kind == "constant" and node.params.get("value") == number:
                     yield found
-            case Apply(head, args):
+            case RuleApply(head, args):
                 node = self.node(seen)
                 kind = NAMES.get(head, head)
                 if node is not None and SAME.get(node.kind, node.kind) == kind and len(node.operands) == len(args):
@@ -129,7 +129,7 @@ class _Matcher:
         operands = [Seen(value, each) for value, each in zip(node.operands, ids, strict=True)]
         sums = frozenset(index for each in operands for index in each.indices).difference(seen.indices)
         found = replace(found, nodes=(*found.nodes, node.number))
-        if form(kind) is not Form.EACH:
+        if form(kind) is not IndexForm.EACH:
             found = replace(found, sums=(*found.sums, sums))
         for order in (operands, operands[::-1]) if kind in COMMUTES else (operands,):
             yield from self.all(list(zip(args, order, strict=True)), found)
@@ -146,11 +146,11 @@ class _Matcher:
         """Whether an op has one dtype throughout, and no parameters besides dims that its indices imply."""
         dtypes = {self.program.types[each].dtype for each in (*node.operands, *node.results)}
         params = {name for name, _ in node.params.items()}
-        return dtypes <= {self.dtype, "bool"} and (form(kind) is not Form.EACH or not params) and "precision" not in params
+        return dtypes <= {self.dtype, "bool"} and (form(kind) is not IndexForm.EACH or not params) and "precision" not in params
 
     def operand_ids(self, node: Node, kind: str, seen: Seen) -> list[tuple[int | None, ...]] | None:
         """The indices of each operand: those of the result, and new ones for dims that the op folds."""
-        if form(kind) is Form.EACH:
+        if form(kind) is IndexForm.EACH:
             ids = [at_operand(node, position, seen) for position in range(len(node.operands))]
             return None if None in ids else cast("list[tuple[int | None, ...]]", ids)
         out = single(node.signature.result_dims[0])

@@ -16,7 +16,7 @@ from ...dialects.ground.dtypes import Array
 from ...dialects.ground.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ..rules.rule import Apply, Rule, Variable, subterms
+from ..rules.rule import Rule, RuleApply, Variable, subterms
 from .interpret_rule import Ids, Indices, NoTerm, made
 from .rule_ops import TELLS, fold_param
 
@@ -81,7 +81,7 @@ def aligned(term: At, out: Indices) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class RuleInstance:
     """Arrays for the variables of a rule, with their indices, and the indices of the result."""
 
     bound: Mapping[str, At]
@@ -116,7 +116,7 @@ def kinds_of(rule: Rule) -> frozenset[str]:
 @cache
 def problem(rule: Rule, kind: str) -> Error | str | None:
     """What is wrong with a rule for a kind of numbers: a counter-example, or an op without a meaning; None if it is a law."""
-    heads = {term.head for side in (rule.left, rule.right) for term in subterms(side) if isinstance(term, Apply)}
+    heads = {term.head for side in (rule.left, rule.right) for term in subterms(side) if isinstance(term, RuleApply)}
     if kind == "b" and not heads <= LOGIC:
         return "an op is not one of truth values"
     try:
@@ -128,7 +128,7 @@ def problem(rule: Rule, kind: str) -> Error | str | None:
 
 def counterexample(rule: Rule, dtype: str) -> Error | None:
     """A counter-example of this dtype; None if all instances agree. Raises Error if no instance could be computed."""
-    random, tried, wrong = Random(str(rule)), 0, list[tuple[Instance, Array, Array]]()
+    random, tried, wrong = Random(str(rule)), 0, list[tuple[RuleInstance, Array, Array]]()
     for _ in range(ATTEMPTS):
         if (instance := _instance(rule, dtype, random)) is None:
             continue
@@ -143,7 +143,7 @@ def counterexample(rule: Rule, dtype: str) -> Error | None:
     return _wrong(rule, *min(wrong, key=lambda each: each[0].size)) if wrong else None
 
 
-def _instance(rule: Rule, dtype: str, random: Random) -> Instance | None:
+def _instance(rule: Rule, dtype: str, random: Random) -> RuleInstance | None:
     """Draws indices, then arrays for the variables; None if a side has no meaning at the indices."""
     names = dict.fromkeys(each.name for each in subterms(rule.left) if isinstance(each, Variable))
     size = random.choice(SIZES)
@@ -157,7 +157,7 @@ def _instance(rule: Rule, dtype: str, random: Random) -> Instance | None:
         return None
     if not set(left) == set(keep) >= set(right):
         return None
-    return Instance({name: (_array(dtype, size, ids, seed), ids) for name, (ids, seed) in drawn.items()}, keep)
+    return RuleInstance({name: (_array(dtype, size, ids, seed), ids) for name, (ids, seed) in drawn.items()}, keep)
 
 
 def _indices(random: Random) -> Indices:
@@ -186,7 +186,7 @@ def _differences(left: Array, right: Array) -> list[tuple[int, ...]]:
     return [*zip(*np.nonzero(np.atleast_1d(finite & ~np.isclose(left, right, CLOSE, CLOSE * size))), strict=True)]
 
 
-def _wrong(rule: Rule, instance: Instance, left: Array, right: Array) -> Error:
+def _wrong(rule: Rule, instance: RuleInstance, left: Array, right: Array) -> Error:
     at = _differences(left, right)[0] if left.shape else ()
     where = f" at [{', '.join(map(str, at))}]" if at else ""
     title = f"`{rule.name}` is not a law: its sides differ{where}, {left[at]:.4g} and {right[at]:.4g}"

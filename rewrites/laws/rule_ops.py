@@ -26,7 +26,7 @@ TELLS = frozenset({*COMPARISONS, "is_finite"})
 """The ops whose results are truth values."""
 
 
-class Form(Enum):
+class IndexForm(Enum):
     """How an op treats the indices of its operands."""
 
     EACH = "elementwise"
@@ -35,18 +35,18 @@ class Form(Enum):
 
 
 @cache
-def form(kind: str) -> Form | None:
+def form(kind: str) -> IndexForm | None:
     """How an op treats indices, read off its definition; None if a rule cannot name the op."""
     if kind == PRODUCT:
-        return Form.PRODUCT
+        return IndexForm.PRODUCT
     definition = definitions.get(kind)
     if definition is None or len(definition.targets) != 1 or definition.front or definition.ravel:
         return None
     match definition.body:
         case Apply(args=args) if not definition.at and all(_reads_all(each, definition) for each in args):
-            return Form.EACH
+            return IndexForm.EACH
         case Fold(body=Read(), upto=()) if fold_param(kind):
-            return Form.FOLD
+            return IndexForm.FOLD
         case _:
             return None
 

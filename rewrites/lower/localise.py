@@ -29,7 +29,7 @@ from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.types import ArrayType
-from ..decide.deferred_reductions import Carry
+from ..decide.deferred_reductions import DeferredReduction
 from ..decide.linearity import linear_in
 from ..decide.placements import Merged, OpPlacement, Selected
 from ..decide.requirements import Placing, counts_once, law, requirements
@@ -52,7 +52,7 @@ def localise(
     program: Program,
     node: Node,
     placed: OpPlacement,
-    carry: Carry | None,
+    carry: DeferredReduction | None,
     locals: Sequence[SSAValue],
     types: Sequence[ArrayType],
     into: Constructor,

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
-from ...dialects.definitions.gather_form import Form, rows
+from ...dialects.definitions.gather_form import GatherForm, rows
 from ...dialects.definitions.gathers import DROPS
 from ..emit import IDS, Emitter, Shape, type_at
 from ..program.program import Node, Position
@@ -27,7 +27,7 @@ from ..program.program import Node, Position
 class Vectors:
     """The index vectors of one op, changed one component after another; `window` is the local shape of the windows' array."""
 
-    def __init__(self, form: Form, ids: Sequence[SSAValue], array: Shape, window: Shape, emit: Emitter) -> None:
+    def __init__(self, form: GatherForm, ids: Sequence[SSAValue], array: Shape, window: Shape, emit: Emitter) -> None:
         """`array` is the global shape of the array that is looked up in or written to."""
         self.form = form
         self.emit = emit

@@ -22,7 +22,7 @@ from ...dialects.module import Module
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
-from ..decide.placements import Pend, boundary
+from ..decide.placements import Unreduced, boundary
 from ..program.program import Control, Node
 from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
 from .exact_lookups import picked
@@ -45,7 +45,7 @@ def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
     return Module(ops)
 
 
-class Kind(NamedTuple):
+class OpTypes(NamedTuple):
     """The types around an op: those that it slices its operands to, those that it builds, their local types, and its axes."""
 
     wanted: Types
@@ -54,9 +54,9 @@ class Kind(NamedTuple):
     axes: Sequence[MeshAxis]
 
 
-def _all(kinds: Iterable[Kind]) -> Kind:
+def _all(kinds: Iterable[OpTypes]) -> OpTypes:
     """Joins the types of several ops, as if they were one."""
-    return Kind._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
+    return OpTypes._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
 
 
 class Writer(Walk[Global]):
@@ -65,8 +65,8 @@ class Writer(Walk[Global]):
     def __init__(self, decisions: Decisions, constructor: Start) -> None:
         super().__init__(decisions)
         self.picked = picked(decisions)
-        self.types: dict[tuple[ArrayType, Layout, Pend], ArrayType] = {}
-        self.kinds: dict[int, Kind] = {}
+        self.types: dict[tuple[ArrayType, Layout, Unreduced], ArrayType] = {}
+        self.kinds: dict[int, OpTypes] = {}
         program = self.program
         inputs, self.outputs = (
             [self.type_at(value, boundary(self.placements, value)) for value in values]
@@ -86,7 +86,7 @@ class Writer(Walk[Global]):
         """What the program returns, in the types of the boundary."""
         return [self.into.force(self.cut(made, type)) for made, type in zip(self.returned(), self.outputs, strict=True)]
 
-    def type_at(self, value: int, layout: Layout, pending: Pend = ()) -> ArrayType:
+    def type_at(self, value: int, layout: Layout, pending: Unreduced = ()) -> ArrayType:
         whole = self.program.types[value]
         key = (whole, layout, pending)
         found = self.types.get(key)
@@ -113,7 +113,7 @@ class Writer(Walk[Global]):
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
         return localise(self.program, node, placed, carry, locals, types, self.into)
 
-    def kind(self, node: Node) -> Kind:
+    def kind(self, node: Node) -> OpTypes:
         """The types around an op, cached for ops with equal placements and nothing pending."""
         placed = self.placements.nodes[node.number]
         pends = any(placed.pending) or not self.placements.sources.keys().isdisjoint(node.results)
@@ -122,7 +122,7 @@ class Writer(Walk[Global]):
         if found is None:
             results = [self.built(node, at) for at in range(len(node.results))]
             wanted = [self.wanted(node, at) for at in range(len(node.operands))]
-            found = Kind(wanted, results, [type.local for type in results], self.axes(node))
+            found = OpTypes(wanted, results, [type.local for type in results], self.axes(node))
             if is_alike:
                 self.kinds[id(placed)] = found
         return found
@@ -133,7 +133,7 @@ class Writer(Walk[Global]):
         pending = self.placements.sources.get(value, placed.pending[position])
         return self.type_at(value, placed.produced[position], self.pending(value, pending))
 
-    def pending(self, value: int, pending: Pend) -> Pend:
+    def pending(self, value: int, pending: Unreduced) -> Unreduced:
         """The pending sums in a value's type; those of a lookup whose elements each come from one device are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 

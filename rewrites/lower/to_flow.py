@@ -59,7 +59,7 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
 def cut_at(granularity: str, *helps: str) -> Start:
     """Returns the constructor for graphs of a granularity. Raises Error for an unknown one, with `helps` as further help."""
     if granularity in GRANULARITIES:
-        return Whole if granularity == "whole" else Kernels
+        return WholeGraph if granularity == "whole" else Kernels
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
         raise Error(f"`{granularity}` cuts at pipeline stages, but plans do not have stages yet", helps=[f"take {known}"])
@@ -118,7 +118,7 @@ def _returned(outs: Sequence[Built]) -> Operation:
     return returned([value.local for value in {_result(out): out for out in outs}.values()])
 
 
-class Whole(_Graph):
+class WholeGraph(_Graph):
     """Writes one kernel, whose body is that of the device-local module."""
 
     def ops(self, name: str, results: Types) -> list[Operation]:

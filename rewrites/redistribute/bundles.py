@@ -24,7 +24,7 @@ from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import Devices, MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes
-from .steps import Part, Path, Step, devices, side_by_side
+from .steps import DimPart, Path, Step, devices, side_by_side
 
 
 class _Spot(NamedTuple):
@@ -46,7 +46,7 @@ class Bundles:
         self._whole = source
         local = source.local_shape
 
-        def looks(part: Part) -> tuple[int, list[list[tuple[int, int]]]]:
+        def looks(part: DimPart) -> tuple[int, list[list[tuple[int, int]]]]:
             """A key that describes a part without the names of its axes."""
             return part.extent, [[(each.stride, each.size) for each in _inside(layout, part)] for layout in (source, target)]
 
@@ -97,14 +97,14 @@ class Bundles:
         return Layout.of(shape, factors)
 
 
-def _part(source: Layout, target: Layout, dim: int) -> Part:
+def _part(source: Layout, target: Layout, dim: int) -> DimPart:
     """The part of a dim that changes: without the axes at either end that stay. The whole dim, if anything is padded.
 
     Those at the outer end stay out only if each device has one block there, so that the rest is a run of its elements.
     """
     extent = source.global_shape[dim]
     if not extent or any(layout.padded_shape != layout.global_shape for layout in (source, target)):
-        return Part(dim, extent)
+        return DimPart(dim, extent)
     here, there = source.at(dim), target.at(dim)
     staying, moving = [each for each in here if each in there], {*here} ^ {*there}
     inner = [each for each in staying if all(each.span <= other.stride for other in moving)]
@@ -113,10 +113,10 @@ def _part(source: Layout, target: Layout, dim: int) -> Part:
     if extent // top != prod(each.size for each in outer):
         top = extent
     minor = max((each.span for each in inner), default=1)
-    return Part(dim, top // minor, minor, minor // prod(each.size for each in inner))
+    return DimPart(dim, top // minor, minor, minor // prod(each.size for each in inner))
 
 
-def _inside(layout: Layout, part: Part) -> list[Factor]:
+def _inside(layout: Layout, part: DimPart) -> list[Factor]:
     """The factors of a layout that lie within a part, with strides counted in the part."""
     factors = layout.at(part.dim)
     if part.extent == layout.global_shape[part.dim]:
@@ -137,7 +137,7 @@ def _bundled(spots: Mapping[MeshAxis, tuple[_Spot, _Spot]]) -> list[Axes]:
     return [*map(tuple, bundles)]
 
 
-def _spots(layout: Layout, parts: Sequence[Part]) -> dict[MeshAxis, _Spot]:
+def _spots(layout: Layout, parts: Sequence[DimPart]) -> dict[MeshAxis, _Spot]:
     placed = {
         factor.axis: _Spot(at, factor.stride, factor.span) for at, part in enumerate(parts) for factor in _inside(layout, part)
     }

@@ -27,7 +27,7 @@ NOT_YET = Layout(())
 """The value of `before` and `after` until a step has its place in a path."""
 
 
-class Part(NamedTuple):
+class DimPart(NamedTuple):
     """The part of a dim that changes: `extent` blocks of `minor` elements, of which a device has `rows` in each block."""
 
     dim: int
@@ -96,7 +96,7 @@ class Step:
         """The ops that do the step on a local array. The result of the last one is the new local array."""
         raise NotImplementedError
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         """Translates a step over bundles: to these axes, and from parts to the dims that they are parts of.
 
         Its layouts stay as they were.

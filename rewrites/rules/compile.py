@@ -20,12 +20,12 @@ from .parse import parse
 from .rule import (
     All,
     AnyOf,
-    Apply,
     Compare,
     Condition,
     Holds,
-    Number,
     Rule,
+    RuleApply,
+    RuleNumber,
     Symbol,
     Term,
     Variable,
@@ -150,9 +150,9 @@ def _matcher(pattern: Term, slots: dict[str, int], bound: set[str]) -> Matcher:
                 return lambda found, term, _: found[slot] == term
             bound.add(name)
             return _binder(slot)
-        case Symbol(value) | Number(value):
+        case Symbol(value) | RuleNumber(value):
             return lambda found, term, _: term == value
-        case Apply(head, args):
+        case RuleApply(head, args):
             return _root(head, tuple(_matcher(argument, slots, bound) for argument in args))
 
 
@@ -184,9 +184,9 @@ def _maker(term: Term, slots: dict[str, int]) -> Maker:
         case Variable(name):
             slot = slots[name]
             return lambda found, _: found[slot]
-        case Symbol(value) | Number(value):
+        case Symbol(value) | RuleNumber(value):
             return lambda found, _: value
-        case Apply(head, args):
+        case RuleApply(head, args):
             makers = tuple(_maker(argument, slots) for argument in args)
             return lambda found, terms: terms.make(head, tuple(make(found, terms) for make in makers))
 
@@ -234,9 +234,9 @@ def _reader(term: Term, slots: dict[str, int]) -> Reader:
         case Variable(name):
             slot = slots[name]
             return lambda found, _: found[slot]
-        case Symbol(value) | Number(value):
+        case Symbol(value) | RuleNumber(value):
             return lambda found, _: value
-        case Apply(head, args):
+        case RuleApply(head, args):
             readers = tuple(_reader(argument, slots) for argument in args)
             if head in _ARITHMETIC:
                 compute = _ARITHMETIC[head]

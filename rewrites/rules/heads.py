@@ -16,7 +16,7 @@ from typing import cast
 
 from ...dialects.ground.errors import Error, Location, nearest
 from .compile import RuleSet
-from .rule import Apply, Rule, Term
+from .rule import Rule, RuleApply, Term
 from .terms import TUPLES
 
 LEAF = "."
@@ -92,7 +92,7 @@ class Heads:
 
     def used(self, rule: Rule, kind: str, term: Term) -> Iterator[Head]:
         """Yields the heads in one side of a rule. Raises `Error` for an unknown head."""
-        if not isinstance(term, Apply):
+        if not isinstance(term, RuleApply):
             return
         if (kind, term.head) not in self.known:
             raise self.unknown(rule, kind, term)
@@ -105,7 +105,7 @@ class Heads:
         for each, argument in zip(row.kinds, term.args, strict=True):
             yield from self.used(rule, each, argument)
 
-    def unknown(self, rule: Rule, kind: str, term: Apply) -> Error:
+    def unknown(self, rule: Rule, kind: str, term: RuleApply) -> Error:
         if kind in (LEAF, ANY_TERM):
             return Error(f"rule `{rule.name}`: expected a variable, not `{term.head}`", location=term.at)
         names = [name for each, name in self.known if each == kind]
@@ -116,4 +116,4 @@ class Heads:
 
 def _name(term: object) -> str | None:
     """The operation at the root of a term, or of a side of a rule; None for a leaf."""
-    return term.head if isinstance(term, Apply) else TUPLES.head(term)
+    return term.head if isinstance(term, RuleApply) else TUPLES.head(term)

@@ -24,12 +24,12 @@ from ...dialects.ground.errors import Error, Location, Span, nearest
 from .rule import (
     All,
     AnyOf,
-    Apply,
     Compare,
     Condition,
     Holds,
-    Number,
     Rule,
+    RuleApply,
+    RuleNumber,
     Symbol,
     Term,
     Variable,
@@ -110,7 +110,7 @@ class _Reader:
     def rule(self, node: Node) -> Rule:
         name, (left, right, *where) = words(node)[0], phrases(node)
         pattern = self.term(left)
-        if not isinstance(pattern, Apply):
+        if not isinstance(pattern, RuleApply):
             self.fail(left, f"rule `{name}` would rewrite everything", "the left side must be an operation")
         bound = set(_variables(left))
         condition = self.condition(where[0], bound, name.text) if where else None
@@ -124,16 +124,16 @@ class _Reader:
                 name = str(words(node)[0])
                 return Variable(name) if _is_variable(name) else Symbol(name)
             case "number":
-                return Number(int(words(node)[0].text))
+                return RuleNumber(int(words(node)[0].text))
             case "apply":
                 head, args = words(node)[0], phrases(node)
                 if counted:
                     self.check_arity(head, len(args))
                 terms = tuple(self.term(argument, counted=counted) for argument in args)
-                return Apply(str(head), terms, self.location(head.span))
+                return RuleApply(str(head), terms, self.location(head.span))
             case operator:
                 terms = tuple(self.term(child, counted=counted) for child in phrases(node))
-                return Apply(operator, terms, self.location(place(node)))
+                return RuleApply(operator, terms, self.location(place(node)))
 
     def condition(self, node: Node, bound: set[str], rule: str) -> Condition:
         """Reads a condition, and adds the variables that it binds to `bound`."""

@@ -41,7 +41,7 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class RuleNumber:
     """An integer, which matches only itself."""
 
     value: int
@@ -51,7 +51,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class RuleApply:
     """In a term, an operation on terms; in a condition, a function of the values of the variables."""
 
     head: str
@@ -66,7 +66,7 @@ class Apply:
         return f"{self.head}({', '.join(map(str, self.args))})"
 
 
-Term: TypeAlias = Variable | Symbol | Number | Apply
+Term: TypeAlias = Variable | Symbol | RuleNumber | RuleApply
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Rule:
     """A named law: `name: left => right where condition`, and its line in the file."""
 
     name: str
-    left: Apply
+    left: RuleApply
     right: Term
     where: Condition | None = None
     line: int = 0
@@ -134,7 +134,7 @@ class Rule:
 def subterms(term: Term) -> Iterator[Term]:
     """Yields the term and all terms in it, outermost first."""
     yield term
-    if isinstance(term, Apply):
+    if isinstance(term, RuleApply):
         for argument in term.args:
             yield from subterms(argument)
 
@@ -152,4 +152,4 @@ def terms_of(condition: Condition) -> Iterator[Term]:
 
 
 def _bracketed(term: Term) -> str:
-    return f"({term})" if isinstance(term, Apply) and (term.head in INFIX or term.head == "neg") else str(term)
+    return f"({term})" if isinstance(term, RuleApply) and (term.head in INFIX or term.head == "neg") else str(term)

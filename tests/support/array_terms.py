@@ -14,7 +14,7 @@ from tiles import Tile
 
 from partita.dialects.mesh import Mesh
 from partita.rewrites.rules.compile import Environment
-from partita.rewrites.rules.rule import Apply, Rule, Term, Variable
+from partita.rewrites.rules.rule import Rule, RuleApply, Term, Variable
 
 Array = np.ndarray[Any, Any]
 
@@ -76,10 +76,10 @@ def linear_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
 
     def fill(term: Term, inside: frozenset[str]) -> None:
         match term:
-            case Apply("sum", (Variable(over), body)):
+            case RuleApply("sum", (Variable(over), body)):
                 bound[over] = "rk".index(over)
                 fill(body, inside | {over})
-            case Apply(_, args):
+            case RuleApply(_, args):
                 for argument in args:
                     fill(argument, inside)
             case Variable(name):

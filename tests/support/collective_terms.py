@@ -22,7 +22,7 @@ from partita.dialects.ranges.algebra import MeshAxis
 from partita.rewrites.redistribute.collective_terms import FACTS
 from partita.rewrites.redistribute.search import Step
 from partita.rewrites.rules.compile import Environment
-from partita.rewrites.rules.rule import Apply, Rule, Term, Variable
+from partita.rewrites.rules.rule import Rule, RuleApply, Term, Variable
 
 Bindings = dict[str, Any]
 MESHES = [Mesh(a=2, b=2, c=2), Mesh(a=2, b=2, c=2), Mesh(a=2, b=3, c=2), Mesh(a=4, b=2, c=2), Mesh(a=3, b=2, c=3)]
@@ -143,9 +143,9 @@ def _count(device: list[int], axes: Sequence[str], number: int, now: Placed) -> 
 
 def instance(rule: Rule, random: Random) -> tuple[Bindings, Environment] | None:
     """A random placed value, and arguments for which every step of the left side is possible, from the inside out."""
-    spine: list[Apply] = []
+    spine: list[RuleApply] = []
     term: Term = rule.left
-    while isinstance(term, Apply):
+    while isinstance(term, RuleApply):
         spine.append(term)
         term = term.args[-1]
     now = random_placed(random)

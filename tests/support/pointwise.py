@@ -7,29 +7,40 @@ from typing import Any
 import numpy as np
 
 from partita.compiler.notation.scalars import parameters
-from partita.compiler.notation.terms import SETTLED, Array, Dim, Equation, Function, Index, Mask, Term, free, settled
+from partita.compiler.notation.terms import (
+    SETTLED,
+    Array,
+    CheckedEquation,
+    CheckedFunction,
+    CheckedIndex,
+    Dim,
+    Mask,
+    Term,
+    free,
+    settled,
+)
 from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.ground.dtypes import dtype_of
 from partita.dialects.reference import scalars
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-Places = Mapping[Index, int]
+Places = Mapping[CheckedIndex, int]
 
 
 class Outside(Exception):
     """A window reads outside the array."""
 
 
-def run(function: Function, given: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+def run(function: CheckedFunction, given: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """The results of a function without calls."""
     arrays: Arrays = {formal.name: value for formal, value in zip(function.arguments, given, strict=True)}
     for statement in function.statements:
-        assert isinstance(statement, Equation)
+        assert isinstance(statement, CheckedEquation)
         arrays[statement.left.array.name] = equation(statement, arrays)
     return [arrays[name] for name in function.returned]
 
 
-def equation(statement: Equation, arrays: Arrays) -> np.ndarray[Any, Any]:
+def equation(statement: CheckedEquation, arrays: Arrays) -> np.ndarray[Any, Any]:
     made, dims = statement.left.array, statement.left.dims or ()
     out, begun = np.zeros(made.shape, dtype_of(made.dtype)), 0
     for term in statement.pieces:
@@ -45,11 +56,11 @@ def equation(statement: Equation, arrays: Arrays) -> np.ndarray[Any, Any]:
     return out
 
 
-def ranges(indices: Sequence[Index]) -> list[Places]:
+def ranges(indices: Sequence[CheckedIndex]) -> list[Places]:
     return [dict(zip(indices, at, strict=True)) for at in itertools.product(*(range(index.extent) for index in indices))]
 
 
-def joined(indices: Sequence[Index], places: Places) -> int:
+def joined(indices: Sequence[CheckedIndex], places: Places) -> int:
     position = 0
     for index in indices:
         position = position * index.extent + places[index]
@@ -107,7 +118,7 @@ def place(sub: Dim, array: Array, dim: int, places: Places, arrays: Arrays) -> i
             return int(value(sub, places, arrays))
 
 
-def fold(term: Fold[Index, Term], places: Places, arrays: Arrays) -> Any:
+def fold(term: Fold[CheckedIndex, Term], places: Places, arrays: Arrays) -> Any:
     seen: list[Any] = []
     for inner in ranges(term.indices):
         try:

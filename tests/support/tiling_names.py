@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from partita.dialects.definitions.dims import Site, Sites
+from partita.dialects.definitions.dims import DimSite, Sites
 from partita.dialects.definitions.tilings import Index, Instance, Value, bind
 from partita.dialects.definitions.tree import Definition, names
 from partita.dialects.ground.monoids import MONOIDS
@@ -52,7 +52,7 @@ def tilings(definition: Definition, params: ParamsAttr, ins: Sequence[Value], ou
     return found
 
 
-def _named(site: Site, instance: Instance) -> Iterator[tuple[str, int]]:
+def _named(site: DimSite, instance: Instance) -> Iterator[tuple[str, int]]:
     """Each index of an access with the variable that it belongs to; a product's indices are those of extent above 1."""
     dims = instance.operands[site.array] if site.array >= 0 else instance.results[-1 - site.array]
     for number, _, dim in site.placed:

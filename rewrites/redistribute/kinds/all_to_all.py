@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.ranges.algebra import MeshAxis
-from ..steps import Part
+from ..steps import DimPart
 from .tiled import Tiled
 
 
@@ -27,7 +27,7 @@ class AllToAll(Tiled):
     rank = 2
     terms = ("axes", "dim", "stride", "to_dim", "to_stride")
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         here, to = parts[self.dim], parts[self.to_dim]
         made = replace(self, axes=axes, dim=here.dim, stride=self.stride * here.minor)
         return replace(made, to_dim=to.dim, to_stride=self.to_stride * to.minor)

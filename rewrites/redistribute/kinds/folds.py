@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
-from ..steps import Bytes, Part, Step, share
+from ..steps import Bytes, DimPart, Step, share
 from .tiled import Tiled
 
 
@@ -30,7 +30,7 @@ class AllReduce(Step):
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=major_to_minor(axes))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:

@@ -27,7 +27,7 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
-from ..steps import Part, Step, devices
+from ..steps import DimPart, Step, devices
 from .exchange import Along, Exchange
 
 
@@ -94,7 +94,7 @@ class Halo(Exchange):
         """The pieces that the step moves between devices."""
         return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.moves)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)
 
     @property

@@ -39,7 +39,7 @@ from ..steps import Bytes, Step
 from .exchange import Along
 
 
-class Round(NamedTuple):
+class MergeRound(NamedTuple):
     """One exchange of blocks in the merge of two runs of `run` blocks each.
 
     The partner's number is the device's own number with the bits of `partner` flipped.
@@ -64,11 +64,13 @@ class Round(NamedTuple):
 
 
 @cache
-def network(count: int) -> tuple[Round, ...]:
+def network(count: int) -> tuple[MergeRound, ...]:
     """The rounds of a merge over `count` devices."""
     runs = (1 << each for each in range((count - 1).bit_length()))
     return tuple(
-        Round(run, each) for run in runs for each in (2 * run - 1, *(1 << at for at in range(run.bit_length() - 2, -1, -1)))
+        MergeRound(run, each)
+        for run in runs
+        for each in (2 * run - 1, *(1 << at for at in range(run.bit_length() - 2, -1, -1)))
     )
 
 
@@ -137,7 +139,7 @@ class _Device(Along):
                 arrays = self.sorted(each, arrays)
         return arrays[: len(blocks)]
 
-    def round(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
+    def round(self, round: MergeRound, arrays: list[SSAValue]) -> list[SSAValue]:
         """Runs one round, and returns the elements that this device keeps."""
         partner = self.emit.apply("xor", self.device, round.partner)
         theirs = [self.sent(each, round) for each in arrays[: len(self.step.merging.sizes)]]
@@ -154,14 +156,14 @@ class _Device(Along):
             takes = self.emit.both(takes, self.emit.apply("lt", partner, self.step.count))
         return [self.emit.select(takes, other, mine) for mine, other in both]
 
-    def sent(self, x: SSAValue, round: Round) -> SSAValue:
+    def sent(self, x: SSAValue, round: MergeRound) -> SSAValue:
         """The partner's elements; in the first round of a merge, in reverse."""
         if round.opens:
             type = type_at(x)
             x = self.emit.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
         return self.permuted(x, round.pairs(self.step.count))
 
-    def number_sent(self, numbers: SSAValue, round: Round) -> SSAValue:
+    def number_sent(self, numbers: SSAValue, round: MergeRound) -> SSAValue:
         return self.emit.cast(self.sent(self.emit.cast(numbers, _number(self.step.count)), round), IDS)
 
     def precedes(self, pairs: Sequence[tuple[SSAValue, SSAValue]]) -> SSAValue:
@@ -185,7 +187,7 @@ class _Device(Along):
         is_last = self.emit.both(self.emit.apply("eq", one, one), self.emit.apply("ne", other, other))
         return self.emit.both(less, is_last, "or")
 
-    def sorted(self, round: Round, arrays: list[SSAValue]) -> list[SSAValue]:
+    def sorted(self, round: MergeRound, arrays: list[SSAValue]) -> list[SSAValue]:
         """Sorts this device's block at the end of a merge. Ties are ordered by the elements' original positions."""
         keys = self.keys
         if self.ties:

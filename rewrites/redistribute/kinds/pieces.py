@@ -28,7 +28,7 @@ from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ....dialects.ranges.factor import Factor
 from ...emit import Sink, type_at
 from ..rounds import Pair, rounds
-from ..steps import Part
+from ..steps import DimPart
 from .exchange import Along, Exchange
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
@@ -56,7 +56,7 @@ class Pieces(Exchange):
         made = (Dealt if trade.is_dealt else Pieces)(axes=trade.axes, before=before, after=after, trade=trade, unit=unit)
         return made.receiving([units * trade.others for units, _ in trade.rounds])
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, trade=self.trade.renamed(axes, parts))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
@@ -89,7 +89,7 @@ class Trade:
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Trade:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Trade:
         """The same trade along other axes, with the dims renumbered."""
         other = copy(self)
         other.axes, other.blocks = axes, {parts[dim].dim: block * parts[dim].rows for dim, block in self.blocks.items()}

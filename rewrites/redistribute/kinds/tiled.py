@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from ....dialects.ranges.algebra import MeshAxis
-from ..steps import Part, Step
+from ..steps import DimPart, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Tiled(Step):
     stride: int
     terms = ("axes", "dim", "stride")
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[Part]) -> Self:
+    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         part = parts[self.dim]
         return replace(self, axes=axes, dim=part.dim, stride=self.stride * part.minor)
 

@@ -20,7 +20,7 @@ from partita.compiler.answers.plan_text import written
 from partita.compiler.api.notation_plans import steps_of
 from partita.compiler.api.plan_file import Replayed
 from partita.compiler.inputs.calls import Call
-from partita.compiler.notation.check import Program
+from partita.compiler.notation.check import CheckedFile
 from partita.compiler.notation.diagnostics import Text
 from partita.compiler.notation.read import tree
 from partita.compiler.notation.statements import Statements, statement
@@ -237,7 +237,9 @@ def test_a_changed_program_is_reported_at_the_tactic_that_does_something_else(tm
         "       is w1: 2 all_reduce\n"
         'help: to keep what it does now: plan.save("plan.partita")'
     )
-    assert steps_of(Program(Text("", "tile x.0 @data"), MESH, {}, {}, {}), phrases(tree(Text("", "tile x.0 @data"), "line"))[0])
+    assert steps_of(
+        CheckedFile(Text("", "tile x.0 @data"), MESH, {}, {}, {}), phrases(tree(Text("", "tile x.0 @data"), "line"))[0]
+    )
 
 
 def mlp(x: jax.Array, w1: jax.Array, w2: jax.Array) -> jax.Array:

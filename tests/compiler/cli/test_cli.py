@@ -11,7 +11,7 @@ from partita.compiler.api.plan import Plan
 from partita.compiler.cli.main import main
 from partita.compiler.inputs import lines
 from partita.compiler.shell.forms import FORMS
-from partita.compiler.views.listing import Table
+from partita.compiler.views.listing import TextTable
 from partita.compiler.views.view import rendered
 
 SHAPES = ("f32[256, 8]", "f32[8, 16]", "f32[16, 8]")
@@ -75,7 +75,7 @@ def test_lower_prints_every_form(run: Run, form: str):
 
 def test_values_that_differ_in_a_number_and_have_one_layout_share_a_row():
     layouts = {"blocks/0/w": "f32[8]", "blocks/1/w": "f32[8]", "blocks/2/w": "f32[data*2]", "x/0": "f32[8]"}
-    lines = rendered(Table(layouts, ("value", "layout"))).splitlines()[2:]
+    lines = rendered(TextTable(layouts, ("value", "layout"))).splitlines()[2:]
     assert [line.split("  ")[0] for line in lines] == ["blocks/*/w x 2", "blocks/2/w", "x/0"]
 
 

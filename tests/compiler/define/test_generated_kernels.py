@@ -23,7 +23,7 @@ from kernels import call, f32, normal
 
 import partita as pt
 from partita.compiler.define.by_call import DERIVED
-from partita.compiler.define.candidate import Candidate
+from partita.compiler.define.candidate import DefinitionCandidate
 from partita.compiler.define.verify import accept
 from partita.compiler.inputs.literals import Written
 from partita.compiler.ops.python_lowerings import equations
@@ -124,7 +124,7 @@ def test_a_derived_definition_is_true_of_the_call(figures: Figures) -> None:
         if text and known:
             definition = definitions.add(*parse_definitions(text).values())
             ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
-            accept(Candidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
+            accept(DefinitionCandidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
 
     run()
     figures.add("generated Pallas calls with a definition", seen["derived"], of=seen["calls"])

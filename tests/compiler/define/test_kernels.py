@@ -16,7 +16,7 @@ from kernels import KERNELS, SQUARE, Kernel, W, X, attention, call, doubled, f32
 
 import partita as pt
 from partita.compiler.define.by_call import DERIVED
-from partita.compiler.define.candidate import Candidate
+from partita.compiler.define.candidate import DefinitionCandidate
 from partita.compiler.define.verify import accept
 from partita.compiler.inputs.literals import Written
 from partita.compiler.ops.python_lowerings import equations
@@ -97,7 +97,7 @@ def test_a_derived_definition_passes_the_trial_of_user_definitions(kernel: Kerne
     text = DERIVED["pallas_call"].text(eqn)
     definition = definitions.add(*parse_definitions(text).values())
     ins, outs = [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars]
-    accept(Candidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
+    accept(DefinitionCandidate(definition, Written(text), DERIVED["pallas_call"].block), eqn.params, ins, outs)
 
 
 def test_a_call_costs_what_its_steps_cost() -> None:

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.inputs.lines import Source
+from partita.compiler.inputs.lines import SourceLine
 
 X = np.ones((8, 8), np.float32)
 
 
-def lines(function: Any, name: str, *args: Any) -> list[Source]:
+def lines(function: Any, name: str, *args: Any) -> list[SourceLine]:
     """The sources of the operations of one kind, in program order."""
     return [source for op, source in pt.trace(function, *args).sources.items() if op.name == f"lax.{name}"]
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from partita.compiler.inputs.names import Tree, escape, match, parts, path, pattern, successors
+from partita.compiler.inputs.names import ArgumentTree, escape, match, parts, path, pattern, successors
 from partita.dialects.ground.errors import Error
 
 NAMES = ["params/embed", "params/blocks/0/w1", "params/blocks/0/w2", "params/blocks/1/w1", "batch/x", "batch/y", "rate"]
@@ -64,9 +64,11 @@ def test_a_path_has_a_part_for_every_kind_of_key():
     assert sorted("/".join(path(keys)) for keys, _ in leaves) == [r"a\/b", "blocks/0/0", "blocks/0/1"]
 
 
-def tree(name: str, value: object) -> Tree:
+def tree(name: str, value: object) -> ArgumentTree:
     leaves, structure = jax.tree_util.tree_flatten_with_path(value)
-    return Tree(structure, tuple("/".join([name, *path(keys)]) for keys, _ in leaves), tuple(leaf for _, leaf in leaves))
+    return ArgumentTree(
+        structure, tuple("/".join([name, *path(keys)]) for keys, _ in leaves), tuple(leaf for _, leaf in leaves)
+    )
 
 
 def test_a_successor_is_a_result_that_matches_only_one_argument():

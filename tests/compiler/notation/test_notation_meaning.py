@@ -13,7 +13,7 @@ from twins import TWINS, Twin
 
 import partita as pt
 from partita.compiler.api.notation import Notation
-from partita.compiler.notation.terms import Equation
+from partita.compiler.notation.terms import CheckedEquation
 from partita.dialects.reference.interpret import interpret
 
 
@@ -44,7 +44,7 @@ SMALL = [
     twin
     for twin in TWINS
     for function in (list(twin.read.program.functions.values())[-1],)
-    if all(isinstance(each, Equation) for each in function.statements) and twin.name != "activations"
+    if all(isinstance(each, CheckedEquation) for each in function.statements) and twin.name != "activations"
 ]
 
 

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 import partita as pt
 from partita.compiler.advice import redundancy
 from partita.compiler.cost import flops
-from partita.compiler.inputs.lines import Direction, Sources
+from partita.compiler.inputs.lines import Direction, SourceLines
 from partita.compiler.plan.history import prefixes
 from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
@@ -152,13 +152,13 @@ def test_memory_looks_up_no_names_before_they_are_shown() -> None:
 
 def test_the_walk_to_a_gradient_asks_an_op_once_which_way_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     _, plan, *_ = growing.axes(3)["training step"]()
-    asked, direction = Counter[Operation](), Sources.direction
+    asked, direction = Counter[Operation](), SourceLines.direction
 
-    def noted(sources: Sources, op: Operation) -> Direction:
+    def noted(sources: SourceLines, op: Operation) -> Direction:
         asked[op] += 1
         return direction(sources, op)
 
-    monkeypatch.setattr(Sources, "direction", noted)
+    monkeypatch.setattr(SourceLines, "direction", noted)
     assert plan.source.addresses.gradients
     assert max(asked.values()) == 1
 

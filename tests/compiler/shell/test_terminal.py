@@ -15,7 +15,7 @@ from strategies import strategy
 
 import partita as pt
 from partita.compiler.advice import rewrites
-from partita.compiler.advice.candidates import Candidate
+from partita.compiler.advice.candidates import LawCandidate
 from partita.compiler.plan.state import State
 from partita.compiler.shell import script
 from partita.compiler.shell.colours import styles
@@ -226,7 +226,7 @@ def test_the_picture_of_a_session_that_fails_shows_it_up_to_the_error() -> None:
 def test_ctrl_c_keeps_what_has_been_tried(monkeypatch: pytest.MonkeyPatch, transformer: Session) -> None:
     tried: list[str] = []
 
-    def tries(plan: State, law: Law, each: Candidate) -> tuple[int, int, int]:
+    def tries(plan: State, law: Law, each: LawCandidate) -> tuple[int, int, int]:
         if len(tried) == 2:
             tried.append("stopped")
             raise KeyboardInterrupt

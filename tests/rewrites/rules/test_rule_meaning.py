@@ -16,7 +16,7 @@ from lockstep import Value
 
 from partita.rewrites.rules.compile import CompiledRule, Environment, load
 from partita.rewrites.rules.files import all_rules
-from partita.rewrites.rules.rule import Apply, Number, Rule, Symbol, Term, Variable
+from partita.rewrites.rules.rule import Rule, RuleApply, RuleNumber, Symbol, Term, Variable
 
 Instance = Callable[[Rule, Random], tuple[Bindings, Environment] | None]
 
@@ -79,9 +79,9 @@ def term_of(pattern: Term, bound: Bindings) -> object:
     match pattern:
         case Variable(name):
             return bound[name]
-        case Apply(head, args):
+        case RuleApply(head, args):
             return (head, *(term_of(argument, bound) for argument in args))
-        case Symbol(constant) | Number(constant):
+        case Symbol(constant) | RuleNumber(constant):
             return constant
 
 
