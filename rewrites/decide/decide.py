@@ -162,14 +162,14 @@ class _Mover:
         A pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device:
         other ops cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
         """
-        for value, home in self.placements.fixed.items():
+        for value, home in self.placements.pinned.items():
             node = self.program.made_by(value)
             placed = self.placements.nodes[node.number]
             position = node.results.index(value)
             produced, pend = placed.produced[position], placed.pending[position]
             if produced != home or pend:
                 self.settle(value, produced, pend, home)
-        for value, pend in self.placements.settled.items():
+        for value, pend in self.placements.reduced_at_def.items():
             self.settle(value, self.placements.homes[value], pend, self.placements.homes[value])
         for value in self.program.arguments:
             outside = boundary(self.placements, value)

@@ -255,7 +255,7 @@ class _Reach:
         program, given = self.program, self.waited.get(node.number)
         if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
             return None
-        if not node.results or node.results[0] in self.placements.fixed:
+        if not node.results or node.results[0] in self.placements.pinned:
             return None
         positions = node.positions(self.pending)
         if not positions or node.number in self.refused:

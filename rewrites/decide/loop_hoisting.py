@@ -62,7 +62,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
     wanted = [placements.wanted(*use) for use, _ in reads]
     axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes for each in wanted)}
     if not axes or any(
-        value in placements.fixed for number in (border.number, *moved) for value in program.nodes[number].results
+        value in placements.pinned for number in (border.number, *moved) for value in program.nodes[number].results
     ):
         return
 
@@ -152,7 +152,7 @@ class _Sum:
         for value in self.program.nodes[number].results:
             others = {user for user, _ in self.placements.uses(value)} - among
             nodes = self.program.nodes
-            if value in self.placements.fixed or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
+            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
                 return False
         return True
 
@@ -161,7 +161,7 @@ class _Sum:
         made = set[int]()
         for each in reached(filter(self.is_tiled, [value]), lambda each: filter(self.is_tiled, self.program.made_of(each))):
             node = self.program.maker(each)
-            if node is None or node.is_border or not self.program.zero[each] or each in self.placements.fixed:
+            if node is None or node.is_border or not self.program.zero[each] or each in self.placements.pinned:
                 return None
             if self.axis not in self.placements.axes(node):
                 return None

@@ -168,8 +168,8 @@ class Placements:
     table: Table
     program: Program
     nodes: list[OpPlacement]
-    fixed: dict[int, Layout] = field(default_factory=dict[int, Layout])
-    settled: dict[int, Unreduced] = field(default_factory=dict[int, Unreduced])
+    pinned: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    reduced_at_def: dict[int, Unreduced] = field(default_factory=dict[int, Unreduced])
     """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device.
     """
     homes: list[Layout] = field(default_factory=list[Layout])
@@ -218,7 +218,7 @@ class Placements:
         """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
         self.nodes[node.number] = placed
         for value, layout in zip(node.results, placed.produced, strict=True):
-            self.homes[value] = self.fixed.get(value, layout)
+            self.homes[value] = self.pinned.get(value, layout)
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
         """The op's placement without some axes."""
@@ -284,7 +284,7 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
         nodes[number] = place(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
     sources: dict[int, Unreduced] = {}
-    settled: dict[int, Unreduced] = {}
+    reduced_at_def: dict[int, Unreduced] = {}
     returned = frozenset(program.returned)
     for value in program.arguments:
         homes[value] = table.layout(value)
@@ -295,16 +295,16 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
                 at_once = any(each.scans or each.is_gathered for each in pend) or (
                     node.signature.once and bool(program.uses[value] or value in returned)
                 )
-                (settled if at_once else sources)[value] = pend
-    fixed = _fixed(table)
-    for value, layout in fixed.items():
+                (reduced_at_def if at_once else sources)[value] = pend
+    fixed = _pinned(table)
+    for value, layout in pinned.items():
         homes[value] = layout
         sources.pop(value, None)
-        settled.pop(value, None)
+        reduced_at_def.pop(value, None)
     returns: dict[int, list[int]] = {}
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
-    return Placements(table, program, nodes, fixed, settled, homes, sources, returns, elsewhere, results)
+    return Placements(table, program, nodes, pinned, reduced_at_def, homes, sources, returns, elsewhere, results)
 
 
 def _placed(table: Table) -> list[OpPlacement]:
@@ -323,7 +323,7 @@ def _placed(table: Table) -> list[OpPlacement]:
     return placed
 
 
-def _fixed(table: Table) -> dict[int, Layout]:
+def _pinned(table: Table) -> dict[int, Layout]:
     """The values inside the program that a tactic placed or replicated directly."""
     producer = table.program.producer
     own = {v for t in table.axes.values() for v, claim in enumerate(t.values) if claim is not None and producer[v] >= 0}

@@ -53,7 +53,7 @@ def gathered_at_source(placements: Placements) -> None:
             continue
         lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
         after = {number: placements.without(program.nodes[number], gone) for number, gone in lost.items() if gone}
-        fixed = any(value in placements.fixed for number in after for value in program.nodes[number].results)
+        fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
         if after and not fixed and _received(placements, value, after) < _received(placements, value, {}):
             for number, placed in after.items():
                 placements.put(program.nodes[number], placed)

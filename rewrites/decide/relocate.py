@@ -199,7 +199,7 @@ class _Search:
 
     def is_free(self, node: Node) -> bool:
         """Whether claims alone decide where the op runs: no conflict, no loop border, and no tactic that places its result."""
-        settled = any(value in self.placements.fixed or value in self.placements.settled for value in node.results)
+        settled = any(value in self.placements.pinned or value in self.placements.reduced_at_def for value in node.results)
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:

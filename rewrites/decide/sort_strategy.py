@@ -33,7 +33,7 @@ def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
 def _is_free(placements: Placements, value: int, node: Node) -> bool:
     """Whether only this op reads the value, and devices can make it in any layout because its own op has no operands."""
     maker = placements.program.maker(value)
-    alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.fixed
+    alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.pinned
     return alone and maker is not None and not maker.operands
 
 
@@ -45,7 +45,7 @@ def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
         if not _is_free(placements, value, node):
             total += moved(value, placements.with_sums(value), wanted)
     for value, layout in zip(node.results, placed.produced, strict=True):
-        home, end = placements.fixed.get(value, layout), len(placements.program.nodes)
+        home, end = placements.pinned.get(value, layout), len(placements.program.nodes)
         uses = placements.uses(value)
         targets = {placements.wanted(*use) if use[0] < end else home.natural for use in uses}
         total += moved(value, layout, home) + sum(moved(value, home, target) for target in targets)
