@@ -296,7 +296,7 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
                     node.signature.once and bool(program.uses[value] or value in returned)
                 )
                 (reduced_at_def if at_once else sources)[value] = pend
-    fixed = _pinned(table)
+    pinned = _pinned(table)
     for value, layout in pinned.items():
         homes[value] = layout
         sources.pop(value, None)
