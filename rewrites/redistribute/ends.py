@@ -41,6 +41,26 @@ def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
     return few if len(found) == len(few.factors) else Layout.of(shape, found, few.pending)
 
 
+def with_rest(few: Layout, many: Layout) -> Layout | None:
+    """Adds the axes that only `many` places, each where `many` has an axis of its size and `few` has none.
+
+    None unless the axes of both layouts then lie at the same places.
+    """
+    places = {(dim, each.stride, each.size): each.axis for dim, each in many.factors}
+    taken = {(dim, each.stride, each.size) for dim, each in few.factors}
+    left = [axis for axis in places.values() if axis not in few.axes]
+    free = [place for place in places if place not in taken]
+    if not taken <= places.keys() or not set(few.axes) <= set(many.axes):
+        return None
+    found = [*few.factors]
+    for place in sorted(free, key=lambda place: places[place] not in left):  # those that can stay do so
+        own = places[place]
+        axis = own if own in left else next(each for each in left if each.size == place[2])
+        left.remove(axis)
+        found.append((place[0], Factor(axis, place[1])))
+    return Layout.of(few.global_shape, found)
+
+
 def with_sums(few: Layout, many: Layout) -> Layout:
     """Scatters pending sums of `few`: their axes are placed where `many` has them, as far as they fit."""
     kinds = {each.monoid for each in few.pending}

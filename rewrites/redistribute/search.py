@@ -29,14 +29,16 @@ from typing import TypeAlias, cast
 
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
+from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
 from .collective_terms import Op
-from .ends import along, changed, with_all, with_sums, without_gathers
+from .ends import along, changed, with_all, with_rest, with_sums, without_gathers
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
+from .kinds.permute import Permute
 from .kinds.pieces import Pieces
 from .moves import Space, State, are_many
 from .shortcuts import moves, shortened
@@ -77,6 +79,8 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
     if not are_many(source, target):
         return None
     if source.padded_shape == source.global_shape and target.padded_shape == target.global_shape:
+        if (way := _permuted(source, target, itemsize)) is not None:
+            return way
         first, last = with_all(source, target, apart=True), with_all(target, source, apart=True)
         folded = with_sums(first, target)
         if source.pending and folded is not last:
@@ -94,6 +98,29 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
     if not bundles.are_fewer:
         return None
     return bundles.apart(path(bundles.source, bundles.target, bundles.itemsize))
+
+
+def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
+    """Slices, one permute of the small parts and gathers, where no path is better; None if they do not lead to the target.
+
+    ```
+    [a*b*c*d*e*1] to [c*2*b*d*2]   -->   permute to [c*a*b*d*e*1], then gathers of a and of e
+    ```
+    """
+    if source.pending or not prod(source.global_shape) or not _lacks_all(source, target):
+        return None
+    first = with_all(source, target, apart=True)
+    if (last := with_rest(target, first)) is None:
+        return None
+    axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in first.factors)
+    permute = replace(Permute.of(major_to_minor(axes), ()), bytes=itemsize * prod(first.local_shape), before=first, after=last)
+    return along(source, first, itemsize, Slice) + Path.of(permute) + along(last, target, itemsize, AllGather)
+
+
+def _lacks_all(source: Layout, target: Layout) -> bool:
+    """Whether two axes say which of the same elements a device has: where they differ, it holds nothing of its target part."""
+    here = {(dim, each.stride, each.size): each.axis for dim, each in source.factors}
+    return any(here.get((dim, each.stride, each.size), each.axis) != each.axis for dim, each in target.factors)
 
 
 def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
