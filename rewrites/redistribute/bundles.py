@@ -65,6 +65,8 @@ class Bundles:
         self.source, self.target = self._joined(source), self._joined(target)
         self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
         """Whether several axes move as one, or some dims take no part."""
+        self.are_alike = len({axis.size for axis in self._axes}) <= 1
+        """Whether all bundles have the same size."""
 
     def _joined(self, layout: Layout) -> Layout:
         """One of the two layouts, reduced to the dims that change, on bundles instead of axes."""

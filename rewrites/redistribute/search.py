@@ -79,8 +79,6 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
     if not are_many(source, target):
         return None
     if source.padded_shape == source.global_shape and target.padded_shape == target.global_shape:
-        if (way := _permuted(source, target, itemsize)) is not None:
-            return way
         first, last = with_all(source, target, apart=True), with_all(target, source, apart=True)
         folded = with_sums(first, target)
         if source.pending and folded is not last:
@@ -95,6 +93,9 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
             now = way.steps[-1].after if way.steps else folded
             return slices + folds + way + along(now, target, itemsize, AllGather)
     bundles = Bundles(source, target, itemsize)
+    # A bundle takes the place of one of its own size, and its axes the places of any.
+    if not (bundles.are_fewer and bundles.are_alike) and (way := _permuted(source, target, itemsize)) is not None:
+        return way
     if not bundles.are_fewer:
         return None
     return bundles.apart(path(bundles.source, bundles.target, bundles.itemsize))
@@ -107,7 +108,8 @@ def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
     [a*b*c*d*e*1] to [c*2*b*d*2]   -->   permute to [c*a*b*d*e*1], then gathers of a and of e
     ```
     """
-    if source.pending or not prod(source.global_shape) or not _lacks_all(source, target):
+    is_even = source.padded_shape == source.global_shape and target.padded_shape == target.global_shape
+    if source.pending or not is_even or not prod(source.global_shape) or not _lacks_all(source, target):
         return None
     first = with_all(source, target, apart=True)
     if (last := with_rest(target, first)) is None:

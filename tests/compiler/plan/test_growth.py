@@ -36,12 +36,6 @@ SIZES: dict[str, Callable[[int], int]] = {
 }
 """What the work over some axes of size 2 is to grow with; where nothing is said, with their number."""
 
-MIXED: dict[str, Callable[[int], int]] = {
-    # Layouts on all axes, mixed: in each there are steps for each run of axes, to each place beside the other ones.
-    "x @ x, one dim": lambda axes: axes**3,
-}
-"""The same for a way out of one conflict of many at one op."""
-
 
 def check(
     programs: Programs,
@@ -50,7 +44,6 @@ def check(
     folder: Path,
     size: Callable[[int], int] = int,
     steps: Callable[[int], int] = lambda count: 1,
-    mixed: Callable[[int], int] | None = None,
 ) -> None:
     """The exponent of `n log n` that fits the work of each question, for the three sizes, is no more than 1.1.
 
@@ -62,11 +55,12 @@ def check(
         for question, answer in growing.questions(programs(count)[name](), folder):
             work.setdefault(question, []).append(calls(answer) // (steps(count) if question in ("html", "resolve") else 1))
 
-    def fit(question: str, counted: list[int]) -> float:
-        sizes = map(mixed if mixed and question == "resolve" else size, given)
+    sizes = [*map(size, given)]
+
+    def fit(counted: list[int]) -> float:
         return linear_regression([log(n * log(n)) for n in sizes], [log(max(each, 1)) for each in counted]).slope
 
-    fits = {question: fit(question, counted) for question, counted in work.items()}
+    fits = {question: fit(counted) for question, counted in work.items()}
     assert {
         question: (slope, work[question]) for question, slope in fits.items() if slope > 1.1 and max(work[question]) > FEW
     } == {}
@@ -84,7 +78,7 @@ def test_work_grows_with_devices_of_two_axes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", growing.axes(3))
 def test_work_grows_with_axes_of_two_devices(name: str, tmp_path: Path) -> None:
-    check(growing.axes, name, AXES, tmp_path, SIZES.get(name, int), steps=lambda axes: axes + 1, mixed=MIXED.get(name))
+    check(growing.axes, name, AXES, tmp_path, SIZES.get(name, int), steps=lambda axes: axes + 1)
 
 
 def test_work_grows_with_leaves(tmp_path: Path) -> None:

@@ -221,6 +221,15 @@ def test_sums_along_several_axes_are_scattered_to_their_places_without_a_search(
     path.cache_clear()
 
 
+def test_axes_of_other_sizes_change_places_where_they_are_small_and_are_gathered_last() -> None:
+    """`[a0*a1*a2*a3*a4*1] -> [a2*a0*2*a3*2]`: what a device receives in all is its target part, of which it has nothing."""
+    source = of_five(("a0", 0, 16), ("a1", 0, 8), ("a2", 0, 4), ("a3", 0, 2), ("a4", 0, 1))
+    target = of_five(("a2", 0, 16), ("a0", 0, 8), ("a3", 0, 2))
+    found = check(source, target, FIVE)
+    assert found.bytes == 4 * prod(target.local_shape) == 4 * lack(source, target, FIVE)
+    assert [step.kind for step in found.steps] == ["permute", "all_gather", "all_gather"]
+
+
 def random_layout(random: Random, folds: bool) -> Layout:
     """A layout of `f32[32, 8, 8]` whose axes lie side by side on random dims, some nowhere, or pending if any folds."""
     left, tiles, pending = [32, 8, 8], list[Tile](), list[Pending]()
