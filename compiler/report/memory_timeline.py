@@ -20,7 +20,7 @@ from ..cost.memory import Stored, over_time
 from ..inputs.lines import place_of
 from ..memory.live_ranges import Buffer, Profile, over_steps
 from ..memory.local_arrays import LocalArray, MemoryStep
-from ..plan.source_lines import line_of
+from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
@@ -92,8 +92,10 @@ def _moments(profile: Profile) -> Iterator[_Moment]:
     yield _Moment(None, -1)
     for time, step in enumerate(profile.steps):
         within = profile.inside.get(time)
-        inside = [_Moment(step, time)] if within is None else _trip(within, time)
-        yield from (each._replace(inside=max(0, each.inside)) for each in inside)
+        if within is None:
+            yield _Moment(step, time)
+        else:
+            yield from (each._replace(inside=max(0, each.inside)) for each in _trip(within, time))
 
 
 def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
@@ -118,10 +120,10 @@ class _Course:
 
     def direction(self, step: MemoryStep) -> str:
         """The direction of an op or a loop; empty for a redistribution, and in a program without gradients."""
-        program, sources = self.plan.source.program, self.plan.source.traced.sources
+        program = self.plan.source.program
         number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node
-        op = program.nodes[number].op if number >= 0 else None
-        return sources[op].direction if op is not None and op in sources else ""
+        source = line_of_op(self.plan, program.nodes[number]) if number >= 0 else None
+        return "" if source is None else source.direction
 
     def kind(self, buffer: Buffer) -> str:
         if any(each.form in KINDS for each in buffer.arrays):
