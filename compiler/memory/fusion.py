@@ -20,11 +20,12 @@ def fuse(body: RegionSteps, program: Program) -> None:
         result.origin.is_result = True
     users: dict[LocalArray, list[MemoryStep]] = {}
     for step in body.steps:
-        for array in {each if each.same_as is None else each.origin: None for each in step.reads}:
-            if array in users:
-                users[array].append(step)
-            else:
+        for read in step.reads:
+            array = read if read.same_as is None else read.origin
+            if array not in users:
                 users[array] = [step]
+            elif users[array][-1] is not step:
+                users[array].append(step)
     runs_in: dict[MemoryStep, Set[MemoryStep]] = {}
     for step in reversed(body.steps):
         for inner in step.bodies:
@@ -58,7 +59,7 @@ def _settle(
         array.recomputed = not array.is_result
         array.stored = array.is_result or any(user.kind in (Kind.CALL, Kind.REGIONS) for user in users)
         return NOWHERE
-    if not array.is_result and kind is Kind.MAP and step.traits.with_fold and [each.kind for each in users] == [Kind.FOLD]:
+    if step.traits.with_fold and kind is Kind.MAP and len(users) == 1 and users[0].kind is Kind.FOLD and not array.is_result:
         step.inside_fold = array.recomputed = True
         array.stored = False
         return NOWHERE
@@ -80,8 +81,11 @@ def _settle(
 
 def _reads_one(step: MemoryStep, array: LocalArray, makers: Mapping[LocalArray, MemoryStep], program: Program) -> bool:
     """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
-    least = prod(program.shape(array.value)) if step.traits.elementwise else 2
-    large = [each for each in step.reads if prod(program.shape(each.value)) >= least]
+    types = program.types
+    least = prod(types[array.value].shape) if step.traits.elementwise else 2
+    large = [each for each in step.reads if prod(types[each.value].shape) >= least]
+    if len(large) <= 1:
+        return True
     found = (makers.get(each.origin) for each in large)
     # Constants and broadcasts of a smaller array do not count.
     return sum(not (made and (made.kind is Kind.CONSTANT or made.traits.broadcasts)) for made in found) <= 1

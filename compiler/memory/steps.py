@@ -44,6 +44,8 @@ class _Steps(Walk[LocalArray]):
         self.steps: list[MemoryStep] = []
         self.makers: dict[LocalArray, MemoryStep] = {}
         self.traits: dict[Signature, Traits] = {}
+        self.sizes: dict[int, Sequence[int]] = {}
+        """The bytes of an op's results, for ops with equal placements: these are one object."""
 
     def main(self) -> RegionSteps:
         given = [self.array(value, boundary(self.placements, value), given=True) for value in self.program.arguments]
@@ -89,7 +91,11 @@ class _Steps(Walk[LocalArray]):
             self.same(node, reads[0])
             return
         placed = self.placements.nodes[node.number]
-        makes = [self.array(value, layout) for value, layout in zip(node.results, placed.produced, strict=True)]
+        sizes = self.sizes.get(id(placed))
+        if sizes is None:
+            of_each = zip(node.results, placed.produced, strict=True)
+            sizes = self.sizes[id(placed)] = [self.placements.local_bytes(value, layout) for value, layout in of_each]
+        makes = [LocalArray(size, value) for size, value in zip(sizes, node.results, strict=True)]
         if found.kind is Kind.SAME and len(reads) == 1:
             if reads[0].bytes == makes[0].bytes:
                 self.same(node, reads[0])
