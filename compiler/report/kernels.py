@@ -99,7 +99,7 @@ def _node(each: Alike, pools: Pools) -> Json:
         "name": pools.text(each.name),
         "detail": pools.text(each.detail),
         "count": len(each.nodes),
-        "bytes": sum(node.bytes for node in each.nodes),
+        "bytes": sum(node.bytes for node in each.nodes if node.collectives),
         "axes": list(dict.fromkeys(axis for exchange in first.collectives for axis in exchange.axes)),
         "type": pools.text(", ".join(types[:3]) + (", …" if len(types) > 3 else "")),
     }

@@ -40,7 +40,7 @@ def memory_json(plan: State, pools: Pools) -> Json:
     stored, profile = over_time(plan)
     # Arrays of layers that are alike are one row, the most first.
     rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
-    rows.sort(key=lambda some: -sum(each.bytes for each in some))
+    largest = nsmallest(MOST_ROWS, rows, key=lambda some: -sum([each.bytes for each in some]))
     line = _Course(plan, profile, pools)
     return {
         "bytes": stored.bytes,
@@ -49,7 +49,7 @@ def memory_json(plan: State, pools: Pools) -> Json:
         "results": stored.results - stored.donated,
         "temporaries": stored.temporaries,
         "at": pools.text(stored.at),
-        "rows": [_stored(some, pools) for some in rows[:MOST_ROWS]],
+        "rows": [_stored(some, pools) for some in largest],
         **line.json(pools),
     }
 
