@@ -13,6 +13,7 @@ from functools import cached_property
 
 from ...dialects.layouts import Layout
 from ...rewrites.decide.placements import boundary
+from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
 from ..inputs.arguments import donated
 from ..inputs.lines import SourceLine, at_line
@@ -56,10 +57,10 @@ class _Peak:
     """What is kept of the peak: the temporaries that are stored, and the op that runs, with its value and node."""
 
     bytes: int
-    arrays: tuple[tuple[int, int, str], ...]
+    arrays: tuple[tuple[int, ValueId, str], ...]
     """The bytes, value and form of each temporary, the largest first."""
     step: str = ""
-    value: int = -1
+    value: ValueId = NO_VALUE
     node: int = -1
 
 
@@ -155,7 +156,7 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
     return _memory(plan, _left_by(most), _donated(plan)), found
 
 
-def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
+def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
     placements, program = plan.decisions.placements, plan.source.program
     arguments, results = (sum(map(placements.bytes_outside, values)) for values in (program.arguments, program.returned))
     taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
@@ -167,12 +168,12 @@ def peak_bytes(plan: State) -> int:
     return memory(plan).bytes
 
 
-def at_peak(plan: State) -> list[int]:
+def at_peak(plan: State) -> list[ValueId]:
     """The values that one device stores at the peak, the largest first."""
     return [value for _, value in held_at_peak(plan)]
 
 
-def held_at_peak(plan: State) -> list[tuple[int, int]]:
+def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
     """The (bytes, value) of each temporary that is stored at the peak, the largest first."""
     return [(size, value) for size, value, _ in plan.once(_peak).arrays]
 
@@ -187,7 +188,7 @@ def _left_by(found: Peak) -> _Peak:
     arrays = tuple((each.bytes, each.value, each.form) for each in largest)
     if (step := found.step) is None:
         return _Peak(found.bytes, arrays)
-    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else -1, step.node)
+    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else NO_VALUE, step.node)
 
 
 def _body(plan: State) -> RegionSteps:
@@ -197,7 +198,7 @@ def _body(plan: State) -> RegionSteps:
     return body
 
 
-def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:
+def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[ValueId, Layout]]:
     """Yields the results that take the buffer of a donated argument of the same type and layout."""
     placements, program, function = plan.decisions.placements, plan.source.program, plan.source.traced.function
     names = {*donated(function, donate), *function.donated}
