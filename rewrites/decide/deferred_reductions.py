@@ -169,8 +169,8 @@ class _Reach:
     def returned(self) -> dict[NodeId, Unreduced]:
         """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
         found = dict[NodeId, Unreduced]()
-        ends = {number: self.carried(self.program.nodes[number]) for number in self.assumed}
-        for number, carry in ends.items():
+        ends = [self.program.nodes[number] for number in self.assumed]
+        for number, carry in [(node.number, self.carried(node) or self.waiting(node)) for node in ends]:
             own = self.assumed[number]
             if carry is None and (own or self.program.nodes[number].operands[1] not in self.hanging):
                 continue

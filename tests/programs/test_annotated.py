@@ -194,6 +194,8 @@ def alike(x: Any, w: Any) -> Any:
 
 def in_order(x: Any, w: Any) -> Any:
     ordered: Any = pytest.importorskip("jax.experimental.overlap", reason=NEW).program_order
+    if "enforce" not in str(jax.make_jaxpr(ordered(jnp.sin, enforce=True))(x)):
+        pytest.skip("this JAX orders the ops itself, with barriers")
     return ordered(lambda x, w: jnp.sin(x @ w), enforce=False)(x, w) + ordered(lambda x: jnp.cos(x), enforce=True)(x @ w)
 
 
