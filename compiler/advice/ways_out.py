@@ -269,7 +269,7 @@ class _ByPart(NamedTuple):
 
 def _by_part(plan: State) -> _ByPart:
     program = plan.source.program
-    part, end = parts(program), len(program.nodes)
+    part, end = parts(program), program.end
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
     nodes = grouped((node.number for node in program.nodes), lambda number: part[_value_of(program.nodes[number])])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}

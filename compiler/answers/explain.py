@@ -282,7 +282,7 @@ def _stopped(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
         yield from (Reason(f"help: {line.strip()}", 2) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _weights(plan: State) -> dict[tuple[int, str], Stop]:
+def _weights(plan: State) -> dict[tuple[ValueId, str], Stop]:
     """The stops that leave arguments whole, by argument and axis."""
     left = any(each.weight is not None for each in open_stops(plan))
     found = ((stop.first.weight, stop) for stop in (stops(plan) if left else ()))

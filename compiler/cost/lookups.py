@@ -52,7 +52,7 @@ def _at_boundary(plan: State, move: Move) -> str:
     """The reason, if a redistribution is to or from the layout of an argument or a result outside of the program."""
     program = plan.source.program
     is_argument = not move.uses and program.producer[move.value] < 0
-    if not is_argument and not any(number == len(program.nodes) for number, _ in move.uses):
+    if not is_argument and not any(number == program.end for number, _ in move.uses):
         return ""
     inside, shape = move.target if is_argument else move.source, program.shape(move.value)
     dims = [(extent, inside.at(dim)) for dim, extent in enumerate(shape)]

@@ -20,7 +20,7 @@ def because(plan: State, move: Move, step: Step) -> str:
 
 def follows(plan: State, move: Move, step: Step) -> str:
     """Why a collective moves this value, if an op that reads it or makes the sum runs elsewhere than the tactics say."""
-    elsewhere, end = plan.decisions.placements.elsewhere, len(plan.source.program.nodes)
+    elsewhere, end = plan.decisions.placements.elsewhere, plan.source.program.end
     made = terms_of(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
     uses = [number for number, position in move.uses if number < end and position < SELECTED]
     for number in [*(node.number for node in made), *uses]:

@@ -45,7 +45,7 @@ def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
         if not _is_free(placements, value, node):
             total += moved(value, placements.with_sums(value), wanted)
     for value, layout in zip(node.results, placed.produced, strict=True):
-        home, end = placements.pinned.get(value, layout), len(placements.program.nodes)
+        home, end = placements.pinned.get(value, layout), placements.program.end
         uses = placements.uses(value)
         targets = {placements.wanted(*use) if use[0] < end else home.natural for use in uses}
         total += moved(value, layout, home) + sum(moved(value, home, target) for target in targets)
