@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...rewrites.decide.placements import boundary
@@ -50,6 +51,13 @@ class Stored:
         return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{at_line(self.source)}"
 
     __repr__ = __str__
+
+
+class _Outside(NamedTuple):
+    """The bytes of each argument and of each result on one device."""
+
+    arguments: Sequence[int]
+    results: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +101,15 @@ class Memory(View):
     @cached_property
     def arrays(self) -> tuple[Stored, ...]:
         plan, program, names = self.plan, self.plan.source.program, self.plan.source.addresses.names
+        sizes = plan.once(_outside)
         # Arguments and results are stored all the time.
         outer = (
-            Stored(plan.decisions.placements.bytes_outside(value), name, kind)
-            for kind, given, values in (
-                ("argument", program.argument_names, program.arguments),
-                ("result", program.result_names, program.returned),
+            Stored(size, name, kind)
+            for kind, given, each in (
+                ("argument", program.argument_names, sizes.arguments),
+                ("result", program.result_names, sizes.results),
             )
-            for name, value in zip(given, values, strict=True)
+            for name, size in zip(given, each, strict=True)
         )
         temporaries = (
             Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in self.peak.arrays
@@ -157,10 +166,14 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
-    placements, program = plan.decisions.placements, plan.source.program
-    arguments, results = (sum(map(placements.bytes_outside, values)) for values in (program.arguments, program.returned))
+    outside, placements = plan.once(_outside), plan.decisions.placements
     taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
-    return Memory(arguments, results, found.bytes, taken, plan, found)
+    return Memory(sum(outside.arguments), sum(outside.results), found.bytes, taken, plan, found)
+
+
+def _outside(plan: State) -> _Outside:
+    placements, program = plan.decisions.placements, plan.source.program
+    return _Outside([*map(placements.bytes_outside, program.arguments)], [*map(placements.bytes_outside, program.returned)])
 
 
 def peak_bytes(plan: State) -> int:

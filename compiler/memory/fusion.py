@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from math import prod
 
 from ...rewrites.program.program import Program
@@ -20,47 +20,56 @@ def fuse(body: RegionSteps, program: Program) -> None:
         result.origin.is_result = True
     users: dict[LocalArray, list[MemoryStep]] = {}
     for step in body.steps:
-        for array in {each if each.same_as is None else each.origin: None for each in step.reads}:
-            if array in users:
-                users[array].append(step)
-            else:
+        for read in step.reads:
+            array = read if read.same_as is None else read.origin
+            if array not in users:
                 users[array] = [step]
-    runs_in: dict[LocalArray, set[MemoryStep]] = {}
+            elif users[array][-1] is not step:
+                users[array].append(step)
+    runs_in: dict[MemoryStep, Set[MemoryStep]] = {}
     for step in reversed(body.steps):
         for inner in step.bodies:
             fuse(inner, program)
+        found = NOWHERE
         for array in step.makes:
-            runs_in[array] = _settle(array, step, users.get(array, ()), runs_in, program, body.makers)
+            inside = _settle(array, step, users.get(array, ()), runs_in, program, body.makers)
+            if array.recomputed:
+                found = found | inside if found else inside
+        if step.traits.kind in COMPUTES_OPERANDS and not step.inside_fold:
+            runs_in[step] = found | {step} if step.is_stored else found
+
+
+NOWHERE: Set[MemoryStep] = frozenset()
 
 
 def _settle(
     array: LocalArray,
     step: MemoryStep,
     users: Sequence[MemoryStep],
-    runs_in: dict[LocalArray, set[MemoryStep]],
+    runs_in: Mapping[MemoryStep, Set[MemoryStep]],
     program: Program,
     makers: Mapping[LocalArray, MemoryStep],
-) -> set[MemoryStep]:
-    """Decides for one array, after its uses; returns the stored steps in which it could be computed again."""
+) -> Set[MemoryStep]:
+    """Decides for one array, after its uses; returns the stored steps in which it could be computed again.
+
+    `runs_in` has for each step that can compute its operands the stored steps in which it does so.
+    """
     kind = step.traits.kind
     if kind is Kind.CONSTANT:
         array.recomputed = not array.is_result
         array.stored = array.is_result or any(user.kind in (Kind.CALL, Kind.REGIONS) for user in users)
-        return set()
-    if not array.is_result and kind is Kind.MAP and step.traits.with_fold and [each.kind for each in users] == [Kind.FOLD]:
+        return NOWHERE
+    if step.traits.with_fold and kind is Kind.MAP and len(users) == 1 and users[0].kind is Kind.FOLD and not array.is_result:
         step.inside_fold = array.recomputed = True
         array.stored = False
-        return {*users}
-    found, outside = set[MemoryStep](), array.is_result
+        return NOWHERE
+    found, outside = NOWHERE, array.is_result
     for user in users:
-        if user.inside_fold or user.traits.kind not in COMPUTES_OPERANDS:
+        inside = runs_in.get(user)
+        if inside is None:
             outside = True
-            continue
-        if user.is_stored:
-            found.add(user)
-        for each in user.makes:
-            if each.recomputed:
-                found |= runs_in[each]
+        else:
+            found = found | inside if found else inside
     if kind is Kind.MAP:
         several = len(found) + outside > 1
         array.recomputed = bool(found) and (
@@ -72,8 +81,11 @@ def _settle(
 
 def _reads_one(step: MemoryStep, array: LocalArray, makers: Mapping[LocalArray, MemoryStep], program: Program) -> bool:
     """Whether at most one operand is as large as the result, so that computing it again reads no more than the result."""
-    least = prod(program.shape(array.value)) if step.traits.elementwise else 2
-    large = [each for each in step.reads if prod(program.shape(each.value)) >= least]
+    types = program.types
+    least = prod(types[array.value].shape) if step.traits.elementwise else 2
+    large = [each for each in step.reads if prod(types[each.value].shape) >= least]
+    if len(large) <= 1:
+        return True
     found = (makers.get(each.origin) for each in large)
     # Constants and broadcasts of a smaller array do not count.
     return sum(not (made and (made.kind is Kind.CONSTANT or made.traits.broadcasts)) for made in found) <= 1
@@ -97,23 +109,23 @@ class StoredReads:
         in_place = traits.elementwise or traits.kind in (Kind.UPDATE, Kind.REGIONS)
         found: Reads = {}
         for array in step.reads:
-            behind = self.behind(array := array.origin, fuses)
-            if behind is None:
+            array = array if array.same_as is None else array.origin
+            if not array.recomputed or (array.stored and not fuses):
                 found[array] = in_place and found.get(array, True)
-                continue
-            for each, aligned in behind.items():
-                found[each] = in_place and aligned and found.get(each, True)
+            elif in_place and not found:
+                found = dict(self.computed(array))
+            else:
+                for each, aligned in self.computed(array).items():
+                    found[each] = in_place and aligned and found.get(each, True)
         return found
 
     def of(self, array: LocalArray, fuses: bool) -> Reads:
         """The stored arrays behind an operand; `fuses`: for a step that can compute its operands."""
-        behind = self.behind(origin := array.origin, fuses)
-        return {origin: True} if behind is None else behind
+        origin = array.origin
+        return {origin: True} if not origin.recomputed or (origin.stored and not fuses) else self.computed(origin)
 
-    def behind(self, array: LocalArray, fuses: bool) -> Reads | None:
-        """What an array is computed from when it is read; None if it is stored."""
-        if not array.recomputed or (array.stored and not fuses):
-            return None
+    def computed(self, array: LocalArray) -> Reads:
+        """The stored arrays from which an array is computed again."""
         found = self.known.get(array)
         if found is None:
             # Only an array that a step computes is computed again.

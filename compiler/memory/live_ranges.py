@@ -109,7 +109,8 @@ class _Timeline:
 
     def step(self, step: MemoryStep, reads: Reads, time: int) -> None:
         """Allocates a step's results, reusing buffers of operands that are read last here."""
-        free = [self.of[each] for each, aligned in reads.items() if aligned and each in self.of and self.last[each] == time]
+        of, last = self.of, self.last
+        free = [of[each] for each, aligned in reads.items() if aligned and last[each] == time and each in of]
         for array in step.makes:
             if not array.stored or array.same_as is not None:
                 continue
@@ -211,8 +212,9 @@ def in_order(body: RegionSteps, sources: StoredReads) -> tuple[list[MemoryStep],
         for each in needs:
             users.setdefault(each, []).append(step)
     for each in users.values():
-        # XLA adds the transposed copies of operands later, so they come after the other uses.
-        each.sort(key=lambda step: step.name == TRANSPOSED)
+        if len(each) > 1:
+            # XLA adds the transposed copies of operands later, so they come after the other uses.
+            each.sort(key=lambda step: step.name == TRANSPOSED)
     ready = [step for step in steps if not waits[step]]
     for step in ready:
         for user in users.get(step, ()):

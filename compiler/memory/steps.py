@@ -44,6 +44,8 @@ class _Steps(Walk[LocalArray]):
         self.steps: list[MemoryStep] = []
         self.makers: dict[LocalArray, MemoryStep] = {}
         self.traits: dict[Signature, Traits] = {}
+        self.sizes: dict[int, Sequence[int]] = {}
+        """The bytes of an op's results, for ops with equal placements: these are one object."""
 
     def main(self) -> RegionSteps:
         given = [self.array(value, boundary(self.placements, value), given=True) for value in self.program.arguments]
@@ -85,28 +87,39 @@ class _Steps(Walk[LocalArray]):
         if found is None:
             found = self.traits[node.signature] = traits(node.signature.definition)
         reads = self.reads(node)
-        if self.is_absorbed(node):
+        if node.kind == "transpose" and self.is_absorbed(node):
             self.same(node, reads[0])
             return
         placed = self.placements.nodes[node.number]
-        makes = [self.array(value, layout) for value, layout in zip(node.results, placed.produced, strict=True)]
+        sizes = self.sizes.get(id(placed))
+        if sizes is None:
+            of_each = zip(node.results, placed.produced, strict=True)
+            sizes = self.sizes[id(placed)] = [self.placements.local_bytes(value, layout) for value, layout in of_each]
+        makes = [LocalArray(size, value) for size, value in zip(sizes, node.results, strict=True)]
         if found.kind is Kind.SAME and len(reads) == 1:
             if reads[0].bytes == makes[0].bytes:
                 self.same(node, reads[0])
                 return
             found = COPY
         if found.kind is Kind.CALL:
-            reads = [self.sliced(each, layout) for each, layout in zip(reads, placed.wanted, strict=True)]
-        orders = copied(node, placed, self.is_swapped(node)) if found.kind is Kind.CALL else None
-        made = makes
+            self.call(node, placed, found, reads, makes)
+        else:
+            self.add(found, node.kind, reads, makes, node.number)
+        for array in makes:
+            self.define(array.value, array)
+
+    def call(
+        self, node: Node, placed: OpPlacement, traits: Traits, reads: Sequence[LocalArray], makes: Sequence[LocalArray]
+    ) -> None:
+        """A call, between the copies that it needs."""
+        reads = [self.sliced(each, layout) for each, layout in zip(reads, placed.wanted, strict=True)]
+        orders, made = copied(node, placed, self.is_swapped(node)), makes
         if orders is not None:
             reads = [self.copy(*each) for each in zip(reads, orders.operands, strict=True)]
             made = [LocalArray(each.bytes, each.value, TRANSPOSED) for each in makes] if orders.result else makes
-        self.add(found, node.kind, reads, made, node.number)
+        self.add(traits, node.kind, reads, made, node.number)
         if made is not makes:
             self.add(COPY, TRANSPOSED, made, makes)
-        for value, array in zip(node.results, makes, strict=True):
-            self.define(value, array)
 
     def is_absorbed(self, node: Node) -> bool:
         """Whether a transpose is lowered as the product that it reads, with exchanged operands."""

@@ -61,11 +61,14 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
         if node.kind == "kernel" and node.name not in details:
             ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
             details[node.name] = ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
-        sent = ", ".join(starred(str(each)) for each in node.collectives)
-        name, detail = _name(node), details[node.name] if node.kind == "kernel" else sent
-        before = [of[makers[value.name]] for value in node.operands if node.kind == "redistribute"]
-        key = node.kind, name, detail, tuple(before)
-        group = groups.setdefault(key, Alike(len(groups), node.kind, name, detail))
+        is_kernel = node.kind == "kernel"
+        detail = details[node.name] if is_kernel else ", ".join([starred(str(each)) for each in node.collectives])
+        name = _name(node)
+        before = tuple([of[makers[value.name]] for value in node.operands]) if node.kind == "redistribute" else ()
+        key = node.kind, name, detail, before
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = Alike(len(groups), node.kind, name, detail)
         group.nodes.append(node)
         of[node.number] = group.number
     return list(groups.values()), of
@@ -96,7 +99,7 @@ def _node(each: Alike, pools: Pools) -> Json:
         "name": pools.text(each.name),
         "detail": pools.text(each.detail),
         "count": len(each.nodes),
-        "bytes": sum(node.bytes for node in each.nodes),
+        "bytes": sum(node.bytes for node in each.nodes if node.collectives),
         "axes": list(dict.fromkeys(axis for exchange in first.collectives for axis in exchange.axes)),
         "type": pools.text(", ".join(types[:3]) + (", …" if len(types) > 3 else "")),
     }

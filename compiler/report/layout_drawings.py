@@ -30,7 +30,16 @@ def layouts_pool() -> Pool[Kept]:
 def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
     """The number of each value's layout in the pool, pending sums included."""
     placements, types = plan.decisions.placements, plan.source.program.types
-    return [pool.number(Kept(placements.with_sums(v), type.dtype)) for v, type in enumerate(types)]
+    # Thousands of values share a layout, by identity: it is compared once.
+    numbers: dict[tuple[int, str], int] = {}
+    found: list[int] = []
+    for value, (home, type) in enumerate(zip(placements.homes, types, strict=True)):
+        if value in placements.sources:
+            number = pool.number(Kept(placements.with_sums(value), type.dtype))
+        elif (number := numbers.get((id(home), type.dtype))) is None:
+            number = numbers[id(home), type.dtype] = pool.number(Kept(placements.with_sums(value), type.dtype))
+        found.append(number)
+    return found
 
 
 def changes(before: list[int], after: list[int]) -> Json:

@@ -12,6 +12,7 @@ A loop takes as much of the time as one of its trips has steps, and a `cond` as 
 """
 
 from collections.abc import Iterator, Sequence
+from heapq import nsmallest
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from ..cost.memory import Stored, over_time
 from ..inputs.lines import place_of
 from ..memory.live_ranges import Buffer, Profile, over_steps
 from ..memory.local_arrays import LocalArray, MemoryStep
-from ..plan.source_lines import line_of
+from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.grouped import alike
 from ..views.listing import starred
@@ -39,7 +40,7 @@ def memory_json(plan: State, pools: Pools) -> Json:
     stored, profile = over_time(plan)
     # Arrays of layers that are alike are one row, the most first.
     rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
-    rows.sort(key=lambda some: -sum(each.bytes for each in some))
+    largest = nsmallest(MOST_ROWS, rows, key=lambda some: -sum([each.bytes for each in some]))
     line = _Course(plan, profile, pools)
     return {
         "bytes": stored.bytes,
@@ -48,7 +49,7 @@ def memory_json(plan: State, pools: Pools) -> Json:
         "results": stored.results - stored.donated,
         "temporaries": stored.temporaries,
         "at": pools.text(stored.at),
-        "rows": [_stored(some, pools) for some in rows[:MOST_ROWS]],
+        "rows": [_stored(some, pools) for some in largest],
         **line.json(pools),
     }
 
@@ -92,8 +93,10 @@ def _moments(profile: Profile) -> Iterator[_Moment]:
     yield _Moment(None, -1)
     for time, step in enumerate(profile.steps):
         within = profile.inside.get(time)
-        inside = [_Moment(step, time)] if within is None else _trip(within, time)
-        yield from (each._replace(inside=max(0, each.inside)) for each in inside)
+        if within is None:
+            yield _Moment(step, time)
+        else:
+            yield from (each._replace(inside=max(0, each.inside)) for each in _trip(within, time))
 
 
 def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
@@ -113,22 +116,23 @@ class _Course:
         self.plan, self.profile = plan, profile
         self.moments = list(_moments(profile))
         self.makers = {array: step for step in profile.steps for array in step.makes}
-        self.directions = [self.direction(step) for step in profile.steps]
+        self.directions = {step: self.direction(step) for step in profile.steps}
+        self.kinds = {buffer: self.kind(buffer) for buffer in profile.buffers}
         self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
 
     def direction(self, step: MemoryStep) -> str:
         """The direction of an op or a loop; empty for a redistribution, and in a program without gradients."""
-        program, sources = self.plan.source.program, self.plan.source.traced.sources
+        program = self.plan.source.program
         number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node
-        op = program.nodes[number].op if number >= 0 else None
-        return sources[op].direction if op is not None and op in sources else ""
+        source = line_of_op(self.plan, program.nodes[number]) if number >= 0 else None
+        return "" if source is None else source.direction
 
     def kind(self, buffer: Buffer) -> str:
         if any(each.form in KINDS for each in buffer.arrays):
             return "received"
-        maker = self.makers.get(buffer.arrays[0])
-        made = self.direction(maker) if maker is not None else ""
-        read = self.directions[buffer.last] if 0 <= buffer.last < len(self.directions) else ""
+        maker, steps = self.makers.get(buffer.arrays[0]), self.profile.steps
+        made = self.directions[maker] if maker is not None else ""
+        read = self.directions[steps[buffer.last]] if 0 <= buffer.last < len(steps) else ""
         return "backward" if made == "forward" and read == "backward" else "other"
 
     def json(self, pools: Pools) -> Json:
@@ -140,14 +144,14 @@ class _Course:
         times = [max(each, key=totals.__getitem__) for each in stretches]
         peak = max(times, key=totals.__getitem__)
         # Of the largest arrays, those that are alive at the peak come before the others.
-        ranked = sorted(self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.bytes))
+        largest = nsmallest(MOST_BARS, self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.bytes))
         return {
             "steps": len(totals),
             "peak": peak,
             "times": times,
             "series": {kind: [each[time] for time in times] for kind, each in series.items()},
             "running": [pools.text(self.name(self.moments[time])) for time in times],
-            "bars": [self.bar(each, pools) for each in sorted(ranked[:MOST_BARS], key=lambda each: each.first)],
+            "bars": [self.bar(each, pools) for each in sorted(largest, key=lambda each: each.first)],
             "loops": [[pools.text(self.names[each.region]), first, end - 1] for each, first, end in _regions(self.profile, 0)],
         }
 
@@ -155,7 +159,7 @@ class _Course:
         """The bytes of each kind at each moment."""
         of_kind: dict[str, list[Buffer]] = {kind: [] for kind in KINDS_OF_BUFFERS}
         for buffer in self.profile.buffers:
-            of_kind[self.kind(buffer)].append(buffer)
+            of_kind[self.kinds[buffer]].append(buffer)
         own = {kind: over_steps(its, len(self.profile.steps)) for kind, its in of_kind.items()}
         found = {kind: [each[moment.time + 1] for moment in self.moments] for kind, each in own.items()}
         return {**found, "inside": [moment.inside for moment in self.moments]}
@@ -171,7 +175,7 @@ class _Course:
     def lasting(self) -> Iterator[_Lasting]:
         """Yields the arrays of the program and of its loops and branches, with the moments at which they are stored."""
         for buffer, first, last in _ends(self.profile, 0, len(self.moments)):
-            yield _Lasting(buffer.arrays[-1], self.kind(buffer), buffer.bytes, first, last)
+            yield _Lasting(buffer.arrays[-1], self.kinds[buffer], buffer.bytes, first, last)
         for region, start, end in _regions(self.profile, 0):
             for buffer, first, last in _ends(region, start, end):
                 if not buffer.arrays[0].given:

@@ -1,5 +1,6 @@
 """The program as the page draws it: arguments, ops and results, each in its fold, and the values between them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..advice.stops import main_value
@@ -45,10 +46,10 @@ def shown(plan: State, pools: Pools) -> Shown:
     """Ops by number, with their folds, what they read and make; values by number, with their names."""
     program, tree, scopes = plan.source.program, FoldTree(), Scopes(plan, pools)
     numbers, names = OpNumbers(plan), plan.source.addresses.names
-    arguments = [tree.number(_path("argument", name)) for name in program.argument_names]
+    arguments = _outside("argument", program.argument_names, tree)
     lines = [line_of_op(plan, node) for node in program.nodes]
     ops = scopes.folds(program, lines, tree)
-    results = [tree.number(_path("result", name)) for name in program.result_names]
+    results = _outside("result", program.result_names, tree)
     places = [*map(pools.line, lines)]
     kinds = [
         *("argument" for _ in arguments),
@@ -72,9 +73,16 @@ def shown(plan: State, pools: Pools) -> Shown:
     return Shown(json, [known.setdefault(each, len(known)) for each in named])
 
 
-def _path(kind: str, name: str) -> list[FoldedScope]:
-    """The folds of an argument or a result: its path in the tree, in which layers that are alike share a fold."""
-    found = parts(starred(f"{name}/"))
+def _outside(kind: str, names: Sequence[str], tree: FoldTree) -> list[int]:
+    """The folds of arguments or results. Layers that are alike share a path."""
+    paths = [starred(f"{name}/") for name in names]
+    numbers = {path: tree.number(_folds(kind, path)) for path in dict.fromkeys(paths)}
+    return [numbers[path] for path in paths]
+
+
+def _folds(kind: str, path: str) -> list[FoldedScope]:
+    """The folds of an argument or a result: its path in the tree."""
+    found = parts(path)
     outer = 2 if kind == "result" else 1
     return [
         FoldedScope(kind, "/".join(found[:outer])),

@@ -86,9 +86,11 @@ class Scopes:
 
     def folds(self, program: Program, lines: Sequence[SourceLine | None], tree: FoldTree) -> list[int]:
         """The fold of each op. Thousands of ops come from a few hundred lines, and the ops of a line share a fold."""
-        places = [Place(node.region, source) for node, source in zip(program.nodes, lines, strict=True)]
-        numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places)).items()}
-        return [numbers[place] for place in places]
+        keys = [(node.region, id(source)) for node, source in zip(program.nodes, lines, strict=True)]
+        places = {key: Place(key[0], source) for key, source in zip(keys, lines, strict=True)}
+        numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places.values())).items()}
+        found = {key: numbers[place] for key, place in places.items()}
+        return [found[key] for key in keys]
 
     def _paths(self, places: Iterable[Place]) -> dict[Place, list[FoldedScope]]:
         """The path of each place.

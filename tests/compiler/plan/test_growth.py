@@ -30,7 +30,7 @@ Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
 FEW = 2_000
 """What takes no more calls does not matter, and depends on what was asked before."""
 # Over four axes and fewer, searches try every step; growth is that of the other ones.
-DEVICES, AXES, LEAVES, MANY = (64, 128, 256), (6, 9, 12), (100, 200, 400), (25, 50, 100)
+DEVICES, AXES, LEAVES, MANY = (64, 128, 256), (6, 9, 12), (100, 200, 400), (16, 32, 64)
 SIZES: dict[str, Callable[[int], int]] = {
     "product of many dims": lambda axes: axes**2,  # of each dim and each axis
     "roll, one dim": lambda axes: 2**axes,  # the pairs of devices that exchange a row
