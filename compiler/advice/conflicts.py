@@ -10,6 +10,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import Key
+from ...rewrites.program.program import NodeId, ValueId
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.reader import Question, explained, question
@@ -82,7 +83,7 @@ def _ways(found: Sequence[Conflict]) -> Sequence[str]:
     return [f"{explained(open_keys(first.plan)[first.key])} shows the ways out of the first one"]
 
 
-def met_at(plan: State, node: int, value: int, axis: MeshAxis) -> str:
+def met_at(plan: State, node: NodeId, value: ValueId, axis: MeshAxis) -> str:
     """Describes the open conflict at an op or argument: its claims, and how to see its ways out; empty if there is none."""
     key = node, value, axis
     number = open_keys(plan).get(key)

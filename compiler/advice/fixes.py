@@ -21,7 +21,7 @@ from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import BlockedOp, Table, next_factor
-from ...rewrites.program.program import Node, SubIndex
+from ...rewrites.program.program import Node, SubIndex, ValueId
 from ..cost.collectives import bytes_per_device
 from ..cost.flops import Flops, flops_per_device
 from ..inputs.names import Patterns
@@ -203,13 +203,13 @@ def _is_wanted(plan: State, alike: Sequence[BlockedOp]) -> bool:
     return alike[0].reason == WANTED_WHOLE or not advice(plan.source.program.nodes[alike[0].node])
 
 
-def _whole(plan: State, alike: Sequence[BlockedOp]) -> tuple[Sequence[int], Step]:
+def _whole(plan: State, alike: Sequence[BlockedOp]) -> tuple[Sequence[ValueId], Step]:
     """The values at which the axis stops, and a step that replicates them."""
     values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
     return values, partial(replicate, values=_said(plan, values), axis=str(alike[0].axis))
 
 
-def _said(plan: State, values: Sequence[int]) -> Patterns:
+def _said(plan: State, values: Sequence[ValueId]) -> Patterns:
     """A pattern for these values that matches no others; if there is none, all of their names."""
     addresses = plan.source.addresses
     names = list(dict.fromkeys(addresses.names[value] for value in values))

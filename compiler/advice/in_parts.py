@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...rewrites.laws.chunk import NotInParts, part_of
 from ...rewrites.laws.chunk_part import LoopPart
+from ...rewrites.program.program import ValueId
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
 from ..plan.laws import made_by, named
 from ..plan.state import State
@@ -19,7 +20,7 @@ MOST_OPS = 20_000
 """Programs with more ops than this are not searched."""
 
 
-def large(plan: State) -> list[int]:
+def large(plan: State) -> list[ValueId]:
     """The values that are stored at the peak of memory and computed by ops, the largest first."""
     return [value for value in at_peak(plan) if plan.source.program.producer[value] >= 0 and not made_by(plan, value).is_border]
 
@@ -45,7 +46,7 @@ def in_parts(plan: State) -> tuple[str, int] | None:
     return None
 
 
-def _part(plan: State, value: int, dim: int) -> LoopPart | None:
+def _part(plan: State, value: ValueId, dim: int) -> LoopPart | None:
     try:
         part = part_of(plan.source.program, plan.source.classes, value, dim)
     except NotInParts:
@@ -57,14 +58,14 @@ def _freed(plan: State, part: LoopPart) -> int:
     """The bytes stored at the peak of values that are no longer whole if computed in parts: those that only the loop reads."""
     program, numbers = plan.source.program, {node.number for node in part.nodes}
 
-    def is_freed(value: int) -> bool:
+    def is_freed(value: ValueId) -> bool:
         is_made = program.producer[value] in numbers and part.dims.get(value) is not None
         return is_made and all(user in numbers for user, _ in program.uses[value])
 
     return sum({value: size for size, value in held_at_peak(plan) if is_freed(value)}.values())
 
 
-def _said(plan: State, part: LoopPart, value: int) -> str:
+def _said(plan: State, part: LoopPart, value: ValueId) -> str:
     """A name for the value: preferably one that the user gave to a value like it in the same loop."""
     program = plan.source.program
     made = [each for node in part.nodes for each in node.results]

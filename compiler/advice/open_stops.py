@@ -8,6 +8,7 @@ from itertools import product
 
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import BlockedOp
+from ...rewrites.program.program import NodeId
 from ..plan.state import State
 
 WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive more than a gather"
@@ -25,7 +26,7 @@ def is_open(plan: State, stop: BlockedOp) -> bool:
     return any((stop.node, stop.operand, axis) in ends for axis in axes)
 
 
-def _ends(plan: State) -> frozenset[tuple[int, int, MeshAxis]]:
+def _ends(plan: State) -> frozenset[tuple[NodeId, int, MeshAxis]]:
     """The operands and results of ops at which an axis stops."""
     return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 

@@ -18,7 +18,7 @@ from ...dialects.ground.english import of_bytes, of_flops
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.placements import boundary
-from ...rewrites.program.program import Program
+from ...rewrites.program.program import Program, ValueId
 from ..cost.counts import most
 from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
 from ..inputs.lines import SourceLine, at_line, place_of
@@ -207,7 +207,7 @@ class _Ends(NamedTuple):
 def _alike_ends(plan: State) -> Sequence[_Ends]:
     """Thousands of values have a few hundred layouts."""
     program, placements = plan.source.program, plan.decisions.placements
-    outer, first = [*program.arguments, *program.returned], dict[int, int]()
+    outer, first = [*program.arguments, *program.returned], dict[ValueId, int]()
     for number, value in enumerate(outer):
         first.setdefault(value, number)
     layouts = [(boundary(placements, value), program.types[value].dtype) for value in outer]

@@ -10,7 +10,7 @@ from ...dialects.ground.english import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import BlockedOp
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import NO_VALUE, Node, NodeId, ValueId
 from ...rewrites.program.shard_maps import misfit
 from ..cost.collectives import exchanges
 from ..cost.counts import received
@@ -172,7 +172,7 @@ def _below(stop: Stop) -> Sequence[str]:
 _SHAPE = Shape("stops", row=_row, below=_below)
 
 
-def _stop(plan: State, alike: list[BlockedOp], in_full: dict[int, list[Node]]) -> Stop:
+def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]) -> Stop:
     one, program = alike[0], plan.source.program
     node = program.nodes[one.node]
     value = node.end(one.operand)
@@ -196,18 +196,18 @@ def _stop(plan: State, alike: list[BlockedOp], in_full: dict[int, list[Node]]) -
     )
 
 
-def _apart(plan: State, weight: int) -> str:
+def _apart(plan: State, weight: ValueId) -> str:
     return f"give the parts of `{plan.source.addresses.names[weight]}` a dim of their own"
 
 
-def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]]]:
+def _wanted(plan: State) -> dict[tuple[NodeId, int, MeshAxis], list[tuple[NodeId, int]]]:
     """For each stop, the operands that its op needs whole because of it. Each operand is counted for one stop only.
 
     A stop at an operand needs that operand. A stop at a result needs the op's operands, except those at which the axis stops
     too.
     """
-    found: dict[tuple[int, int, MeshAxis], list[tuple[int, int]]] = {}
-    counted = set[tuple[int, int, MeshAxis]]()
+    found: dict[tuple[NodeId, int, MeshAxis], list[tuple[NodeId, int]]] = {}
+    counted = set[tuple[NodeId, int, MeshAxis]]()
     for each in sorted(open_stops(plan), key=lambda stop: stop.operand < 0):
         ends = [(each.node, each.operand)] if each.operand >= 0 else [*_reads(plan.source.program.nodes[each.node])]
         found[each.node, each.operand, each.axis] = [end for end in ends if (*end, each.axis) not in counted]
@@ -215,7 +215,7 @@ def _wanted(plan: State) -> dict[tuple[int, int, MeshAxis], list[tuple[int, int]
     return found
 
 
-def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
+def _in_full(plan: State, axis: MeshAxis) -> dict[NodeId, list[Node]]:
     """Maps each op at which the axis stops to itself and the later ops that are not on the axis, each counted for one stop."""
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
@@ -230,7 +230,7 @@ def _in_full(plan: State, axis: MeshAxis) -> dict[int, list[Node]]:
     return found
 
 
-def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | None = None) -> int:
+def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: MeshAxis | None = None) -> int:
     """The bytes that a device receives in a call to bring these operands into the layouts that their ops want."""
     moves = dict[int, Move]()
     for use in uses:
@@ -244,7 +244,7 @@ def received_for(plan: State, uses: Iterable[tuple[int, int]], axis: MeshAxis | 
     return received(exchanges(plan, steps))
 
 
-def _move(plan: State, use: tuple[int, int]) -> Move | None:
+def _move(plan: State, use: tuple[NodeId, int]) -> Move | None:
     """The redistribution by which an operand comes to its op, perhaps before ops that only move its elements."""
     program, at_use = plan.source.program, plan.decisions.at_use
     while use not in at_use:
@@ -268,9 +268,9 @@ def whole_ops(plan: State) -> Iterator[tuple[Node, WholeOp]]:
             yield node, _whole(plan, node)
 
 
-def main_value(node: Node) -> int:
-    """The first value that an op makes, or else reads; -1 if there is none."""
-    return node.results[0] if node.results else node.operands[0] if node.operands else -1
+def main_value(node: Node) -> ValueId:
+    """The first value that an op makes, or else reads; NO_VALUE if there is none."""
+    return node.results[0] if node.results else node.operands[0] if node.operands else NO_VALUE
 
 
 def _whole(plan: State, node: Node) -> WholeOp:
@@ -291,5 +291,5 @@ def _whole(plan: State, node: Node) -> WholeOp:
     )
 
 
-def _reads(node: Node) -> Iterator[tuple[int, int]]:
+def _reads(node: Node) -> Iterator[tuple[NodeId, int]]:
     return ((node.number, position) for position in range(len(node.operands)))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import Claim
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, ValueId
 from ..cost.collectives import use_of
 from ..inputs.lines import at_line
 from ..inputs.reader import cited, step
@@ -57,7 +57,7 @@ class WeightUse(NamedTuple):
         return sums(self.node, self.claim.at)
 
 
-def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], axis: str) -> Error | None:
+def unpaired(plan: State, columns: Mapping[str, ValueId], rows: Mapping[str, ValueId], axis: str) -> Error | None:
     """The error for the first weight that is no column or row: columns give tiled values, and rows sum over tiled values.
 
     A pair then costs one all_reduce forward, after the row, and one backward, before the column.
@@ -73,7 +73,7 @@ def unpaired(plan: State, columns: Mapping[str, int], rows: Mapping[str, int], a
     return None
 
 
-def _products(plan: State, value: int, axis: MeshAxis) -> Iterator[WeightUse]:
+def _products(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[WeightUse]:
     """Yields the placed forward products that read a value, also through casts, moves and borders of loops."""
     program, claims, direction = plan.source.program, plan.table.axes[axis].nodes, plan.source.traced.sources.direction
     for each in program.downstream([value], is_seen_through):

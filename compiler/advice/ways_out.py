@@ -20,7 +20,7 @@ from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import first_use
 from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.parts import parts
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.program.reached import reached
 from ...rewrites.redistribute.search import sharing
 from ..cost.costs import Cost, cost, cost_of, seconds
@@ -101,7 +101,7 @@ class Ways(NamedTuple):
     """The ways out of a conflict that can be applied, and the parts of the program in which they may change costs."""
 
     found: tuple[Resolution, ...]
-    touched: frozenset[int]
+    touched: frozenset[ValueId]
 
 
 class _Way(NamedTuple):
@@ -112,7 +112,7 @@ class _Way(NamedTuple):
     dim: int | None
     step: Callable[[State], State]
     first: bool
-    part: int
+    part: ValueId
     """The part of the program that it is about."""
 
 
@@ -121,7 +121,7 @@ class _Tried(NamedTuple):
 
     way: _Way
     cost: Cost
-    touched: frozenset[int]
+    touched: frozenset[ValueId]
     stored: Callable[[], int]
 
 
@@ -159,7 +159,7 @@ def _nothing(plan: State) -> _Known:
 
 def apart(ways: Mapping[Key, Ways]) -> list[Key]:
     """The conflicts whose ways out touch no end that a way out of an earlier conflict touches."""
-    found, touched = list[Key](), set[int]()
+    found, touched = list[Key](), set[ValueId]()
     for key, each in ways.items():
         if touched.isdisjoint(each.touched):
             found.append(key)
@@ -188,7 +188,7 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
     ]
     made.sort(key=lambda each: (each.seconds, each.bytes, each.first))
     shown = tuple({(each.bytes, each.flops): each for each in reversed(made)}.values())[::-1][:MOST_WAYS]
-    return Ways(shown, frozenset[int]().union(*(each.touched for each in found)))
+    return Ways(shown, frozenset[ValueId]().union(*(each.touched for each in found)))
 
 
 # --- trials ------------------------------------------------------------------------------------------------------------------
@@ -263,13 +263,13 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 class _ByPart(NamedTuple):
     """What a plan costs by the parts of the program, and the parts that may share collectives, or are decided together."""
 
-    costs: Mapping[int, Cost]
-    sharing: frozenset[int]
+    costs: Mapping[ValueId, Cost]
+    sharing: frozenset[ValueId]
 
 
 def _by_part(plan: State) -> _ByPart:
     program = plan.source.program
-    part, end = parts(program), len(program.nodes)
+    part, end = parts(program), program.end
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
     nodes = grouped((node.number for node in program.nodes), lambda number: part[_value_of(program.nodes[number])])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
@@ -280,7 +280,7 @@ def _by_part(plan: State) -> _ByPart:
     return _ByPart(costs, frozenset(part[move.value] for move in last if move.together or sharing(move.path) is not None))
 
 
-def _value_of(node: Node) -> int:
+def _value_of(node: Node) -> ValueId:
     return (*node.results, *node.operands)[0]
 
 
@@ -299,7 +299,7 @@ def _ways(plan: State, key: Key) -> Iterator[_Way]:
     names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
     part = parts(program)[each.value if each.node < 0 else _value_of(program.nodes[each.node])]
 
-    def way(values: Sequence[int], dim: int | None, first: bool) -> _Way:
+    def way(values: Sequence[ValueId], dim: int | None, first: bool) -> _Way:
         named = [names[value] for value in values]
         step = (
             partial(replicate, values=named if len(named) > 1 else named[0], axis=str(each.axis))
@@ -329,7 +329,7 @@ def node_of(plan: State, each: placement.Clash) -> Node | None:
     return plan.source.program.nodes[each.node] if each.node >= 0 else None
 
 
-def _tileable(plan: State, each: placement.Clash) -> list[tuple[int, int]]:
+def _tileable(plan: State, each: placement.Clash) -> list[tuple[ValueId, int]]:
     """The dims that the axis could tile: those claimed of an argument, or those of the op's results."""
     node = node_of(plan, each)
     if node is None:
@@ -337,12 +337,12 @@ def _tileable(plan: State, each: placement.Clash) -> list[tuple[int, int]]:
     return [(value, dim) for value in node.results for dim in range(len(plan.source.program.shape(value)))]
 
 
-def _replicable(plan: State, each: placement.Clash) -> list[int]:
+def _replicable(plan: State, each: placement.Clash) -> list[ValueId]:
     """Values that could be replicated along the axis: those of the claims, and smaller ones from which the claims come."""
     node = node_of(plan, each)
     if node is None:
         return [each.value]
-    found: list[int] = []
+    found: list[ValueId] = []
     for value in (value for value in node.operands if _is_tiled(plan, value, each.axis)):
         found += [value, *_smallest(plan, value, _before(plan, value, each.axis))]
     for value in (node.end(position) for _, position in each.claims if position < 0):
@@ -351,22 +351,22 @@ def _replicable(plan: State, each: placement.Clash) -> list[int]:
     return [value for value in dict.fromkeys(found) if value in smallest]
 
 
-def _smallest(plan: State, value: int, others: Iterator[int]) -> list[int]:
+def _smallest(plan: State, value: ValueId, others: Iterator[ValueId]) -> list[ValueId]:
     """The smallest of these values, if it is smaller than `value`: gathering keys is cheaper than gathering scores."""
     sizes = {each: prod(plan.source.program.shape(each)) for each in others}
     found = [each for each, size in sizes.items() if size < prod(plan.source.program.shape(value))]
     return [min(found, key=lambda each: sizes[each])] if found else []
 
 
-def _before(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
+def _before(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
     """Yields the values with a claim on the axis from which `value` is computed, the nearest first."""
     made_of = plan.source.program.made_of
     return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
 
 
-def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
+def _behind(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
     """Yields values with a claim on the axis that are read by the ops after `value`, together with it or what it becomes."""
-    program, ahead, seen = plan.source.program, [value], set[int]()
+    program, ahead, seen = plan.source.program, [value], set[NodeId]()
     for each in ahead:
         for node in program.readers(each):
             if node.number not in seen and len(seen) < FARTHEST:
@@ -375,6 +375,6 @@ def _behind(plan: State, value: int, axis: MeshAxis) -> Iterator[int]:
                 yield from (operand for operand in node.operands if operand not in ahead and _is_tiled(plan, operand, axis))
 
 
-def _is_tiled(plan: State, value: int, axis: MeshAxis) -> bool:
+def _is_tiled(plan: State, value: ValueId, axis: MeshAxis) -> bool:
     claim = plan.table.claim(value, axis)
     return claim is not None and claim.at != WHOLE

@@ -16,7 +16,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..advice.conflicts import Conflict, claims_of, its_own, met_at
 from ..advice.open_stops import open_stops
 from ..advice.stops import Stop, stops
@@ -143,7 +143,9 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
     nodes = plan.source.program.nodes
     for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
         where = line_of_op(plan, node)
-        for said in filter(None, (met_at(plan, node.number, -1, axis) for axis in axes if node is not use_of(plan, move))):
+        for said in filter(
+            None, (met_at(plan, node.number, NO_VALUE, axis) for axis in axes if node is not use_of(plan, move))
+        ):
             yield Reason(f"`{node.kind}`{at_line(where)} reads it too, because of {said}", 1, where)
 
 
@@ -178,7 +180,7 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
         claim = plan.decisions.placements.claim(node.number, axis)
         if claim is None:
             yield Reason(f"no index of it is on `{axis}`: all of its devices run it in full", 2)
-            if said := met_at(plan, node.number, -1, axis):
+            if said := met_at(plan, node.number, NO_VALUE, axis):
                 yield Reason(f"because of {said}", 3, where)
             continue
         folded = "the summed index" if node.signature.indices[claim.at].monoid is not None else "the index"
@@ -223,7 +225,7 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int, list[Move]]]) -> Iterator[Reason]:
+def _placed(plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict[ValueId, list[Move]]]) -> Iterator[Reason]:
     """Yields a value's layout, the tactic that placed each axis, and the later ops at which that claim loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
@@ -249,30 +251,30 @@ def _placed(plan: State, name: str, value: int, carried: dict[MeshAxis, dict[int
         yield Reason(text.format(at_line(place)), 1, place)
 
 
-def _reconciled(plan: State, number: int, axis: MeshAxis) -> Iterator[Reason]:
+def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]:
     """Explains how claims of the program that met at an op were decided: by the one that receives the fewest bytes."""
-    if (met := plan.table.reconciled.get((number, -1, axis))) is not None:
+    if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
-def _left_whole(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
     """Yields the program's claims on an argument, of which no single dim can satisfy all."""
-    if (met := plan.table.reconciled.get((-1, value, axis))) is not None:
+    if (met := plan.table.reconciled.get((NO_NODE, value, axis))) is not None:
         claims = "; ".join(claims_of(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 
-def _contradicted(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+def _contradicted(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
     """Yields the conflict that keeps a value, or the op that makes it, off an axis."""
     number = plan.source.program.producer[value]
-    key = (number, -1) if number >= 0 else (-1, value)
+    key = (number, NO_VALUE) if number >= 0 else (NO_NODE, value)
     if said := met_at(plan, *key, axis):
         yield Reason(f"whole along `{axis}`, because of {said}", 1, line_of(plan, value, None))
 
 
-def _stopped(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
+def _stopped(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
     """Yields the stop because of which a tactic leaves an argument whole, and its cures."""
     if (stop := plan.once(_weights).get((value, str(axis)))) is not None:
         tactic = stop.first.tactic
@@ -280,14 +282,14 @@ def _stopped(plan: State, value: int, axis: MeshAxis) -> Iterator[Reason]:
         yield from (Reason(f"help: {line.strip()}", 2) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _weights(plan: State) -> dict[tuple[int, str], Stop]:
+def _weights(plan: State) -> dict[tuple[ValueId, str], Stop]:
     """The stops that leave arguments whole, by argument and axis."""
     left = any(each.weight is not None for each in open_stops(plan))
     found = ((stop.first.weight, stop) for stop in (stops(plan) if left else ()))
     return {(weight.value, stop.axis): stop for weight, stop in found if weight is not None}
 
 
-def _rim(plan: State, value: int) -> Iterator[Reason]:
+def _rim(plan: State, value: ValueId) -> Iterator[Reason]:
     """Yields what it costs to compute a value, and what it is computed from, in windows that overlap."""
     placed = plan.decisions.placements.nodes
 
@@ -348,7 +350,7 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
     return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier than {later}"
 
 
-def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[int, list[Move]]) -> dict[int, list[Move]]:
+def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -> dict[ValueId, list[Move]]:
     """Maps each value to the first redistributions at which its claim, propagated by the same tactic, loses.
 
     Computed in one backward sweep.

@@ -17,6 +17,7 @@ other values, or if the program around these values has changed.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
 from ..inputs.calls import Call, renamed
@@ -54,13 +55,13 @@ def name_of(plan: State) -> str:
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
 
 
-def records(plan: State, spans: Iterable[tuple[int, int]], names: Mapping[int, str]) -> list[str]:
+def records(plan: State, spans: Iterable[tuple[int, int]], names: Mapping[ValueId, str]) -> list[str]:
     """A record for each range of actions: what they do in the plan; empty if they claim and cause nothing."""
     caused = by_cause(plan)
     return [_record(plan, range(*span), caused, names) for span in spans]
 
 
-def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], names: Mapping[int, str]) -> str:
+def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], names: Mapping[ValueId, str]) -> str:
     values = dict.fromkeys(names[value] for number in numbers for value in plan.actions[number].values)
     sent = " and ".join(caused[number + 1].text() for number in numbers if number + 1 in caused)
     if not values and not sent:

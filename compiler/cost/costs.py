@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...rewrites.decide.decide import Move
+from ...rewrites.program.program import NodeId
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
@@ -59,10 +60,10 @@ def cost(plan: State) -> Cost:
 
 
 def _whole(plan: State) -> Cost:
-    return cost_of(plan, plan.decisions.moves, range(len(plan.source.program.nodes)))
+    return cost_of(plan, plan.decisions.moves, (node.number for node in plan.source.program.nodes))
 
 
-def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[int]) -> Cost:
+def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost:
     """The cost of some redistributions and some ops of a plan."""
     program, flops = plan.source.program, plan.once(of_each_op)
     received, computed = dict[tuple[Axes, str], Bytes](), dict[str, int]()

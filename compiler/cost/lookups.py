@@ -13,7 +13,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.decide.deferred_reductions import makers
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.redistribute.kinds.all_gather import AllGather
 from ...rewrites.redistribute.kinds.all_to_all import AllToAll
 from ...rewrites.redistribute.kinds.merge import Merge
@@ -52,7 +52,7 @@ def _at_boundary(plan: State, move: Move) -> str:
     """The reason, if a redistribution is to or from the layout of an argument or a result outside of the program."""
     program = plan.source.program
     is_argument = not move.uses and program.producer[move.value] < 0
-    if not is_argument and not any(number == len(program.nodes) for number, _ in move.uses):
+    if not is_argument and not any(number == program.end for number, _ in move.uses):
         return ""
     inside, shape = move.target if is_argument else move.source, program.shape(move.value)
     dims = [(extent, inside.at(dim)) for dim, extent in enumerate(shape)]
@@ -77,7 +77,7 @@ def terms_of(plan: State, move: Move) -> list[Node]:
     return sorted(found, key=lambda node: node.number)
 
 
-def lines(plan: State, value: int) -> Iterator[tuple[str, Node]]:
+def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
     """Yields, for a value in blocks, how each op looks up in it or writes to it, with the op."""
     for node, position in plan.source.program.reads(value):
         for at, factor in plan.decisions.placements.nodes[node.number].placement:
@@ -96,7 +96,7 @@ def _placed(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int
     return (index for index, factor in placement if factor.axis in axes)
 
 
-def _wanted_whole(plan: State, step: Step, number: int, position: int) -> str:
+def _wanted_whole(plan: State, step: Step, number: NodeId, position: int) -> str:
     """The reason, if an axis leaves a dim in which the use looks up; otherwise empty."""
     nodes = plan.source.program.nodes
     if number >= len(nodes) or not isinstance(step, AllGather | AllToAll):

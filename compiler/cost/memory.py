@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...rewrites.decide.placements import boundary
+from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
 from ..inputs.arguments import donated
 from ..inputs.lines import SourceLine, at_line
@@ -64,10 +65,10 @@ class _Peak:
     """What is kept of the peak: the temporaries that are stored, and the op that runs, with its value and node."""
 
     bytes: int
-    arrays: tuple[tuple[int, int, str], ...]
+    arrays: tuple[tuple[int, ValueId, str], ...]
     """The bytes, value and form of each temporary, the largest first."""
     step: str = ""
-    value: int = -1
+    value: ValueId = NO_VALUE
     node: int = -1
 
 
@@ -164,7 +165,7 @@ def over_time(plan: State) -> tuple[Memory, Profile]:
     return _memory(plan, _left_by(most), _donated(plan)), found
 
 
-def _memory(plan: State, found: _Peak, donated: Iterable[tuple[int, Layout]]) -> Memory:
+def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
     outside, placements = plan.once(_outside), plan.decisions.placements
     taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
     return Memory(sum(outside.arguments), sum(outside.results), found.bytes, taken, plan, found)
@@ -180,12 +181,12 @@ def peak_bytes(plan: State) -> int:
     return memory(plan).bytes
 
 
-def at_peak(plan: State) -> list[int]:
+def at_peak(plan: State) -> list[ValueId]:
     """The values that one device stores at the peak, the largest first."""
     return [value for _, value in held_at_peak(plan)]
 
 
-def held_at_peak(plan: State) -> list[tuple[int, int]]:
+def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
     """The (bytes, value) of each temporary that is stored at the peak, the largest first."""
     return [(size, value) for size, value, _ in plan.once(_peak).arrays]
 
@@ -200,7 +201,7 @@ def _left_by(found: Peak) -> _Peak:
     arrays = tuple((each.bytes, each.value, each.form) for each in largest)
     if (step := found.step) is None:
         return _Peak(found.bytes, arrays)
-    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else -1, step.node)
+    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else NO_VALUE, step.node)
 
 
 def _body(plan: State) -> RegionSteps:
@@ -210,7 +211,7 @@ def _body(plan: State) -> RegionSteps:
     return body
 
 
-def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[int, Layout]]:
+def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[ValueId, Layout]]:
     """Yields the results that take the buffer of a donated argument of the same type and layout."""
     placements, program, function = plan.decisions.placements, plan.source.program, plan.source.traced.function
     names = {*donated(function, donate), *function.donated}

@@ -7,7 +7,7 @@ params/embed: f32[data*4096, 1024]
 from collections.abc import Iterator
 
 from ...rewrites.decide.decide import SELECTED, Move
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, ValueId
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
 from .lookups import terms_of, why
@@ -20,7 +20,7 @@ def because(plan: State, move: Move, step: Step) -> str:
 
 def follows(plan: State, move: Move, step: Step) -> str:
     """Why a collective moves this value, if an op that reads it or makes the sum runs elsewhere than the tactics say."""
-    elsewhere, end = plan.decisions.placements.elsewhere, len(plan.source.program.nodes)
+    elsewhere, end = plan.decisions.placements.elsewhere, plan.source.program.end
     made = terms_of(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
     uses = [number for number, position in move.uses if number < end and position < SELECTED]
     for number in [*(node.number for node in made), *uses]:
@@ -33,7 +33,7 @@ def follows(plan: State, move: Move, step: Step) -> str:
     return ""
 
 
-def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
+def along(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
     """Yields the ops that run along a dim of this value because that receives less than a gather, each with a text."""
     for node, position in plan.source.program.reads(value):
         for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():
@@ -41,7 +41,7 @@ def along(plan: State, value: int) -> Iterator[tuple[str, Node]]:
                 yield f"`{node.kind}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
 
 
-def parameter(plan: State, value: int) -> int:
+def parameter(plan: State, value: ValueId) -> ValueId:
     """The argument that a value is, seen through casts, moves, barriers and borders of loops; otherwise the value itself."""
     program = plan.source.program
     source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))

@@ -21,7 +21,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ...dialects.ground.errors import Error
-from ...rewrites.program.program import Node, Program
+from ...rewrites.program.program import Node, Program, ValueId
 from ...rewrites.program.reached import reached
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, join, match, unknown
@@ -43,7 +43,7 @@ def is_seen_through(node: Node) -> bool:
     return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
 
 
-def argument(program: Program, value: int) -> int | None:
+def argument(program: Program, value: ValueId) -> ValueId | None:
     """The argument that a value is, seen through moves, casts and parts; None if it is computed."""
     source = program.source(value, is_seen_through)
     return source if program.maker(source) is None else None
@@ -63,11 +63,11 @@ class _Gradients:
     traced: Traced
     program: Program
 
-    def of(self, argument: int, successor: int) -> list[int]:
+    def of(self, argument: ValueId, successor: ValueId) -> list[ValueId]:
         """The values of an argument's gradient: the first that is made, then what it becomes when it is moved or added up."""
-        program, found = self.program, list[int]()
+        program, found = self.program, list[ValueId]()
 
-        def before(value: int) -> Iterator[int]:
+        def before(value: ValueId) -> Iterator[ValueId]:
             node, shape = program.nodes[program.producer[value]], program.shape(value)
             if is_gradient := self.is_backward(node):
                 found.append(value)
@@ -88,7 +88,7 @@ class _Gradients:
         deque(islice(reached([successor], before), FARTHEST + 1), maxlen=0)
         return found[::-1]
 
-    def is_differentiated(self, argument: int) -> bool:
+    def is_differentiated(self, argument: ValueId) -> bool:
         """Whether an op that is differentiated reads the argument."""
         moved = self.program.downstream([argument], is_seen_through)
         read = (self.traced.sources.direction(node.op) for value in moved for node in self.program.readers(value))
@@ -98,7 +98,7 @@ class _Gradients:
         """Whether an op belongs to the backward pass, and is not a recomputation for it."""
         return self.traced.sources.direction(node.op).name == "backward"
 
-    def terms(self, node: Node) -> Sequence[int]:
+    def terms(self, node: Node) -> Sequence[ValueId]:
         """The operands that an op of the backward pass only moves or adds up."""
         size = prod(self.program.shape(node.results[0]))
         is_moved = len(node.operands) == 1 and prod(self.program.shape(node.operands[0])) == size
@@ -117,41 +117,41 @@ class Addresses:
         return f"Addresses({self.traced})"
 
     @cached_property
-    def arguments(self) -> dict[str, int]:
+    def arguments(self) -> dict[str, ValueId]:
         return dict(zip(self.program.argument_names, self.program.arguments, strict=True))
 
     @cached_property
-    def results(self) -> dict[str, int]:
+    def results(self) -> dict[str, ValueId]:
         return dict(zip(self.program.result_names, self.program.returned, strict=True))
 
     @cached_property
-    def inside(self) -> dict[str, list[int]]:
+    def inside(self) -> dict[str, list[ValueId]]:
         """Tags, scopes, and what is counted in these; the name of a tag or a scope can stand for several values."""
-        paths, found = {*self.arguments, *self.results}, dict[str, list[int]]()
+        paths, found = {*self.arguments, *self.results}, dict[str, list[ValueId]]()
         for name, values in chain(self._tags.items(), self._scopes.items()):
             found[name] = list(dict.fromkeys([*found.get(name, ()), *values]))
         found.update({name: [value] for name, value in self.by_op.items() if "/" in name and name not in found})
         return {name: values for name, values in found.items() if name not in paths}
 
     @cached_property
-    def _tags(self) -> dict[str, list[int]]:
+    def _tags(self) -> dict[str, list[ValueId]]:
         return self._numbers_of(self.traced.tags)
 
     @cached_property
-    def _scopes(self) -> dict[str, list[int]]:
+    def _scopes(self) -> dict[str, list[ValueId]]:
         return self._numbers_of(self.traced.scopes)
 
-    def _numbers_of(self, named: Mapping[str, Sequence[SSAValue]]) -> dict[str, list[int]]:
+    def _numbers_of(self, named: Mapping[str, Sequence[SSAValue]]) -> dict[str, list[ValueId]]:
         return {name: [self.program.numbers[ssa] for ssa in values] for name, values in named.items()}
 
     @cached_property
-    def gradients(self) -> dict[str, list[int]]:
+    def gradients(self) -> dict[str, list[ValueId]]:
         """The gradients of arguments that a result replaces in the next call, each under the names that its values have.
 
         `grad(w)` is the product that makes it, and `grad(w)#1` the transpose of that, from which the new `w` is computed.
         """
         gradients, results, returned = _Gradients(self.traced, self.program), self.results, {*self.program.returned}
-        found: dict[str, list[int]] = {}
+        found: dict[str, list[ValueId]] = {}
         for name, after in self.traced.successors.items():
             values = (each for each in gradients.of(self.arguments[name], results[after]) if each not in returned)
             for number, value in enumerate(values):
@@ -159,21 +159,21 @@ class Addresses:
         return found
 
     @cached_property
-    def _named_inside(self) -> dict[str, list[int]]:
+    def _named_inside(self) -> dict[str, list[ValueId]]:
         """The gradients, tags and scopes, and what is counted in scopes."""
         gradients = self.gradients
         return gradients | {name: [*gradients.get(name, ()), *values] for name, values in self.inside.items()}
 
     @cached_property
-    def by_op(self) -> dict[str, int]:
+    def by_op(self) -> dict[str, ValueId]:
         """`scope/kind#n`: the n-th op of its kind in a scope and a direction, with `.k` for results beyond the first."""
         sources = self.traced.sources
         return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.kind))
 
-    def _counted(self, stem: Callable[[Node], str]) -> dict[str, int]:
+    def _counted(self, stem: Callable[[Node], str]) -> dict[str, ValueId]:
         """The values of ops, named by a stem and by the number of their op among those with the same stem."""
         counts: Counter[str] = Counter()
-        found: dict[str, int] = {}
+        found: dict[str, ValueId] = {}
         for node in self.program.nodes:
             name = stem(node)
             for position, value in enumerate(node.results):
@@ -182,26 +182,26 @@ class Addresses:
         return found
 
     @cached_property
-    def _former(self) -> dict[str, list[int]]:
+    def _former(self) -> dict[str, list[ValueId]]:
         """The names that earlier versions gave to values that are neither arguments, results nor tagged."""
         counted = self._counted(lambda node: node.kind)
         return {name: [value] for name, value in counted.items()} | self._numbers_of(self.traced.former)
 
     @cached_property
-    def names(self) -> dict[int, str]:
+    def names(self) -> dict[ValueId, str]:
         """The name of each value."""
         alone = {name: values for name, values in self._scopes.items() if len(values) == 1}
         return self._by_first_name(alone, self.by_op)
 
     @cached_property
-    def former_names(self) -> dict[int, str]:
+    def former_names(self) -> dict[ValueId, str]:
         """The name that earlier versions gave to each value."""
         return self._by_first_name(self._numbers_of(self.traced.former), self._counted(lambda node: node.kind))
 
-    def _by_first_name(self, scoped: Mapping[str, Sequence[int]], by_op: Mapping[str, int]) -> dict[int, str]:
+    def _by_first_name(self, scoped: Mapping[str, Sequence[ValueId]], by_op: Mapping[str, ValueId]) -> dict[ValueId, str]:
         inside = chain(self.gradients.items(), self._tags.items(), scoped.items())
         named = ((name, value) for name, values in inside for value in values)
-        found: dict[int, str] = {}
+        found: dict[ValueId, str] = {}
         for source in (self.arguments.items(), named, self.results.items(), by_op.items()):
             for name, value in source:
                 found.setdefault(value, name)
@@ -222,22 +222,22 @@ class Addresses:
         is_other = name in self.by_op and [self.by_op[name]] != self._former.get(name, [self.by_op[name]])
         return f"{TODAY}{name}" if is_other else name
 
-    def by_name(self, name: str) -> int | None:
+    def by_name(self, name: str) -> ValueId | None:
         """The value with this name in `names`; None if there is none."""
         return self._numbers.get(name)
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def _numbers(self) -> dict[str, ValueId]:
         return {name: value for value, name in self.names.items()}
 
-    def find(self, given: Patterns) -> dict[str, int]:
+    def find(self, given: Patterns) -> dict[str, ValueId]:
         """Finds the values that the patterns match, by name: arguments, then results, tags and scopes, then ops by number."""
-        found: dict[str, int] = {}
+        found: dict[str, ValueId] = {}
         for glob in patterns_of(given):
             found.update(self.one(glob))
         return found
 
-    def one(self, glob: str) -> dict[str, int]:
+    def one(self, glob: str) -> dict[str, ValueId]:
         glob, paths = glob.removeprefix(TODAY), self._paths
         taken = {name: paths[name] for name in self._outer.matched(glob)}
         taken = taken or self._matched(glob, self._inner, self._named_inside)
@@ -252,9 +252,9 @@ class Addresses:
             raise self._unknown(glob)
         return taken
 
-    def _matched(self, glob: str, names: Names, named: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    def _matched(self, glob: str, names: Names, named: Mapping[str, Sequence[ValueId]]) -> dict[str, ValueId]:
         """The values of the names that match, each once. Several values of one name go by their own, or by a number."""
-        taken: dict[int, str] = {}
+        taken: dict[ValueId, str] = {}
         for name in names.matched(glob):
             values = named[name]
             own = [name] if len(values) == 1 else [self.names[value] for value in values]
@@ -273,7 +273,7 @@ class Addresses:
         return Error(f"no value is named `{glob}`", helps=helps)
 
     @cached_property
-    def _paths(self) -> dict[str, int]:
+    def _paths(self) -> dict[str, ValueId]:
         return self.arguments | self.results
 
     @cached_property
@@ -289,7 +289,7 @@ class Addresses:
         return Names([*self.by_op], under=False)
 
     @cached_property
-    def _counted_values(self) -> dict[str, list[int]]:
+    def _counted_values(self) -> dict[str, list[ValueId]]:
         return {name: [value] for name, value in self.by_op.items()}
 
     @cached_property
@@ -300,7 +300,7 @@ class Addresses:
     def _inputs(self) -> Names:
         return Names([*self.arguments])
 
-    def inputs(self, given: Patterns) -> dict[str, int]:
+    def inputs(self, given: Patterns) -> dict[str, ValueId]:
         """As `find`, but only among the arguments."""
         for glob in (globs := patterns_of(given)):
             if not self._inputs.matched(glob):
@@ -309,11 +309,11 @@ class Addresses:
         return {name: self.arguments[name] for name in names}
 
     @cached_property
-    def chosen(self) -> dict[str, int]:
+    def chosen(self) -> dict[str, ValueId]:
         """The values to which a tactic is restricted, by name; empty if it is not restricted."""
         return {}
 
-    def has(self, *values: int) -> bool:
+    def has(self, *values: ValueId) -> bool:
         """Whether a tactic may claim one of these values, or claim others for their sake. Here it always may."""
         del values
         return True
@@ -338,51 +338,51 @@ class Within(Addresses):
         return f"Within({self.given!r} of {self.traced})"
 
     @cached_property
-    def chosen(self) -> dict[str, int]:
+    def chosen(self) -> dict[str, ValueId]:
         return self.every.find(self.given)
 
     @cached_property
-    def wanted(self) -> frozenset[int]:
+    def wanted(self) -> frozenset[ValueId]:
         results = Addresses(self.traced, self.program).results
         after = (results[self.successors[name]] for name in self.chosen if name in self.successors)
         return frozenset((*self.chosen.values(), *after))
 
     @cached_property
-    def arguments(self) -> dict[str, int]:
+    def arguments(self) -> dict[str, ValueId]:
         return self.only(self.every.arguments)
 
     @cached_property
-    def results(self) -> dict[str, int]:
+    def results(self) -> dict[str, ValueId]:
         return self.only(self.every.results)
 
     @cached_property
-    def inside(self) -> dict[str, list[int]]:
+    def inside(self) -> dict[str, list[ValueId]]:
         return self.every.inside
 
     @cached_property
-    def gradients(self) -> dict[str, list[int]]:
+    def gradients(self) -> dict[str, list[ValueId]]:
         return self.every.gradients
 
     @cached_property
-    def names(self) -> dict[int, str]:
+    def names(self) -> dict[ValueId, str]:
         return self.every.names
 
-    def one(self, glob: str) -> dict[str, int]:
+    def one(self, glob: str) -> dict[str, ValueId]:
         # A tactic may also name other values: it claims nothing for these.
         found = self.every.one(glob)
         return self.only(found) or found
 
-    def inputs(self, given: Patterns) -> dict[str, int]:
+    def inputs(self, given: Patterns) -> dict[str, ValueId]:
         found = self.every.inputs(given)
         return self.only(found) or found
 
-    def only(self, names: Mapping[str, int]) -> dict[str, int]:
+    def only(self, names: Mapping[str, ValueId]) -> dict[str, ValueId]:
         return {name: value for name, value in names.items() if self.has(value)}
 
-    def has(self, *values: int) -> bool:
+    def has(self, *values: ValueId) -> bool:
         return self.every.has(*values) and not self.wanted.isdisjoint((*values, *self.named_by(values)))
 
-    def named_by(self, values: Iterable[int]) -> Iterable[int]:
+    def named_by(self, values: Iterable[ValueId]) -> Iterable[ValueId]:
         """The arguments of which these values are parts or moved copies, as inside of a loop."""
         found = (argument(self.program, value) for value in values)
         return (value for value in found if value is not None)

@@ -11,6 +11,7 @@ from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor
+from ...rewrites.program.program import ValueId
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.reader import Question, question, step
 from ..trace.annotations import Said
@@ -52,7 +53,7 @@ def annotations(plan: State) -> list[Annotation]:
     ]
 
 
-def of_program(plan: State) -> Iterator[tuple[int, Said]]:
+def of_program(plan: State) -> Iterator[tuple[ValueId, Said]]:
     """Yields the values that have annotations, with these. Values that nothing reads are left out."""
     numbers = plan.source.program.numbers
     return ((numbers[value], said) for value, said in plan.source.traced.annotations if value in numbers)
@@ -70,7 +71,7 @@ def misnamed(plan: State) -> Error | None:
     return None
 
 
-def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
+def uneven(plan: State, value: ValueId, said: Said) -> Mapping[int, str]:
     """The dims of a value that the axes of an annotation do not divide, each with the reason and a cure.
 
     A dim that a tactic has padded is left out, because it is on the axes.
@@ -93,7 +94,7 @@ def uneven(plan: State, value: int, said: Said) -> Mapping[int, str]:
     return found
 
 
-def even(plan: State, value: int, said: Said) -> Said:
+def even(plan: State, value: ValueId, said: Said) -> Said:
     """The part of an annotation that a plan can keep.
 
     Dims that do not divide are left open; if no other dim has axes, nothing is kept.
@@ -106,7 +107,7 @@ def even(plan: State, value: int, said: Said) -> Said:
     return replace(said, dims=dims if any(axis in axes for on in dims for axis in on or ()) else (), axes=())
 
 
-def misfit(plan: State, said: Iterator[tuple[int, Said]]) -> Error | None:
+def misfit(plan: State, said: Iterator[tuple[ValueId, Said]]) -> Error | None:
     """The error for the first of these annotations with a dim that does not divide; None if there is none."""
     for value, each in said:
         for reason in uneven(plan, value, each).values():
@@ -146,7 +147,7 @@ def unkept(plan: State) -> str | None:
     return f"an annotation of the program is not kept: `{name}`{where}: {', and '.join(reasons.values())}{more}"
 
 
-def _state(plan: State, value: int, said: Said) -> str:
+def _state(plan: State, value: ValueId, said: Said) -> str:
     """What a plan made of an annotation: `applied`, `not applied`, `altered to` or `refused`, with the reason."""
     if said.problem:
         return f"refused: {said.problem}"
@@ -168,7 +169,7 @@ def _state(plan: State, value: int, said: Said) -> str:
     return f"altered to {plan.layout_text(value, layout)}: {why}" if why else "applied"
 
 
-def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
+def _departs(plan: State, value: ValueId, said: Said, layout: Layout) -> str:
     """The reason why a value has another layout than the program asks for; empty if it has that layout."""
     for dim, on in enumerate(said.dims):
         wanted = _wanted(plan, value, dim, on or ())
@@ -180,7 +181,7 @@ def _departs(plan: State, value: int, said: Said, layout: Layout) -> str:
     return ""
 
 
-def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]:
+def _wanted(plan: State, value: ValueId, dim: int, on: Sequence[str]) -> set[Factor]:
     """The factors of a dim that lies on these axes in one block on each device, with padding if they do not divide it."""
     axes = [part for each in on if plan.mesh.parts(each, ()) for part in plan.mesh.named(each) if part.size > 1]
     block, found = -(-plan.source.program.shape(value)[dim] // prod(axis.size for axis in axes)), set[Factor]()
@@ -190,6 +191,6 @@ def _wanted(plan: State, value: int, dim: int, on: Sequence[str]) -> set[Factor]
     return found
 
 
-def _lies(plan: State, value: int, dim: int, axes: Sequence[str]) -> bool:
+def _lies(plan: State, value: ValueId, dim: int, axes: Sequence[str]) -> bool:
     """Whether the dim already lies on these axes, perhaps padded."""
     return _wanted(plan, value, dim, axes) == set(plan.table.layout(value).at(dim))

@@ -18,7 +18,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
-from ...rewrites.program.program import Node, Program
+from ...rewrites.program.program import Node, NodeId, Program, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
@@ -88,7 +88,7 @@ def widen(plan: Some, values: Patterns) -> Some:
 
     The ops that compute them, back to ops that read through a window themselves, are marked too.
     """
-    program, named, found = plan.source.program, plan.source.addresses.find(values), set[int]()
+    program, named, found = plan.source.program, plan.source.addresses.find(values), set[ValueId]()
     ahead = list(named.values())
     while ahead:
         value = ahead.pop()
@@ -129,7 +129,7 @@ def each_trip(plan: Some, values: Patterns) -> Some:
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 
-def _enters_loop(program: Program, value: int) -> bool:
+def _enters_loop(program: Program, value: ValueId) -> bool:
     """Whether a loop reads the value, the same in all trips, perhaps after ops that only move it."""
     moved = program.downstream([value], attrgetter("passes_on"))
     readers = (node for each in moved for node in program.readers(each))
@@ -140,7 +140,7 @@ def _is_moving(node: Node) -> bool:
     return node.signature.instance.moves or node.signature.shifts
 
 
-def _is_windowed(program: Program, value: int, claim: Claim) -> bool:
+def _is_windowed(program: Program, value: ValueId, claim: Claim) -> bool:
     """Whether a use reads the claimed dim through a window that does not match the claim's blocks."""
     digits = (digit for node, position in program.reads(value) for digit in node.signature.operand_dims[position][claim.at])
     return any(digit.reach is not None and digit.reach.outward(claim.factor) is not claim.factor for digit in digits)
@@ -210,7 +210,7 @@ def _crossing(plan: Some, axis: str) -> Some:
 
     16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
     """
-    ways: dict[tuple[int, ...], list[int]] = {}
+    ways: dict[tuple[int, ...], list[NodeId]] = {}
     for stop in plan.table.blocked.values():
         if stop.axis is stop.axis.axis and stop.axis.name == axis and (sizes := plan.table.ways_across(stop)):
             ways.setdefault(sizes, []).append(stop.node)
@@ -225,9 +225,9 @@ def _crossing(plan: Some, axis: str) -> Some:
     return plan
 
 
-def _placed(table: Table, axis: MeshAxis) -> dict[int, Claim]:
+def _placed(table: Table, axis: MeshAxis) -> dict[ValueId, Claim]:
     """The values with a claim on the axis."""
-    found = ((value, table.claim(value, axis)) for value in range(len(table.program.types)))
+    found = ((value, table.claim(value, axis)) for value in table.program.values)
     return {value: claim for value, claim in found if claim is not None}
 
 
@@ -268,7 +268,7 @@ def place_own(plan: Some) -> Some:
     action = Action("# the program's own shard_map" if mapped else "# what one device runs for all", "place")
     table = plan.table.copy()
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[int, None]]:
+    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, None]]:
         touched = table.touch(axis)
         for node, index in found[axis]:
             touched.nodes[node.number] = Claim(index, touched.whole.at(1), 0)
@@ -281,7 +281,7 @@ def place_own(plan: Some) -> Some:
 def put(
     table: Table,
     axes: Iterable[MeshAxis],
-    claims: Callable[[MeshAxis], Iterable[tuple[int, Claim | None]]],
+    claims: Callable[[MeshAxis], Iterable[tuple[ValueId, Claim | None]]],
     action: Action,
     number: int,
     padded: bool = False,
@@ -291,7 +291,7 @@ def put(
     A value may have no new claim, and what it has then propagates. Claims of the program itself propagate together, later.
     """
     for axis in axes:
-        changed = list[int]()
+        changed = list[ValueId]()
         for value, claim in claims(axis):
             if claim is not None:
                 take(table, value, axis, claim)
@@ -308,7 +308,7 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
         table.touch(axis)
     moved = _leave(plan, table, [seed for seed in seeds if seed.place in axes], number)
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[int, Claim | None]]:
+    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, Claim | None]]:
         refused = list[Refused]()
         for seed in seeds:
             if seed.place is axis:

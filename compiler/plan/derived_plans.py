@@ -14,6 +14,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.constraints import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced
+from ...rewrites.program.program import ValueId
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
 from .claims import place_own, put
@@ -24,7 +25,7 @@ class Kin(NamedTuple):
     """A value of another plan whose layout a value adopts. `dims` maps its dims to those of the adopting value."""
 
     table: Table
-    value: int
+    value: ValueId
     dims: tuple[int, ...]
 
     def claim(self, axis: MeshAxis, tactic: int) -> Claim | None:
@@ -56,14 +57,14 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
     return replace(plan, actions=root.actions)
 
 
-def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) -> Table:
+def placed_as(plan: State, kin: Mapping[ValueId, Kin], tactic: int, action: Action) -> Table:
     """The plan's table with the claims that one tactic made on the kin of its values, propagated as there."""
     table, touched, again = plan.table.copy(), list[MeshAxis](), plan.mesh.parts(action.again, ())
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[int, Claim | None]]:
-        found: dict[int, Claim | None] = {}
+    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, Claim | None]]:
+        found: dict[ValueId, Claim | None] = {}
         if str(axis) in again:
-            found |= {value: None for value in range(len(plan.source.program.types)) if table.claim(value, axis)}
+            found |= {value: None for value in plan.source.program.values if table.claim(value, axis)}
         for value, other in kin.items():
             if (claim := other.claim(axis, tactic)) is not None:
                 claim = _in_trips(plan, table, value, axis, claim, other)
@@ -79,7 +80,7 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
         # What the program says of one axis may place ops on another one.
         for axis in table.axes:
             table.touch(axis)
-        points: dict[int, Mapping[MeshAxis, Claim]] = {}
+        points: dict[ValueId, Mapping[MeshAxis, Claim]] = {}
         for value, other in kin.items():
             if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
                 number = other.table.program.producer[other.value]
@@ -89,7 +90,7 @@ def placed_as(plan: State, kin: Mapping[int, Kin], tactic: int, action: Action) 
     return table
 
 
-def _in_trips(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> Claim:
+def _in_trips(plan: State, table: Table, value: ValueId, axis: MeshAxis, claim: Claim, kin: Kin) -> Claim:
     """Adapts a claim to loop trips, if this program splits the dim into the trips of a loop and the other one does not.
 
     An argument that a result replaces is stored as it was.
@@ -106,7 +107,7 @@ def _in_trips(plan: State, table: Table, value: int, axis: MeshAxis, claim: Clai
     return claim if factor is None else claim._replace(factor=factor)
 
 
-def _smaller(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim, padded: bool) -> Claim:
+def _smaller(plan: State, table: Table, value: ValueId, axis: MeshAxis, claim: Claim, padded: bool) -> Claim:
     """Adapts a claim to a value that is a part of its kin, in one trip. Raises Error if the axis does not divide the part."""
     factor = next_factor(table, value, claim.at, axis, axis.size if padded else 0)
     if factor is None:
@@ -116,7 +117,7 @@ def _smaller(plan: State, table: Table, value: int, axis: MeshAxis, claim: Claim
     return claim._replace(factor=factor)
 
 
-def _fits(table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> bool:
+def _fits(table: Table, value: ValueId, axis: MeshAxis, claim: Claim, kin: Kin) -> bool:
     """Whether a claim fits a value. An earlier tactic may have propagated another claim to it."""
     have = table.claim(value, axis)
     if have is not None and (have.at == claim.at or not kin.moved(axis) or table.axes[axis].values[value] is not None):
@@ -124,9 +125,9 @@ def _fits(table: Table, value: int, axis: MeshAxis, claim: Claim, kin: Kin) -> b
     return claim.at == WHOLE or table.fits_value(value, claim.at, claim.factor)
 
 
-def _tagged(root: State, plan: State) -> dict[int, Kin]:
+def _tagged(root: State, plan: State) -> dict[ValueId, Kin]:
     """The kin of tagged values and of their tangents and cotangents: the values with that tag that tactics of `root` placed."""
-    found: dict[int, Kin] = {}
+    found: dict[ValueId, Kin] = {}
     inside, shape = root.source.addresses.inside, root.source.program.shape
     for placed in (value for action in root.actions for value in action.values):
         name = root.source.addresses.names[placed]

@@ -19,7 +19,7 @@ from ...rewrites.laws.chunk_part import LoopPart
 from ...rewrites.laws.law import Law
 from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
-from ...rewrites.program.program import Node, Program
+from ...rewrites.program.program import Node, Program, ValueId
 from ...rewrites.rules.parse import parse
 from ..inputs.checks import patterns_of, refused, shown
 from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
@@ -109,7 +109,7 @@ def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -
         raise Error(error.title, location=error.location, label=error.label, notes=error.notes, helps=helps) from None
 
 
-def _chunk(plan: State, name: str, value: int, dim: int | str, trips: int) -> Chunk:
+def _chunk(plan: State, name: str, value: ValueId, dim: int | str, trips: int) -> Chunk:
     at_dim, shape = plan.dim_of(value, dim, name), plan.source.program.shape(value)
     if trips < 2 or shape[at_dim] % trips:
         title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {counted(shape[at_dim], 'element')}"
@@ -126,7 +126,7 @@ def _within(plan: State, at: Patterns) -> list[str]:
     return list(dict.fromkeys(named(plan, value) for value in largest))[:SHOWN]
 
 
-def _part(plan: State, name: str, value: int, dim: int) -> LoopPart:
+def _part(plan: State, name: str, value: ValueId, dim: int) -> LoopPart:
     """The ops that are computed in parts together with a value. Raises Error, at an op's line, if one of them cannot be."""
     source = plan.source
     try:
@@ -156,7 +156,7 @@ def recompute(plan: State, at: Patterns) -> Recompute:
     return Recompute(backward, {program.producer[value]: name for value, name in named}, closed=False)
 
 
-def _unnamed(program: Program, value: int) -> Iterator[int]:
+def _unnamed(program: Program, value: ValueId) -> Iterator[ValueId]:
     """Yields the value, and the values from which ops that only move or name it have made it."""
     while (number := program.producer[value]) >= 0:
         yield value
@@ -165,14 +165,14 @@ def _unnamed(program: Program, value: int) -> Iterator[int]:
         (value,) = program.nodes[number].operands
 
 
-def named(plan: State, value: int) -> str:
+def named(plan: State, value: ValueId) -> str:
     """The name of a value. If it is named only by its op, and has a tag, it is the tag."""
     program, names = plan.source.program, plan.source.addresses.names
     tags = [user.results[0] for user in program.readers(value) if user.kind == "tag"]
     return names[tags[0]] if tags and "#" in names[value] else names[value]
 
 
-def untagged(program: Program, value: int) -> int:
+def untagged(program: Program, value: ValueId) -> ValueId:
     """The value before it got a tag."""
     return program.source(value, lambda node: node.kind == "tag")
 
@@ -212,7 +212,7 @@ def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
     return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
 
 
-def made_by(plan: State, value: int) -> Node:
+def made_by(plan: State, value: ValueId) -> Node:
     return plan.source.program.made_by(value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ...rewrites.program.dim_classes import Classes
-from ...rewrites.program.program import Program
+from ...rewrites.program.program import Program, ValueId
 
 BATCH, LENGTH = "batch", "length"
 FEWEST = 2
@@ -20,14 +20,14 @@ FEWEST = 2
 class Inputs:
     """The arguments that may lead with the batch, with the classes of their leading dims."""
 
-    values: tuple[int, ...] = ()
+    values: tuple[ValueId, ...] = ()
     roots: frozenset[int] = frozenset()
     is_batch: bool = False
     """Whether they agree: all lead with one range, or with ranges of equal length, as the inputs of two encoders do."""
 
 
 def inputs(
-    program: Program, classes: Classes, arguments: Mapping[str, int], replaced: Collection[str], keys: Collection[int]
+    program: Program, classes: Classes, arguments: Mapping[str, ValueId], replaced: Collection[str], keys: Collection[ValueId]
 ) -> Inputs:
     """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay.
 
@@ -47,7 +47,7 @@ def inputs(
 
 
 def range_names(
-    program: Program, classes: Classes, arguments: Mapping[str, int], leading: Inputs, keys: Collection[int]
+    program: Program, classes: Classes, arguments: Mapping[str, ValueId], leading: Inputs, keys: Collection[ValueId]
 ) -> dict[str, int]:
     """Names all classes of dims that an argument has.
 

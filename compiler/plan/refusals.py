@@ -10,6 +10,7 @@ from ...dialects.ground.errors import Error, Location
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
+from ...rewrites.program.program import ValueId
 from .addresses import Within
 from .source_lines import line_of
 from .state import State
@@ -22,7 +23,7 @@ MOST = 4
 class Seed:
     """A claim to make: a dim of a value on an axis. Dim None claims the value as replicated along the axis."""
 
-    value: int
+    value: ValueId
     dim: int | None
     axis: str
     name: str
@@ -40,7 +41,7 @@ class Seed:
     """Whether the claim is only for storage: the value leaves the dim that propagation gave it, and is redistributed for use.
     """
 
-    of: tuple[int, ...] = ()
+    of: tuple[ValueId, ...] = ()
     """The parameters for whose sake the value is claimed. A tactic that is restricted to these claims the value too."""
     said: bool = False
     """Whether the program itself makes the claim. A computed value then has one block on each device."""
@@ -185,7 +186,7 @@ def _instead(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     return helps or [f"make it a multiple of {axis.size}, or leave the value replicated"]
 
 
-def _other_axes(plan: State, table: Table, value: int, dim: int, axis: MeshAxis) -> list[str]:
+def _other_axes(plan: State, table: Table, value: ValueId, dim: int, axis: MeshAxis) -> list[str]:
     used = {*table.layout(value).axes, axis}
     others = [each for each in plan.mesh.places if each not in used and each.size > 1]
     axes = [f"`{each}` ({each.size} devices)" for each in others if next_factor(table, value, dim, each) is not None]
@@ -217,7 +218,7 @@ def not_widened(name: str, *, is_computed: bool) -> Error:
     )
 
 
-def widened_late(plan: State, name: str, value: int, axis: MeshAxis, have: Claim) -> Error:
+def widened_late(plan: State, name: str, value: ValueId, axis: MeshAxis, have: Claim) -> Error:
     """The error for widening a value whose op is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "

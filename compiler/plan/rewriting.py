@@ -13,6 +13,7 @@ from ...dialects.ground.errors import Error, did_you_mean
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.module_copy import Draft
 from ...rewrites.laws.recompute import Recompute
+from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import SourceLines
@@ -49,7 +50,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
         in_loops = "values that a `scan` carries out are not computed again: put jax.checkpoint around its body"
         helps = [*([in_loops] if isinstance(law, Recompute) else []), f"{question(Question.REWRITES)} lists what applies"]
         raise Error(f"`{law.name}` applies nowhere {where}", label=law.text, helps=helps)
-    found, taken, accepts = list[Site](), set[int](), _accepts(plan, at)
+    found, taken, accepts = list[Site](), set[ValueId](), _accepts(plan, at)
     for site in sites:
         values = {site.value, *site.inside}
         if (isinstance(law, Recompute) or accepts(site)) and taken.isdisjoint(values):
@@ -70,7 +71,7 @@ def _accepts(plan: State, at: Patterns) -> Callable[[Site], bool]:
         values = {*found, *(untagged(plan.source.program, value) for value in found)}
     except Error:
         # It may be the scope of values that have no name.
-        values = set[int]()
+        values = set[ValueId]()
 
     def accepts(site: Site) -> bool:
         return site.value in values or in_scope(scope_of(plan, made_by(plan, site.value)))
@@ -102,11 +103,11 @@ def carried(plan: Some, draft: Draft) -> Some:
     return replace(made, labels=_labels(plan, made, to))
 
 
-def _itself(plan: State, value: int) -> Kin:
+def _itself(plan: State, value: ValueId) -> Kin:
     return Kin(plan.table, value, tuple(range(len(plan.source.program.shape(value)))))
 
 
-def _labels(plan: State, made: State, to: Mapping[int, int]) -> dict[str, int]:
+def _labels(plan: State, made: State, to: Mapping[ValueId, ValueId]) -> dict[str, int]:
     """The named ranges, each found by a dim that is left of it."""
     if not plan.labels:
         return {}
@@ -119,7 +120,7 @@ def _labels(plan: State, made: State, to: Mapping[int, int]) -> dict[str, int]:
     return found
 
 
-def _lost(plan: State, number: int, value: int) -> Error:
+def _lost(plan: State, number: int, value: ValueId) -> Error:
     name = plan.source.addresses.names[value]
     helps = ["rewrite the program before this tactic places the value", "or leave this place out, by `at=`"]
     return Error(f"the rewriting would remove `{name}`, which {plan.cited(number)} places", helps=helps)

@@ -13,6 +13,7 @@ from functools import partial
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...rewrites.decide.constraints import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table
+from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotations import even
@@ -21,7 +22,7 @@ from .refusals import Seed, SeedOn, taken
 from .state import Action, State
 
 
-def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last: bool) -> Some:
+def place_said(plan: Some, said: Sequence[tuple[ValueId, Said]], text: str, is_last: bool) -> Some:
     """Claims layouts as the program says, and propagates. Raises Error if a tactic has claimed another layout of a value.
 
     If these are the last of the program's layouts, ops that nothing has placed take what constraints leave them.
@@ -39,7 +40,7 @@ def place_said(plan: Some, said: Sequence[tuple[int, Said]], text: str, is_last:
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 
-def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
+def seeds_of(plan: State, value: ValueId, said: Said) -> Iterator[Seed]:
     """The claims of an annotation: each dim on its axes, and replicated along the axes that it excludes."""
     if said.problem:
         return
@@ -51,13 +52,15 @@ def seeds_of(plan: State, value: int, said: Said) -> Iterator[Seed]:
     yield from (Seed(value, None, axis, name, said=True) for axis in said.axes if axis in axes and axis not in named)
 
 
-def binds(plan: State, value: int, said: Said) -> bool:
+def binds(plan: State, value: ValueId, said: Said) -> bool:
     """Whether an annotation says anything that a plan on this mesh can keep."""
     said = even(plan, value, said)
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 
-def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], number: int, reconciles: Collection[int]) -> Table:
+def _claimed(
+    plan: State, seeds: Iterable[SeedOn], said: Mapping[ValueId, Said], number: int, reconciles: Collection[int]
+) -> Table:
     """A copy of the plan's table with these layouts, propagated."""
     table, of = plan.table.copy(), {value: list[SeedOn]() for value in said}
     for seed in seeds:
@@ -66,7 +69,7 @@ def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], num
     axes = major_to_minor(seed.place for own in of.values() for seed in own)
     for axis in dict.fromkeys((*table.axes, *axes)):
         table.touch(axis)
-    points: dict[int, Mapping[MeshAxis, Claim]] = {}
+    points: dict[ValueId, Mapping[MeshAxis, Claim]] = {}
     for value, own in of.items():
         closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
         _lay_out(plan, table, value, own, closed, number)
@@ -76,7 +79,7 @@ def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[int, Said], num
     return table
 
 
-def _lay_out(plan: State, table: Table, value: int, seeds: Sequence[SeedOn], closed: frozenset[int], number: int) -> None:
+def _lay_out(plan: State, table: Table, value: ValueId, seeds: Sequence[SeedOn], closed: frozenset[int], number: int) -> None:
     """Claims the layout of one value. Claims that propagation made on its dims give way; claims of tactics stay."""
     is_computed, named = is_point(plan.source.program, value), {seed.place for seed in seeds}
     dims = closed if is_computed else {seed.dim for seed in seeds}

@@ -1,11 +1,11 @@
 """Finds the line of the user's program that a value, or an op, comes from."""
 
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, ValueId
 from ..inputs.lines import SourceLine
 from .state import State
 
 
-def line_of(plan: State, value: int, node: Node | None) -> SourceLine | None:
+def line_of(plan: State, value: ValueId, node: Node | None) -> SourceLine | None:
     """The source line of an op or, if it has none, of the op that makes the value."""
     made = plan.source.program.producer[value]
     own = None if node is None else line_of_op(plan, node)

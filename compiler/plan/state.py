@@ -21,7 +21,7 @@ from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
-from ...rewrites.program.program import Program, Signatures
+from ...rewrites.program.program import Program, Signatures, ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
 from ..inputs.names import Patterns, pattern
@@ -40,7 +40,7 @@ class Action:
 
     text: str
     kind: str
-    values: Mapping[int, None] = field(default_factory=dict[int, None])
+    values: Mapping[ValueId, None] = field(default_factory=dict[ValueId, None])
     """The values that it claims, in the order in which it names them. A dict serves as an ordered set."""
     propagate: bool = True
     held: bool = False
@@ -104,12 +104,12 @@ class Source:
         return self.inputs.roots if self.inputs.is_batch else frozenset()
 
     @cached_property
-    def replaced(self) -> frozenset[int]:
+    def replaced(self) -> frozenset[ValueId]:
         """The arguments that a result replaces in the next call, such as parameters."""
         return frozenset(self.addresses.arguments[name] for name in self.traced.successors)
 
     @cached_property
-    def keys(self) -> Mapping[int, int]:
+    def keys(self) -> Mapping[ValueId, int]:
         """The arguments and results that are random keys, each with the number of trailing dims that make up one key."""
         program, traced = self.program, self.traced
         avals = (*zip(program.arguments, traced.in_avals, strict=False), *zip(program.returned, traced.out_avals, strict=True))
@@ -122,7 +122,7 @@ class Source:
         vars(found).update({name: getattr(self, name) for name in ("classes", "range_names", "inputs", "keys", "replaced")})
         return found
 
-    def shape(self, value: int) -> tuple[int, ...]:
+    def shape(self, value: ValueId) -> tuple[int, ...]:
         """The shape that the user sees. A random key is one element: `key<fry>[8]`, not `u32[8, 2]`."""
         shape = self.program.shape(value)
         return shape[: len(shape) - self.keys.get(value, 0)]
@@ -193,7 +193,7 @@ class State:
         """A tactic by its number and text, as sentences cite it: `2: ZeRO(stage=3, axis='data', params='params')`."""
         return f"{number + 1}: {self.actions[number].said}"
 
-    def layout_text(self, value: int, layout: Layout | None = None, pending: Unreduced = ()) -> str:
+    def layout_text(self, value: ValueId, layout: Layout | None = None, pending: Unreduced = ()) -> str:
         """The dtype and layout of a value in text, by default as in the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]
         layout = self.table.layout(value) if layout is None else layout
@@ -201,7 +201,7 @@ class State:
 
     # --- addressing ------------------------------------------------------------------------------------------------
 
-    def names(self, values: Patterns, dim: int | str) -> dict[str, int]:
+    def names(self, values: Patterns, dim: int | str) -> dict[str, ValueId]:
         """The values that the patterns match. If `dim` is a range name, those that have the range; or all, if none has it."""
         if isinstance(dim, int):
             return self.source.addresses.find(values)
@@ -240,7 +240,7 @@ class State:
         )
         return next(f"dim {dims.index(root)} of `{name}`" for name, dims in named if root in dims)
 
-    def dim_of(self, value: int, dim: int | str, name: str) -> int:
+    def dim_of(self, value: ValueId, dim: int | str, name: str) -> int:
         """The number of a dim that is given by a number, perhaps negative, or by a range name.
 
         Raises Error if there is none.
@@ -256,7 +256,7 @@ class State:
             raise Error(f"`{name}` has no dim {dim}: its shape is {list(shape)}", helps=helps)
         return dim % len(shape)
 
-    def _dim_by_label(self, value: int, label: str, name: str) -> int:
+    def _dim_by_label(self, value: ValueId, label: str, name: str) -> int:
         shape, roots = self.source.shape(value), self.ranges_named(label)
         dims = [dim for dim, root in enumerate(self.source.classes.dims(value)[: len(shape)]) if root in roots]
         if len(dims) > 1:

@@ -24,6 +24,7 @@ from jax.sharding import Mesh as DeviceMesh, NamedSharding
 from xdsl.dialects import func
 
 from ...rewrites.decide.placements import boundary
+from ...rewrites.program.program import ValueId
 from ..jax_private import (
     ad,
     apply_primitive,
@@ -136,7 +137,7 @@ class Partitioned:
             return on_arrays(traced.original, [*traced.in_avals, *map(jax.typeof, traced.consts)])
 
     @cached_property
-    def values(self) -> list[int]:
+    def values(self) -> list[ValueId]:
         program = self.plan.source.program
         return [*program.arguments[: len(avals(self.jaxpr)[0])], *program.returned]
 
@@ -155,7 +156,7 @@ class Partitioned:
         program = self.plan.source.program
         return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
 
-    def sharding(self, value: int) -> NamedSharding:
+    def sharding(self, value: ValueId) -> NamedSharding:
         layout = boundary(self.plan.decisions.placements, value)
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors)])
         return NamedSharding(self.mesh, spec(layout, rank))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ...rewrites.program.program import ValueId
 from ..inputs.names import parts
 from ..plan.state import Source, State
 
@@ -17,10 +18,10 @@ class NamePart:
     """A node of the tree of names: the parts that may follow, the value whose name ends here, and how many values are below."""
 
     inner: dict[str, NamePart] = field(default_factory=dict[str, "NamePart"])
-    value: int | None = None
+    value: ValueId | None = None
     count: int = 0
 
-    def add(self, path: list[str], value: int) -> None:
+    def add(self, path: list[str], value: ValueId) -> None:
         node = self
         for part in path:
             node.count += 1

@@ -8,15 +8,15 @@ out = scores @ v  what is summed over it are the values
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, ValueId
 from ..plan.state import State
 from .products import Passes, is_product, sums
 
-Spot = tuple[int, int, int]
+Spot = tuple[ValueId, int, int]
 """A value, its dim of query positions, and its dim of key positions."""
 
 
-def keys(plan: State, root: int) -> list[int]:
+def keys(plan: State, root: int) -> list[ValueId]:
     """The keys and values of attention, in every pass, each where it is smallest. `root` is the class of positions."""
     found = _Attention(Passes(plan), root)
     return list(dict.fromkeys(_smallest(plan, value, root) for node in found.scores() for value in found.read_by(node)))
@@ -43,7 +43,7 @@ class _Attention:
         single = [its[0].at for dim, its in digits if len(its) == 1 and of(value, dim) == self.root]
         return [at for at in single if at not in other and at in node.signature.result_at[0]]
 
-    def read_by(self, node: Node) -> list[int]:
+    def read_by(self, node: Node) -> list[ValueId]:
         """The keys of a product of scores, and the values that the scores are multiplied by."""
         dims = [node.signature.result_at[0][self.own(node, position)[0]].dim for position in (0, 1)]
         first, reached = self.followed((node.results[0], dims[0], dims[1]))
@@ -65,7 +65,7 @@ class _Attention:
         folded.sort(key=lambda each: each[0])
         return (folded[0][1] if folded else None), ahead
 
-    def after(self, spot: Spot) -> Iterator[tuple[Node, tuple[int, int | None, int | None]]]:
+    def after(self, spot: Spot) -> Iterator[tuple[Node, tuple[ValueId, int | None, int | None]]]:
         """Yields the ops that read a value, each with a result and the places of the two dims in it."""
         for node, position in self.passes.plan.source.program.reads(spot[0]):
             digits = node.signature.operand_dims[position]
@@ -75,7 +75,7 @@ class _Attention:
                 query, key = (at.get(digits[dim][0].at) for dim in spot[1:])
                 yield node, (value, None if query is None else query.dim, None if key is None else key.dim)
 
-    def values(self, reached: list[Spot], key: int) -> Iterator[int]:
+    def values(self, reached: list[Spot], key: int) -> Iterator[ValueId]:
         """Yields the values: the operands that products sum with scores over the dim of the keys."""
         for spot in reached:
             for node, position in self.passes.plan.source.program.reads(spot[0]):
@@ -84,7 +84,7 @@ class _Attention:
                     yield node.operands[1 - position]
 
 
-def _smallest(plan: State, value: int, root: int) -> int:
+def _smallest(plan: State, value: ValueId, root: int) -> ValueId:
     """The smallest of a value and its sources, back through ops of one operand that keep its positions.
 
     keys of 2 heads, repeated for 8 heads of queries   -->   the keys of 2 heads

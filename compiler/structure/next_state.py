@@ -3,6 +3,7 @@
 step(params, m) -> (m, params), both trees alike   -->   result/0/w is computed from `m/w` alone: it is not the new `params/w`
 """
 
+from ...rewrites.program.program import ValueId
 from ...rewrites.program.reached import reached
 from ..plan.state import State
 
@@ -16,7 +17,7 @@ def mistaken(plan: State, argument: str, result: str) -> str | None:
     return next((name for name in alike if argument_of(plan, results[name], value)), None)
 
 
-def argument_of(plan: State, result: int, argument: int) -> bool:
+def argument_of(plan: State, result: ValueId, argument: ValueId) -> bool:
     """Whether a value is computed from an argument by ops that keep all of its dims."""
     made_of, dims = plan.source.program.made_of, plan.source.classes.dims
     return argument in reached([result], lambda value: made_of(value) if dims(value) == dims(argument) else ())

@@ -17,7 +17,7 @@ from math import gcd, prod
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import BlockedOp, Claim, Weight, claim_of, next_factor
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, ValueId
 from ..inputs.lines import SourceLine, place_of
 from ..inputs.reader import step
 from ..plan.addresses import argument
@@ -37,7 +37,7 @@ class Pair:
     """The parameters of the products that make the range, each with its dim: `params/w1.1`."""
     rows: tuple[str, ...]
     extent: int
-    weights: tuple[tuple[int, int], ...] = ()
+    weights: tuple[tuple[ValueId, int], ...] = ()
     """The parameters of the pair, as values with their dims."""
     why_not: str = ""
     cure: str = ""
@@ -104,7 +104,7 @@ class Reached:
     seeded: list[MeshAxis] = field(default_factory=list[MeshAxis])
     """The axes on which the candidate has been claimed."""
     nodes: list[Node] = field(default_factory=list[Node])
-    arguments: list[int] = field(default_factory=list[int])
+    arguments: list[ValueId] = field(default_factory=list[ValueId])
 
 
 class Watched(Sweep):
@@ -123,7 +123,7 @@ class Watched(Sweep):
         self.judge(node)
         super().decided(node)
 
-    def argument(self, value: int) -> None:
+    def argument(self, value: ValueId) -> None:
         before = self.claims.values[value]
         super().argument(value)
         if self.claims.values[value] is not before:
@@ -175,7 +175,7 @@ class Search:
         signature = node.signature
         return index not in signature.operand_at[1 - position] and index in signature.result_at[0]
 
-    def tried(self, value: int, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
+    def tried(self, value: ValueId, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
         """The pair over a dim, or why it is none, and the flops of its products; None if the dim is too short."""
         trial, before = Reached(), (dict(self.table.blocked), dict(self.table.conflicts))
         try:
@@ -187,7 +187,7 @@ class Search:
             self.table.blocked, self.table.conflicts = before
         return pair, sum(flops(node) for node in trial.nodes if is_product(node))
 
-    def propagated(self, trial: Reached, value: int, dim: int) -> bool:
+    def propagated(self, trial: Reached, value: ValueId, dim: int) -> bool:
         """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""
         number = len(self.plan.actions)
         for part in self.parts:
@@ -202,7 +202,7 @@ class Search:
             Watched(self, part, number, trial).run([value])
         return True
 
-    def refusal(self, no: NoPair, value: int, dim: int) -> Pair:
+    def refusal(self, no: NoPair, value: ValueId, dim: int) -> Pair:
         """The entry of the listing for a candidate that is not a pair."""
         self.refused.add(self.of(value, dim))
         source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
@@ -216,7 +216,7 @@ class Search:
             cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
         return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop)
 
-    def undo(self, trial: Reached, value: int) -> None:
+    def undo(self, trial: Reached, value: ValueId) -> None:
         """Removes all claims of a trial. It has claimed only what was free."""
         for part in self.parts:
             nodes, values = self.table.axes[part].nodes, self.table.axes[part].values
@@ -238,13 +238,13 @@ class Search:
             if not is_product(node) or not any(argument(self.program, value) is not None for value in node.operands):
                 raise NoPair(f"`{node.kind}` folds the range", node)
 
-    def judged(self, trial: Reached, value: int, dim: int) -> Pair | None:
+    def judged(self, trial: Reached, value: ValueId, dim: int) -> Pair | None:
         """The pair that a propagated candidate forms. Raises NoPair if it forms none."""
         if met := self.passes.inputs.intersection(trial.arguments):
             raise NoPair(f"input `{self.plan.source.addresses.names[min(met)]}` has the range")
         for node in trial.nodes:
             self.kept_apart(node)
-        columns, rows = dict[str, tuple[int, int]](), dict[str, tuple[int, int]]()
+        columns, rows = dict[str, tuple[ValueId, int]](), dict[str, tuple[ValueId, int]]()
         for node in filter(is_product, trial.nodes):
             for name, weight, is_row in self.weights(node):
                 (rows if is_row else columns)[name] = weight
@@ -262,7 +262,7 @@ class Search:
                 if have is not None:
                     self.read_in_place(value, have, part)
 
-    def read_in_place(self, value: int, have: Claim, part: MeshAxis) -> None:
+    def read_in_place(self, value: ValueId, have: Claim, part: MeshAxis) -> None:
         for use, position in self.program.reads(value):
             claim = self.table.axes[part].nodes[use.number]
             if not self.passes.is_forward(use):
@@ -276,7 +276,7 @@ class Search:
                 stop = BlockedOp(use.number, position, part, have.at, extent, have.factor, f"the op {why}", number)
                 raise NoPair(f"`{use.kind}` {why}", use, run, stop if run else None)
 
-    def run(self, value: int, dim: int) -> int:
+    def run(self, value: ValueId, dim: int) -> int:
         """The number of elements in the parts that ops take of a dim: the greatest common divisor of all parts."""
         uses = (use for use in self.program.readers(value) if use.signature.shifts)
         parts = [self.program.shape(part)[dim] for use in uses for part in use.results]
@@ -286,7 +286,7 @@ class Search:
         stops = (self.table.blocked.get((node.number, at, part)) for at in range(len(node.operands)))
         return next((stop.reason for stop in stops if stop is not None), "two of its dims ask for the axis")
 
-    def weights(self, node: Node) -> Iterator[tuple[str, tuple[int, int], bool]]:
+    def weights(self, node: Node) -> Iterator[tuple[str, tuple[ValueId, int], bool]]:
         """Yields the parameters of a product that have the range: name, value with dim, whether the product sums over it."""
         table = self.table.axes[self.parts[0]]
         claim = table.nodes[node.number]
@@ -299,7 +299,7 @@ class Search:
                 weight = (outside, at[claim.at].dim) if own is None else (argument, own.at)
                 yield self.named(*weight), weight, sums(node, claim.at)
 
-    def named(self, value: int, dim: int) -> str:
+    def named(self, value: ValueId, dim: int) -> str:
         """The name of a dim. If the value is a parameter that is only moved, it is the parameter's."""
         value, dim = self.passes.on_parameter(value, dim) or (value, dim)
         return f"{self.plan.source.addresses.names[value]}.{dim}"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, ValueId
 from ...rewrites.program.reached import reached
 from ..plan.addresses import argument
 from ..plan.state import State
 
-Spot = tuple[int, int]
+Spot = tuple[ValueId, int]
 """A parameter, and one of its dims."""
 
 
@@ -56,17 +56,17 @@ class Passes:
         """The products of the forward pass, in program order."""
         return (node for node in self.plan.source.program.nodes if is_product(node) and self.is_forward(node))
 
-    def parameter(self, value: int) -> int | None:
+    def parameter(self, value: ValueId) -> ValueId | None:
         """The argument that a value is, perhaps moved, cast, or one layer of it; None if it is computed."""
         return argument(self.plan.source.program, value)
 
     @cached_property
-    def inputs(self) -> frozenset[int]:
+    def inputs(self) -> frozenset[ValueId]:
         """The arguments that have a batch dim."""
         source = self.plan.source
         return frozenset(v for v in source.program.arguments if not source.batches.isdisjoint(source.classes.dims(v)))
 
-    def on_parameter(self, value: int, dim: int) -> Spot | None:
+    def on_parameter(self, value: ValueId, dim: int) -> Spot | None:
         """The parameter that a value is, and the dim of it that this dim is; None if no single dim has the range."""
         argument, classes = self.parameter(value), self.plan.source.classes
         if argument is None:
@@ -103,7 +103,7 @@ class Passes:
             if sums(node, index)
         )
 
-    def first_fold(self, value: int, dim: int) -> Node | None:
+    def first_fold(self, value: ValueId, dim: int) -> Node | None:
         """The first op of the forward pass that folds a dim of a value, or that dim in values computed from it."""
         spots = reached([(value, dim)], lambda spot: [made for _, _, spots in self.read(spot) for made in spots])
         folds = (node for spot in spots for node, folds, _ in self.read(spot) if folds)

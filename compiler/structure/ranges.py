@@ -106,7 +106,7 @@ def _stacks(plan: State) -> set[int]:
 def _dims(plan: State) -> dict[int, Counter[int]]:
     """For each class of dims, how many dims of all values have which extent."""
     found = defaultdict[int, Counter[int]](Counter)
-    for value, type in enumerate(plan.source.program.types):
+    for value, type in zip(plan.source.program.values, plan.source.program.types, strict=True):
         for root, extent in zip(plan.source.classes.dims(value), type.shape, strict=True):
             found[root][extent] += 1
     return found
@@ -116,7 +116,7 @@ def _axes(plan: State) -> dict[int, dict[str, None]]:
     """For each class of dims, the mesh axes on its dims, in the order of the table."""
     found: dict[int, dict[str, None]] = {}
     for axis in plan.table.axes:
-        for value, type in enumerate(plan.source.program.types):
+        for value, type in zip(plan.source.program.values, plan.source.program.types, strict=True):
             claim = plan.table.claim(value, axis) if type.shape else None
             if claim is not None and claim.at >= 0:
                 found.setdefault(plan.source.classes.of(value, claim.at), {})[str(axis)] = None

@@ -8,14 +8,14 @@ from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import AxisTable
-from ...rewrites.program.program import Program
+from ...rewrites.program.program import Program, ValueId
 from ...rewrites.program.reached import reached
 from ..plan.addresses import argument
 from ..plan.state import State
 from .products import Passes, sums
 
 
-def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
+def stream(plan: State, axis: str) -> dict[ValueId, tuple[ValueId, ...]]:
     """The values at which sums over an axis are resolved, if they have the dims of a product with a parameter.
 
     Each comes with the parameters whose products are summed there. Forward, backward and recomputed sums are included, and sums
@@ -26,7 +26,7 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
     kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}
     moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
     ends = dict.fromkeys(move.value for move in moves if kind(plan, move.value) in kinds)
-    found: dict[int, tuple[int, ...]] = {}
+    found: dict[ValueId, tuple[ValueId, ...]] = {}
     for end in ends:
         of = tuple(dict.fromkeys(_parameters(plan, end, parts)))
         for value in _tileable(plan, end, kinds):
@@ -34,12 +34,12 @@ def stream(plan: State, axis: str) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
+def _parameters(plan: State, end: ValueId, parts: Set[MeshAxis]) -> Iterator[ValueId]:
     """Yields the parameters of the products and lookups whose sums over these axes are pending until a value."""
     program, waiting = plan.source.program, plan.decisions.placements.sources
     tables = [plan.table.axes[part] for part in parts if part in plan.table.axes]
 
-    def later(value: int) -> Iterator[int]:
+    def later(value: ValueId) -> Iterator[ValueId]:
         is_end = _is_summed(program, value, tables)
         return (v for v in program.made_of(value) if not is_end and any(pend.axis in parts for pend in waiting.get(v, ())))
 
@@ -48,13 +48,13 @@ def _parameters(plan: State, end: int, parts: Set[MeshAxis]) -> Iterator[int]:
             yield from (own for own in map(partial(argument, program), program.made_of(value)) if own is not None)
 
 
-def _is_summed(program: Program, value: int, tables: Iterable[AxisTable]) -> bool:
+def _is_summed(program: Program, value: ValueId, tables: Iterable[AxisTable]) -> bool:
     """Whether the op that makes a value sums over an index that one of these tables places."""
     node = program.made_by(value)
     return any(claim is not None and sums(node, claim.at) for table in tables for claim in [table.nodes[node.number]])
 
 
-def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
+def _tileable(plan: State, value: ValueId, kinds: Set[frozenset[int]]) -> list[ValueId]:
     """The values to tile: the value, if a product or a lookup makes it; if it adds up several sums, its readers' results."""
     program = plan.source.program
     if _is_summed(program, value, plan.table.axes.values()):
@@ -63,7 +63,7 @@ def _tileable(plan: State, value: int, kinds: Set[frozenset[int]]) -> list[int]:
     return [result for result in read if kind(plan, result) in kinds] or [value]
 
 
-def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
+def _rows(plan: State, part: MeshAxis) -> Iterator[ValueId]:
     """Yields the results of forward products with a parameter that sum over the axis."""
     passes, table = Passes(plan), plan.table.axes.get(part)
     for node in passes.products() if table is not None else ():
@@ -72,6 +72,6 @@ def _rows(plan: State, part: MeshAxis) -> Iterator[int]:
             yield node.results[0]
 
 
-def kind(plan: State, value: int) -> frozenset[int]:
+def kind(plan: State, value: ValueId) -> frozenset[int]:
     """The classes of the dims of a value."""
     return frozenset(plan.source.classes.dims(value))

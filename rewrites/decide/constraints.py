@@ -18,7 +18,7 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
-from ..program.program import Node, Program
+from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
 from .placements import OpPlacement, place
@@ -26,22 +26,22 @@ from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of
 
 
-def is_point(program: Program, value: int) -> bool:
+def is_point(program: Program, value: ValueId) -> bool:
     """Whether the value is the result of a constraint."""
     number = program.producer[value]
     return number >= 0 and program.nodes[number].kind == "constrain"
 
 
-def claims_of(table: Table, value: int, axes: Iterable[MeshAxis]) -> dict[MeshAxis, Claim]:
+def claims_of(table: Table, value: ValueId, axes: Iterable[MeshAxis]) -> dict[MeshAxis, Claim]:
     """The claims of a value on those of the axes on which it has one."""
     return {axis: claim for axis in axes if (claim := table.claim(value, axis)) is not None}
 
 
 def carry_said(
     table: Table,
-    points: Mapping[int, Mapping[MeshAxis, Claim]],
+    points: Mapping[ValueId, Mapping[MeshAxis, Claim]],
     axes: Sequence[MeshAxis],
-    values: Sequence[int],
+    values: Sequence[ValueId],
     tactic: int,
     said: Collection[int],
 ) -> None:
@@ -156,7 +156,7 @@ class _Meeting(Sweep):
             claims[self.axis] = index, factor
         return place(node.signature, tuple(claims[axis] for axis in major_to_minor(claims)))
 
-    def wanted_by(self, value: int) -> Iterator[Layout]:
+    def wanted_by(self, value: ValueId) -> Iterator[Layout]:
         """The layouts in which ops that are placed on the axis, and points, read a value."""
         for number, position in self.program.uses[value]:
             if self.claims.nodes[number] is not None or number in self.claims.points:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
-from ..program.program import Node
+from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.search import Path, joint, path, sharing
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
@@ -30,7 +30,6 @@ from .table import Table
 FARTHEST = 64
 """How many ops upstream of a use are searched for a value that is stored in any case."""
 
-NO_NODE = -1
 SELECTED = 1 << 30
 """The operand position that stands for a use of what the op itself has selected of each block, or sorted: past all operands."""
 
@@ -39,7 +38,7 @@ SELECTED = 1 << 30
 class Move:
     """One redistribution of a value, from one layout to another, for some of its uses."""
 
-    value: int
+    value: ValueId
     source: Layout
     pending: Unreduced
     target: Layout
@@ -49,8 +48,8 @@ class Move:
     shared: bool
     region: int
     trips: int
-    uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    anchor: int = -1
+    uses: list[tuple[NodeId, int]] = field(default_factory=list[tuple[NodeId, int]])
+    anchor: ValueId = NO_VALUE
     """The value that starts the use when it is available: the gather of a parameter waits for it."""
     together: tuple[Move, ...] = ()
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
@@ -66,13 +65,13 @@ class Decisions:
     """The placements, the ops that pending sums move through, and all moves in the order of their first use."""
 
     placements: Placements
-    carried: dict[int, DeferredReduction]
-    gathered: list[int]
+    carried: dict[NodeId, DeferredReduction]
+    gathered: list[NodeId]
     """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
     moves: list[Move]
-    at_use: dict[tuple[int, int], Move]
+    at_use: dict[tuple[NodeId, int], Move]
     """(op, operand) -> the move through which the operand is read; operands without an entry are read directly."""
-    homes: dict[int, Move]
+    homes: dict[ValueId, Move]
     """Values that are redistributed where they are computed, because a tactic placed them -> the move."""
     weighed: bool = False
     """Whether ops could run elsewhere than the table says: they do if that pays in the program as a whole."""
@@ -121,7 +120,7 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own layout, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[int, DeferredReduction], gathered: list[int]) -> None:
+    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> None:
         self.placements = placements
         self.program = placements.program
         self.carried = carried
@@ -176,7 +175,7 @@ class _Mover:
             if outside != self.placements.homes[value]:
                 self.settle(value, outside, (), self.placements.homes[value])
 
-    def settle(self, value: int, source: Layout, pend: Unreduced, home: Layout) -> None:
+    def settle(self, value: ValueId, source: Layout, pend: Unreduced, home: Layout) -> None:
         move = self.make(value, source, pend, home, None, True, self.program.region[value])
         self.result.homes[value] = move
         self.result.moves.append(move)
@@ -195,12 +194,12 @@ class _Mover:
         uses = [(node.number, SELECTED)]
         self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
 
-    def mismatches(self) -> dict[tuple[int, int], list[tuple[int, int, Layout]]]:
+    def mismatches(self) -> dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]]:
         """(value, region) -> the uses there, as (node, operand, wanted layout), that need another layout than the value's own.
 
         A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
         """
-        found: dict[tuple[int, int], list[tuple[int, int, Layout]]] = {}
+        found: dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]] = {}
         homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
         whole: list[Layout | None] = [*homes]
         for value in sources:
@@ -216,26 +215,26 @@ class _Mover:
                     continue
                 key = value, self.program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))
-        end = len(self.program.nodes)
+        end = self.program.end
         for position, value in enumerate(self.program.returned):
             wanted = boundary(self.placements, value)
             if value in sources or wanted != homes[value]:
                 found.setdefault((value, 0), []).append((end, position, wanted))
         return found
 
-    def lies(self, number: int, position: int, value: int) -> Layout:
+    def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:
         """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
         if self.program.from_outside(number, position):
             return self.placements.nodes[self.program.producer[value]].produced[0]
         return self.placements.homes[value]
 
-    def move_value(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
+    def move_value(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         if self.program.parameter[value] and is_stored(self.placements, value):
             self.move_parameter(value, uses)
         else:
             self.move_shared(value, uses)
 
-    def move_parameter(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
+    def move_parameter(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         """Moves a parameter once for each op that uses it. Of several gathers, each waits for the value that starts its use.
 
         Inside a loop, where the parameter belongs to one layer, all ops of a trip share one move: recomputed ops and the
@@ -256,7 +255,7 @@ class _Mover:
                 move.anchor = self.starter(move.uses[0][0])
         self.result.moves += made.values()
 
-    def starter(self, number: int) -> int:
+    def starter(self, number: NodeId) -> ValueId:
         """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
 
         It is the nearest value upstream that is stored in any case, such as the result of a product. A value that the use could
@@ -265,8 +264,8 @@ class _Mover:
             %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
         """
         if number == len(self.program.nodes) or self.program.nodes[number].is_border:
-            return -1
-        first = next((value for value in self.program.nodes[number].operands if self.is_computed(value)), -1)
+            return NO_VALUE
+        first = next((value for value in self.program.nodes[number].operands if self.is_computed(value)), NO_VALUE)
         ahead = [first] if first >= 0 else []
         for value in ahead:
             node = self.program.made_by(value)
@@ -275,12 +274,12 @@ class _Mover:
             ahead += [each for each in node.operands if self.is_computed(each) and each not in ahead]
         return first
 
-    def is_computed(self, value: int) -> bool:
+    def is_computed(self, value: ValueId) -> bool:
         """Whether an op computes the value completely: it is neither an argument, as it is or moved, nor pending."""
         is_argument = self.program.producer[value] < 0 or self.program.parameter[value]
         return not is_argument and value not in self.placements.sources
 
-    def move_shared(self, value: int, uses: list[tuple[int, int, Layout]]) -> None:
+    def move_shared(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         """Moves to each wanted layout once: directly from the value, or by way of their common layout if that is cheaper."""
         source = self.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
@@ -312,7 +311,7 @@ class _Mover:
         return Layout.of(shape, shared)
 
     def make(
-        self, value: int, source: Layout, pend: Unreduced, target: Layout, before: Move | None, shared: bool, region: int
+        self, value: ValueId, source: Layout, pend: Unreduced, target: Layout, before: Move | None, shared: bool, region: int
     ) -> Move:
         way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
@@ -326,5 +325,5 @@ def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
     )
 
 
-def first_use(move: Move) -> tuple[int, int]:
+def first_use(move: Move) -> tuple[NodeId, int]:
     return min(move.uses, default=(NO_NODE, move.value))

@@ -32,7 +32,7 @@ from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
-from ..program.program import Node, Program
+from ..program.program import Node, NodeId, Program, ValueId
 from ..program.reached import reached
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
@@ -54,12 +54,12 @@ class DeferredReduction:
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
 
-def through(placements: Placements) -> dict[int, DeferredReduction]:
+def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     """Returns the ops that a pending sum moves through."""
     program = placements.program
     loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
-    assumed: dict[int, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
+    assumed: dict[NodeId, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
     reach = _Reach(placements, assumed, set())
     while (returned := reach.returned()) != reach.assumed or reach.hinders:
         reach = _Reach(placements, returned, reach.refused | reach.hinders)
@@ -67,14 +67,14 @@ def through(placements: Placements) -> dict[int, DeferredReduction]:
     return {number: reach.carriers[number] for number in sorted(chosen)}
 
 
-def makers(placements: Placements, carried: Mapping[int, DeferredReduction], value: int) -> list[Node]:
+def makers(placements: Placements, carried: Mapping[NodeId, DeferredReduction], value: ValueId) -> list[Node]:
     """The ops that compute the terms of a pending value, upstream of the ops through which the sum moves.
 
     %z = add %a{+model}, %b{+model}   -->   the ops that make %a and %b
     """
     program = placements.program
 
-    def terms(each: int) -> Iterable[int]:
+    def terms(each: ValueId) -> Iterable[ValueId]:
         # A loop carries its own results too.
         return filter(placements.sources.__contains__, program.made_of(each)) if program.producer[each] in carried else ()
 
@@ -85,26 +85,26 @@ def makers(placements: Placements, carried: Mapping[int, DeferredReduction], val
 class _Reach:
     """How far pending sums could move, if carries of loops are the sums that are assumed: one pass along the program."""
 
-    def __init__(self, placements: Placements, assumed: dict[int, Unreduced], refused: set[int]) -> None:
+    def __init__(self, placements: Placements, assumed: dict[NodeId, Unreduced], refused: set[NodeId]) -> None:
         self.placements, self.program = placements, placements.program
         self.assumed = assumed
         """The sums that carries of loops are, by the carry's node."""
         self.refused = refused
         """Ops at which no sum may wait."""
-        self.hinders = set[int]()
+        self.hinders = set[NodeId]()
         """More of these: the sum would reach an op that already carries another one."""
-        self.pending: dict[int, Unreduced] = dict(placements.sources)
+        self.pending: dict[ValueId, Unreduced] = dict(placements.sources)
         self.layouts = {value: placements.home(value) for value in self.pending}
-        self.carriers: dict[int, DeferredReduction] = {}
-        self.hanging = set[int]()
+        self.carriers: dict[NodeId, DeferredReduction] = {}
+        self.hanging = set[ValueId]()
         """Values that are linear in what a loop carries, and so may become sums: each is a sum over no axes."""
-        self.demanded: dict[int, Unreduced] = {}
+        self.demanded: dict[NodeId, Unreduced] = {}
         """Sums that carries have to be, because an op is linear only together with them."""
-        self.stopped: list[int] = []
+        self.stopped: list[NodeId] = []
         """Ops at which a sum stops because they are not linear in it."""
-        self.meeting: dict[int, bool] = {}
+        self.meeting: dict[NodeId, bool] = {}
         """Ops -> whether their result is added to another bare sum later."""
-        self.waited: dict[int, Unreduced] = {}
+        self.waited: dict[NodeId, Unreduced] = {}
         """Op -> the sum that it carries, where its terms may be pending on fewer axes."""
         self.bare = set(self.pending)
         """Sums of sources and carries alone, without factors."""
@@ -125,7 +125,7 @@ class _Reach:
         else:
             self.hanging.add(node.results[0])
 
-    def spread(self, values: Iterable[int]) -> bool:
+    def spread(self, values: Iterable[ValueId]) -> bool:
         """Visits the users of these values and of all that become pending; returns whether no op lost the sum it carried."""
         holds = True
         heap = sorted({number for value in values for number, _ in self.program.uses[value]})
@@ -160,15 +160,15 @@ class _Reach:
             self.put(node, ())
         return found
 
-    def demand(self, values: Iterable[int], pend: Unreduced) -> None:
+    def demand(self, values: Iterable[ValueId], pend: Unreduced) -> None:
         """Has the carries that these values hang on be sums."""
         for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
             if node.kind == "carry":
                 self.demanded.setdefault(node.number, pend)
 
-    def returned(self) -> dict[int, Unreduced]:
+    def returned(self) -> dict[NodeId, Unreduced]:
         """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
-        found = dict[int, Unreduced]()
+        found = dict[NodeId, Unreduced]()
         ends = [self.program.nodes[number] for number in self.assumed]
         for number, carry in [(node.number, self.carried(node) or self.waiting(node)) for node in ends]:
             own = self.assumed[number]
@@ -221,7 +221,7 @@ class _Reach:
         self.waited[node.number] = pend
         return self.carried(node)
 
-    def is_bare(self, value: int) -> bool:
+    def is_bare(self, value: ValueId) -> bool:
         return value in self.pending and value in self.bare
 
     def is_field(self, node: Node) -> bool:
@@ -229,7 +229,7 @@ class _Reach:
 
     def meets(self, node: Node) -> bool:
         """Whether the op's result is added to another bare sum, directly or behind other additions."""
-        passed, found = list[int](), False
+        passed, found = list[NodeId](), False
         while node.number not in self.meeting:
             passed.append(node.number)
             uses = self.placements.uses(node.results[0]) if len(node.results) == 1 else []
@@ -295,12 +295,12 @@ class _Reach:
             return frozenset(range(len(node.operands)))
         return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NONE
 
-    def is_part(self, value: int, pend: Unreduced, given: Unreduced | None) -> bool:
+    def is_part(self, value: ValueId, pend: Unreduced, given: Unreduced | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
         own = self.pending[value]
         return own == pend or (given is not None and set(own) <= set(pend))
 
-    def missing(self, value: int, pend: Unreduced) -> tuple[MeshAxis, ...]:
+    def missing(self, value: ValueId, pend: Unreduced) -> tuple[MeshAxis, ...]:
         """The axes of `pend` on which a term is not pending."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
@@ -322,23 +322,23 @@ class _Reach:
                 return False
         return True
 
-    def components(self) -> Iterator[list[int]]:
+    def components(self) -> Iterator[list[ValueId]]:
         """Groups sums that can meet. A source without a linear reader resolves at once and needs no cut."""
-        seen = set[int]()
+        seen = set[ValueId]()
         for value in self.pending:
             if value not in seen and len(found := list(reached([value], self.beside))) > 1:
                 seen.update(found)
                 yield found
 
-    def beside(self, value: int) -> Iterator[int]:
+    def beside(self, value: ValueId) -> Iterator[ValueId]:
         """The sums that an op carries together with a value."""
         numbers = {self.program.producer[value], *(number for number, _ in self.program.uses[value])}
         for node in (self.program.nodes[number] for number in numbers & self.carriers.keys()):
             yield from (each for each in (*node.operands, *node.results) if each in self.pending)
 
-    def cheapest(self, component: Sequence[int]) -> Iterator[int]:
+    def cheapest(self, component: Sequence[ValueId]) -> Iterator[NodeId]:
         """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
-        network, carrying = Network(), dict[int, Node]()
+        network, carrying = Network(), dict[NodeId, Node]()
         for value in component:
             network.edge(value, (value, "kept"), self.price(value))
             if value in self.placements.sources:
@@ -353,7 +353,7 @@ class _Reach:
         side = network.source_side("pending", "resolved")
         return (number for number, node in carrying.items() if node.results[0] in side)
 
-    def price(self, value: int) -> int:
+    def price(self, value: ValueId) -> int:
         """Bytes received to resolve the value: a reduce_scatter over the axes that all uses slice it on, then an all_reduce."""
         pend = self.pending[value]
         wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
@@ -363,7 +363,7 @@ class _Reach:
         # A sum that each trip scatters is stored in parts. It does not wait for fewer collectives.
         return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
 
-    def is_moved(self, value: int) -> bool:
+    def is_moved(self, value: ValueId) -> bool:
         """Whether only an op that moves its elements reads a sum, and could carry it: a product and its transpose are one."""
         uses, maker = self.placements.uses(value), self.program.made_by(value)
         if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
-from ..program.program import Node
+from ..program.program import Node, NodeId, ValueId
 from ..program.reached import reached
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, through
@@ -22,7 +22,7 @@ from .placements import Placements
 from .regather import reads_of
 
 
-def carried_sums(placements: Placements) -> dict[int, DeferredReduction]:
+def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
     """Returns the ops that carry a pending sum.
 
     Takes placements off ops in loops where that saves collectives in every trip.
@@ -66,7 +66,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
     ):
         return
 
-    def received(at_border: Layout, layouts: dict[int, Layout]) -> Bytes:
+    def received(at_border: Layout, layouts: dict[ValueId, Layout]) -> Bytes:
         value, outside = border.operands[0], program.regions[border.region].parent
         total = placements.received(value, placements.home(value), at_border) * program.likely_trips(outside)
         # In one trip, ops that read a value in the same layout share the move.
@@ -91,8 +91,8 @@ class _Accumulated:
     """A carry tiled on an axis, to which each trip adds a sum over that axis, with the ops that need not be tiled."""
 
     axis: MeshAxis
-    carry: int
-    nodes: frozenset[int]
+    carry: NodeId
+    nodes: frozenset[NodeId]
 
 
 def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
@@ -112,7 +112,7 @@ class _Sum:
         self.carry = carry
         self.axis = axis
 
-    def nodes(self) -> set[int] | None:
+    def nodes(self) -> set[NodeId] | None:
         """The ops tiled on the axis that compute the carry linearly from itself and sums.
 
         None if the carry depends on other ops.
@@ -121,7 +121,7 @@ class _Sum:
         made = self.zeros(first)
         if made is None:
             return None
-        sums, linear = {self.carry.results[0]}, set[int]()
+        sums, linear = {self.carry.results[0]}, set[NodeId]()
         for number in sorted(node.number for node in self.program.upstream([last], self.is_inside)):
             node = self.program.nodes[number]
             positions = frozenset([at for at, value in enumerate(node.operands) if value in sums or self.is_pending(value)])
@@ -136,10 +136,10 @@ class _Sum:
             return None
         return made | own
 
-    def is_pending(self, value: int) -> bool:
+    def is_pending(self, value: ValueId) -> bool:
         return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
 
-    def is_tiled(self, value: int) -> bool:
+    def is_tiled(self, value: ValueId) -> bool:
         return self.axis in self.placements.home(value).axes
 
     def is_inside(self, node: Node) -> bool:
@@ -147,7 +147,7 @@ class _Sum:
         is_tiled = not node.is_border and len(node.results) == 1 and self.axis in self.placements.axes(node)
         return is_tiled and not self.is_pending(node.results[0])
 
-    def is_private(self, number: int, among: set[int]) -> bool:
+    def is_private(self, number: NodeId, among: set[NodeId]) -> bool:
         """Whether only these ops and the loop's exit read the op's results, and no tactic has placed them."""
         for value in self.program.nodes[number].results:
             others = {user for user, _ in self.placements.uses(value)} - among
@@ -156,9 +156,9 @@ class _Sum:
                 return False
         return True
 
-    def zeros(self, value: int) -> set[int] | None:
+    def zeros(self, value: ValueId) -> set[NodeId] | None:
         """The ops tiled on the axis that make the zeros with which a carry starts; None if it starts with something else."""
-        made = set[int]()
+        made = set[NodeId]()
         for each in reached(filter(self.is_tiled, [value]), lambda each: filter(self.is_tiled, self.program.made_of(each))):
             node = self.program.maker(each)
             if node is None or node.is_border or not self.program.zero[each] or each in self.placements.pinned:

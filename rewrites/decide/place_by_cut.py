@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
+from ..program.program import NodeId, ValueId
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
 from .min_cut import ENDLESS, Network
@@ -57,24 +58,24 @@ class Want(NamedTuple):
     """A layout in which a value is read, and how often. Uses in one group share the moves to equal layouts."""
 
     layout: Layout
-    group: int
+    group: NodeId | None
     trips: int
 
 
 Edge = tuple[object, object, int]
 
-Moves = dict[tuple[Want, bool | None], list[int]]
+Moves = dict[tuple[Want, bool | None], list[NodeId]]
 """(wanted layout, choice) -> ops. The value moves there if one of the ops makes that choice (True: otherwise); None: always."""
 
 
 class AsItIs:
     """The layouts in which values are read under the current placements, cached for all attempts until an op moves."""
 
-    def __init__(self, placements: Placements, carried: Mapping[int, DeferredReduction]) -> None:
+    def __init__(self, placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried
-        self.known: dict[int, dict[tuple[int, int], Want]] = {}
-        self.counted: dict[int, Counter[Want]] = {}
-        self.edges: dict[tuple[int, Otherwise | None, *tuple[Otherwise, ...]], list[Edge]] = {}
+        self.known: dict[ValueId, dict[tuple[NodeId, int], Want]] = {}
+        self.counted: dict[ValueId, Counter[Want]] = {}
+        self.edges: dict[tuple[ValueId, Otherwise | None, *tuple[Otherwise, ...]], list[Edge]] = {}
         """A value, its op's other placement and those of the ops that read it -> the edges that the value adds to a network."""
 
     def forget(self) -> None:
@@ -83,7 +84,7 @@ class AsItIs:
         self.counted.clear()
         self.edges.clear()
 
-    def wants(self, value: int) -> dict[tuple[int, int], Want]:
+    def wants(self, value: ValueId) -> dict[tuple[NodeId, int], Want]:
         """Each use of a value -> the layout that it wants."""
         if (found := self.known.get(value)) is None:
             apart = self.is_stored(value)
@@ -91,12 +92,12 @@ class AsItIs:
             self.known[value], self.counted[value] = found, Counter(found.values())
         return found
 
-    def want(self, value: int, use: tuple[int, int], apart: bool) -> Want:
+    def want(self, value: ValueId, use: tuple[NodeId, int], apart: bool) -> Want:
         carry = self.carried.get(use[0]) if value in self.placements.sources else None
         layout = self.placements.wanted(*use).with_pending(() if carry is None else carry.pend)
-        return Want(layout, use[0] if apart else 0, self.program.likely_trips(self.program.use_region(*use)))
+        return Want(layout, use[0] if apart else None, self.program.likely_trips(self.program.use_region(*use)))
 
-    def is_stored(self, value: int) -> bool:
+    def is_stored(self, value: ValueId) -> bool:
         """Whether each op that reads the value gathers it for itself."""
         return self.program.parameter[value] and is_stored(self.placements, value)
 
@@ -104,11 +105,11 @@ class AsItIs:
 class TwoPlaces:
     """Ops that may be placed otherwise, and the values that they read and produce."""
 
-    def __init__(self, now: AsItIs, ways: Mapping[int, Otherwise]) -> None:
+    def __init__(self, now: AsItIs, ways: Mapping[NodeId, Otherwise]) -> None:
         self.now, self.placements, self.program = now, now.placements, now.program
         self.ways = ways
 
-    def best(self) -> set[int]:
+    def best(self) -> set[NodeId]:
         """Returns the ops to place otherwise; empty if that does not pay."""
         network, edges = Network(), self.now.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
@@ -124,9 +125,9 @@ class TwoPlaces:
         return chosen if chosen and self.received(chosen).pays(self.received(())) else set()
 
     @cached_property
-    def reads(self) -> dict[int, list[tuple[int, int]]]:
+    def reads(self) -> dict[ValueId, list[tuple[NodeId, int]]]:
         """The values, with their uses by ops that may be placed otherwise."""
-        reads = dict[int, list[tuple[int, int]]]()
+        reads = dict[ValueId, list[tuple[NodeId, int]]]()
         for number in self.ways:
             node = self.program.nodes[number]
             for position, value in enumerate(node.operands):
@@ -136,11 +137,11 @@ class TwoPlaces:
         return reads
 
     @cached_property
-    def moves(self) -> dict[int, Moves]:
+    def moves(self) -> dict[ValueId, Moves]:
         """Each value -> the layouts to which it is moved."""
         return {value: self.moved(value, uses) for value, uses in self.reads.items()}
 
-    def moved(self, value: int, uses: list[tuple[int, int]]) -> Moves:
+    def moved(self, value: ValueId, uses: list[tuple[NodeId, int]]) -> Moves:
         """The layouts to which a value is moved, if these of its uses are by ops that may be placed otherwise."""
         wants, found, pend = self.now.wants(value), Moves(), self.pend(value)
         others = self.now.counted[value].copy()
@@ -152,12 +153,12 @@ class TwoPlaces:
             found.setdefault((want._replace(layout=after), True), []).append(number)
         return found | {(want, None): [] for want, count in others.items() if count}
 
-    def pend(self, value: int) -> Unreduced:
+    def pend(self, value: ValueId) -> Unreduced:
         """The sum that a value is if its op is placed otherwise."""
         way = self.ways.get(self.program.producer[value])
         return () if way is None else way.pend
 
-    def home(self, value: int, otherwise: bool) -> Layout:
+    def home(self, value: ValueId, otherwise: bool) -> Layout:
         """The layout in which a value is produced."""
         if not otherwise:
             return self.placements.with_sums(value)
@@ -165,7 +166,7 @@ class TwoPlaces:
         at = self.program.nodes[number].results.index(value)
         return self.ways[number].placed.produced[at].with_pending(self.ways[number].pend)
 
-    def received(self, chosen: Collection[int]) -> CutPrice:
+    def received(self, chosen: Collection[NodeId]) -> CutPrice:
         """What a device receives for all the values if the ops in `chosen` are placed otherwise."""
         bytes: Bytes = 0
         collectives = 0
@@ -177,7 +178,7 @@ class TwoPlaces:
                 collectives += way.collectives * want.trips
         return CutPrice(bytes, collectives)
 
-    def added(self, value: int, moves: Moves) -> Iterator[Edge]:
+    def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
         """The edges that the moves of a value add to the network.
 
         A move happens if the value's op makes one choice and any op that wants the layout makes a certain choice. If both
@@ -201,13 +202,13 @@ class TwoPlaces:
                 yield from ((op, meets, ENDLESS) if place else (meets, op, ENDLESS) for op in ops if op != meets)
                 yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
 
-    def prices(self, value: int, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
+    def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
         """The bytes that a device receives for each move of a value."""
         home = self.home(value, otherwise)
         return {key: self.placements.received(value, home, key[0].layout) * key[0].trips for key in moves}
 
 
-def _between(node: object, maker: int, otherwise: bool, price: Bytes) -> Edge:
+def _between(node: object, maker: NodeId, otherwise: bool, price: Bytes) -> Edge:
     """The cost if a node makes one choice, and the op that produces the value makes the other one."""
     start, end = (node, maker) if otherwise else (maker, node)
     return start, end, int(price * UNITS)

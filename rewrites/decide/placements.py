@@ -16,7 +16,7 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, overhang
-from ..program.program import Node, Position, Program, Signature
+from ..program.program import Node, NodeId, Position, Program, Signature, ValueId
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
@@ -34,10 +34,10 @@ class Instead(NamedTuple):
     """The claim that an op takes instead of the table's (None: not placed on the axis), and the value that it follows."""
 
     claim: Claim | None
-    value: int
+    value: ValueId
 
 
-Elsewhere = Mapping[int, Mapping[MeshAxis, Instead]]
+Elsewhere = Mapping[NodeId, Mapping[MeshAxis, Instead]]
 """Op -> axis -> what the op takes there instead."""
 
 
@@ -168,16 +168,16 @@ class Placements:
     table: Table
     program: Program
     nodes: list[OpPlacement]
-    pinned: dict[int, Layout] = field(default_factory=dict[int, Layout])
-    reduced_at_def: dict[int, Unreduced] = field(default_factory=dict[int, Unreduced])
+    pinned: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
+    reduced_at_def: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
     """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device.
     """
     homes: list[Layout] = field(default_factory=list[Layout])
-    sources: dict[int, Unreduced] = field(default_factory=dict[int, Unreduced])
-    returns: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    elsewhere: Elsewhere = field(default_factory=dict[int, Mapping[MeshAxis, Instead]])
+    sources: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
+    returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
+    elsewhere: Elsewhere = field(default_factory=dict[NodeId, Mapping[MeshAxis, Instead]])
     """The ops that do not take the table's claims, with what they take instead."""
-    results: dict[int, Layout] = field(default_factory=dict[int, Layout])
+    results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     """The layouts in which the ops of `elsewhere` return their results: those of the table."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
@@ -185,30 +185,30 @@ class Placements:
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops)"
 
-    def claim(self, number: int, axis: MeshAxis) -> Claim | None:
+    def claim(self, number: NodeId, axis: MeshAxis) -> Claim | None:
         """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""
         if (instead := self.elsewhere.get(number, {}).get(axis)) is not None:
             return instead.claim
         table = self.table.axes.get(axis)
         return None if table is None else table.nodes[number]
 
-    def home(self, value: int) -> Layout:
+    def home(self, value: ValueId) -> Layout:
         """A value's own layout; its uses may need others."""
         return self.homes[value]
 
-    def with_sums(self, value: int) -> Layout:
+    def with_sums(self, value: ValueId) -> Layout:
         """A value's own layout, with the sums that are pending in it."""
         return self.homes[value].with_pending(self.sources.get(value, ()))
 
-    def uses(self, value: int) -> list[tuple[int, int]]:
+    def uses(self, value: ValueId) -> list[tuple[NodeId, int]]:
         """The uses of a value; returning it is a use by a node one past the last."""
         inside, returned = self.program.uses[value], self.returns.get(value)
         if returned is None:
             return inside
-        end = len(self.program.nodes)
+        end = self.program.end
         return [*inside, *((end, position) for position in returned)]
 
-    def wanted(self, number: int, position: int) -> Layout:
+    def wanted(self, number: NodeId, position: int) -> Layout:
         """The layout that a use needs."""
         if number == len(self.program.nodes):
             return boundary(self, self.program.returned[position])
@@ -248,26 +248,26 @@ class Placements:
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
         return all(misfit(node.signature, index, factors) is None for index, factors in left if factors)
 
-    def local_bytes(self, value: int, layout: Layout) -> int:
+    def local_bytes(self, value: ValueId, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout. Cached: thousands of values have a few hundred layouts."""
         key = layout, self.program.types[value].dtype
         if (found := self.sizes.get(key)) is None:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
-    def bytes_outside(self, value: int) -> int:
+    def bytes_outside(self, value: ValueId) -> int:
         """The local bytes of an argument or a result, in its layout at the program's boundary."""
         return self.local_bytes(value, boundary(self, value))
 
-    def way(self, value: int, source: Layout, target: Layout) -> Path:
+    def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
         return path(source, target, itemsize(self.program.types[value].dtype))
 
-    def received(self, value: int, source: Layout, target: Layout) -> Bytes:
+    def received(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device receives if the value changes its layout."""
         return self.way(value, source, target).bytes
 
-    def trips(self, value: int) -> int:
+    def trips(self, value: ValueId) -> int:
         """How often one call is assumed to compute the value."""
         return self.program.likely_trips(self.program.region[value])
 
@@ -275,7 +275,7 @@ class Placements:
 def read(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
-    nodes, results, axes = _placed(table), dict[int, Layout](), major_to_minor(table.axes)
+    nodes, results, axes = _placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
@@ -283,8 +283,8 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
         results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
         nodes[number] = place(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
-    sources: dict[int, Unreduced] = {}
-    reduced_at_def: dict[int, Unreduced] = {}
+    sources: dict[ValueId, Unreduced] = {}
+    reduced_at_def: dict[ValueId, Unreduced] = {}
     returned = frozenset(program.returned)
     for value in program.arguments:
         homes[value] = table.layout(value)
@@ -301,7 +301,7 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
         homes[value] = layout
         sources.pop(value, None)
         reduced_at_def.pop(value, None)
-    returns: dict[int, list[int]] = {}
+    returns: dict[ValueId, list[int]] = {}
     for position, value in enumerate(program.returned):
         returns.setdefault(value, []).append(position)
     return Placements(table, program, nodes, pinned, reduced_at_def, homes, sources, returns, elsewhere, results)
@@ -323,13 +323,14 @@ def _placed(table: Table) -> list[OpPlacement]:
     return placed
 
 
-def _pinned(table: Table) -> dict[int, Layout]:
+def _pinned(table: Table) -> dict[ValueId, Layout]:
     """The values inside the program that a tactic placed or replicated directly."""
     producer = table.program.producer
-    own = {v for t in table.axes.values() for v, claim in enumerate(t.values) if claim is not None and producer[v] >= 0}
+    claims = (pair for t in table.axes.values() for pair in zip(table.program.values, t.values, strict=True))
+    own = {v for v, claim in claims if claim is not None and producer[v] >= 0}
     return {value: table.layout(value) for value in own}
 
 
-def boundary(placements: Placements, value: int) -> Layout:
+def boundary(placements: Placements, value: ValueId) -> Layout:
     """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
     return placements.results.get(value, placements.home(value)).natural

@@ -25,7 +25,7 @@ from typing import TypeAlias
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
-from ..program.program import Node, Position, SubIndex
+from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, Position, SubIndex, ValueId
 from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, BlockedOp, Claim, Clash, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60
@@ -36,7 +36,7 @@ Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 
 
 def propagate(
-    table: Table, axis: MeshAxis, changed: Iterable[int], tactic: int, held: bool = False, padded: bool = False
+    table: Table, axis: MeshAxis, changed: Iterable[ValueId], tactic: int, held: bool = False, padded: bool = False
 ) -> None:
     """Carries the axis's claims from the changed values until nothing changes; updates `table` in place.
 
@@ -75,8 +75,8 @@ class Sweep:
         self.claims: AxisTable = table.axes[axis]
         self.open = frozenset(table.conflicts)
         """The conflicts of earlier tactics."""
-        self.arriving: dict[int, Set[Claim]] = {}
-        self.widened = {self.program.producer[value] for value in table.widened} - {-1}
+        self.arriving: dict[ValueId, Set[Claim]] = {}
+        self.widened = {self.program.producer[value] for value in table.widened} - {NO_NODE}
         """Ops whose results a tactic asks for in the windows in which they are read."""
         self.following = self.program.shifting | self.widened
         """Ops that produce their results in the windows in which they are read, because moving elements costs nothing."""
@@ -87,10 +87,10 @@ class Sweep:
         self.heaps: list[list[int]] = [[] for _ in range(PADDED + 1)]
         self.marked: list[set[int]] = [set() for _ in self.heaps]
         """What each heap holds."""
-        self.last = dict[int, int]()
+        self.last = dict[NodeId, int]()
         """Ops that may take more than exact claims -> the last rank that they may take."""
 
-    def run(self, changed: Iterable[int]) -> None:
+    def run(self, changed: Iterable[ValueId]) -> None:
         for value in changed:
             self.value_changed(value)
         while any(self.heaps):
@@ -100,8 +100,8 @@ class Sweep:
                 self.visit(self.program.nodes[number])
             for number in self.popped(BACKWARD):
                 self.visit(self.program.nodes[-number])
-            for value in self.popped(ARGUMENTS):
-                self.argument(value)
+            for position in self.popped(ARGUMENTS):
+                self.argument(self.program.values[position])
 
     def push(self, kind: int, position: int) -> None:
         marked = self.marked[kind]
@@ -117,36 +117,37 @@ class Sweep:
             marked.discard(position)
             yield position
 
-    def may_take(self, number: int, rank: int) -> bool:
+    def may_take(self, number: NodeId, rank: int) -> bool:
         """Whether an op may take a claim of this rank; if not, it waits until no claim of an earlier rank is left."""
         if self.last.get(number, 0) >= rank:
             return True
         self.push(rank, number)
         return False
 
-    def may_shift(self, number: int) -> bool:
+    def may_shift(self, number: NodeId) -> bool:
         return self.may_take(number, WIDENED if number in self.widened else SHIFTED)
 
     def admit(self, rank: int) -> None:
         """Lets all ops that wait for a rank take it, and visits all that may take more than exact claims."""
         # An op that no other claim reaches may take any of its last resorts.
         upto = PADDED if rank == LOOKUP else rank
-        if admitted := [number for number in self.popped(rank) if self.last.get(number, 0) < rank]:
+        nodes = self.program.nodes
+        if admitted := [nodes[at].number for at in self.popped(rank) if self.last.get(nodes[at].number, 0) < rank]:
             self.last |= dict.fromkeys(admitted, upto)
             for number in self.last:
                 self.mark_ahead(number)
 
-    def value_changed(self, value: int) -> None:
+    def value_changed(self, value: ValueId) -> None:
         """Marks a changed value's users for the forward pass, and its producer for the backward pass."""
         for number, _ in self.program.uses[value]:
             self.mark_ahead(number)
         self.wanted(value)
 
-    def mark_ahead(self, number: int) -> None:
+    def mark_ahead(self, number: NodeId) -> None:
         if self.claims.nodes[number] is None:
             self.push(FORWARD, number)
 
-    def wanted(self, value: int) -> None:
+    def wanted(self, value: ValueId) -> None:
         """Marks the producer of the value, or the argument: a claim of a use, or of the value itself, may concern it."""
         number = self.program.producer[value]
         if number < 0:
@@ -168,7 +169,7 @@ class Sweep:
                 # Its users may take the claims that it would pass on to them.
                 self.pass_on(node)
             return
-        key = (node.number, -1, self.axis)
+        key = (node.number, NO_VALUE, self.axis)
         if len(candidates) > 1 and not self.settle(node, candidates):
             self.conflict(key, candidates.values())
             return
@@ -238,7 +239,7 @@ class Sweep:
         self.with_all_in_place(node, candidates)
         if len(candidates) > 1:
             self.in_the_middle(node, candidates)
-        if len(candidates) > 1 and (node.number, -1, self.axis) in self.open:
+        if len(candidates) > 1 and (node.number, NO_VALUE, self.axis) in self.open:
             mine = {each: asked for each, asked in candidates.items() if asked[0].tactic == self.tactic}
             if len(mine) == 1:
                 candidates.clear()
@@ -276,7 +277,7 @@ class Sweep:
             candidates.clear()
             candidates[index, factor] = asked
 
-    def shifted(self, value: int) -> Set[Claim]:
+    def shifted(self, value: ValueId) -> Set[Claim]:
         """The claims that would reach a value through its op, if that is undecided and produces results where they are read."""
         if self.program.producer[value] not in self.following:
             return NOTHING
@@ -284,7 +285,7 @@ class Sweep:
             known = self.arriving[value] = dict.fromkeys(self.arrivals(value)).keys()
         return known
 
-    def arrivals(self, value: int) -> Iterator[Claim]:
+    def arrivals(self, value: ValueId) -> Iterator[Claim]:
         node = self.program.made_by(value)
         if self.claims.nodes[node.number] is not None:
             return
@@ -305,7 +306,7 @@ class Sweep:
             for claim in self.wants(value):
                 self.ask(node, -1 - position, dims[claim.at], claim, candidates)
 
-    def wants(self, value: int) -> Collection[Claim]:
+    def wants(self, value: ValueId) -> Collection[Claim]:
         """The claims on a value: its own or, if it has none, those of its decided uses."""
         own = self.claims.values[value]
         if own is not None:
@@ -336,7 +337,7 @@ class Sweep:
                 found[claim.moved(at.dim, factor)] = None
         return found.keys()
 
-    def one_tiling(self, value: int, found: Set[Claim]) -> Set[Claim]:
+    def one_tiling(self, value: ValueId, found: Set[Claim]) -> Set[Claim]:
         """Reduces several claims on a dim to one in their middle, if they differ only in where the blocks begin."""
         one = min(found, key=lambda claim: claim.tactic)
         if any(claim.at != one.at for claim in found):
@@ -345,7 +346,7 @@ class Sweep:
         factor = crossing(beside, extent, lambda *each: middle(extent, each), *(claim.factor for claim in found))
         return found if factor is None else {one._replace(factor=factor)}
 
-    def read_by(self, value: int) -> list[Reading]:
+    def read_by(self, value: ValueId) -> list[Reading]:
         """The claims of the ops that read a value by a placed index, with the position of this index in the value."""
         nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
         uses = self.program.uses[value]
@@ -360,7 +361,7 @@ class Sweep:
                     found.append((claim, at, beside))
         return found
 
-    def one_window(self, value: int, producer: int, readers: list[Reading]) -> Claim | None:
+    def one_window(self, value: ValueId, producer: NodeId, readers: list[Reading]) -> Claim | None:
         """The least window that contains all that is read of a value, for a value produced where it is read.
 
         None if there is none.
@@ -510,9 +511,9 @@ class Sweep:
             return f"it has {made} blocks of {extent // made} that stay together, which {size} devices do not divide"
         return f"the result has {made} rows, which {size} devices do not divide"
 
-    def argument(self, value: int) -> None:
+    def argument(self, value: ValueId) -> None:
         """Places an argument on the one dim on which all its uses want it; one that is reconciled stays whole."""
-        key = (-1, value, self.axis)
+        key = (NO_NODE, value, self.axis)
         if self.claims.values[value] is not None or key in self.table.reconciled:
             return
         found = self.wants(value)

@@ -12,16 +12,17 @@ from operator import attrgetter
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ..program.program import NO_VALUE, NodeId, ValueId
 from ..redistribute.steps import Bytes
 from .placements import OpPlacement, Placements
 from .table import Claim
 
-Use = tuple[int, int]
+Use = tuple[NodeId, int]
 
 
-def is_stored(placements: Placements, value: int) -> bool:
+def is_stored(placements: Placements, value: ValueId) -> bool:
     """Whether an argument is only stored on an axis, because an op that reads it is placed there otherwise or not at all."""
-    table, end = placements.table, len(placements.program.nodes)
+    table, end = placements.table, placements.program.end
     _, reads = reads_of(placements, value)
     for axis in placements.homes[value].axes:
         own = table.claim(value, axis)
@@ -31,13 +32,13 @@ def is_stored(placements: Placements, value: int) -> bool:
     return False
 
 
-def _is_taken(placements: Placements, number: int, axis: MeshAxis, own: Claim) -> bool:
+def _is_taken(placements: Placements, number: NodeId, axis: MeshAxis, own: Claim) -> bool:
     """Whether an op does not follow a value's claim: an earlier tactic placed it, or propagation did not get there."""
     table, node = placements.table, placements.program.nodes[number]
     claim = table.axes[axis].nodes[number]
     if claim is None:
         stops = ((number, position, axis) in table.blocked for position in range(len(node.operands)))
-        return (number, -1, axis) not in table.conflicts and not any(stops)
+        return (number, NO_VALUE, axis) not in table.conflicts and not any(stops)
     return claim.tactic < own.tactic
 
 
@@ -59,15 +60,15 @@ def gathered_at_source(placements: Placements) -> None:
                 placements.put(program.nodes[number], placed)
 
 
-def _read_on(placements: Placements, value: int) -> set[MeshAxis]:
+def _read_on(placements: Placements, value: ValueId) -> set[MeshAxis]:
     """The axes on which any reader wants the value, or a value made by only moving its elements."""
     _, reads = reads_of(placements, value)
     return {axis for use, _ in reads for axis in placements.wanted(*use).axes}
 
 
-def _received(placements: Placements, value: int, after: dict[int, OpPlacement]) -> Bytes:
+def _received(placements: Placements, value: ValueId, after: dict[NodeId, OpPlacement]) -> Bytes:
     """The bytes that a device receives for a value and for values made by moving its elements; each layout counts once."""
-    program, moves = placements.program, set[tuple[int, Layout]]()
+    program, moves = placements.program, set[tuple[ValueId, Layout]]()
     moved, reads = reads_of(placements, value)
     homes = {value: placements.homes[value]}
     for number in moved:
@@ -78,9 +79,9 @@ def _received(placements: Placements, value: int, after: dict[int, OpPlacement])
     return sum((placements.received(read, homes[read], wanted) for read, wanted in moves), start=0)
 
 
-def reads_of(placements: Placements, value: int) -> tuple[list[int], list[tuple[Use, int]]]:
+def reads_of(placements: Placements, value: ValueId) -> tuple[list[NodeId], list[tuple[Use, ValueId]]]:
     """The ops that only move or cast a value, or let it enter a loop, and the other uses with the value that each reads."""
-    program, moved, reads = placements.program, list[int](), list[tuple[Use, int]]()
+    program, moved, reads = placements.program, list[NodeId](), list[tuple[Use, ValueId]]()
     for each in program.downstream([value], attrgetter("passes_on")):
         for use in placements.uses(each):
             if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:

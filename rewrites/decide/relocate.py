@@ -21,7 +21,7 @@ from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
-from ..program.program import Node, Signature
+from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, makers
 from .place_by_cut import AsItIs, Otherwise, TwoPlaces
@@ -35,7 +35,7 @@ LARGEST = 200
 LITTLE = 2
 """The flops per element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
 
-Claims = dict[int, Claim | None]
+Claims = dict[NodeId, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
 
 
@@ -43,15 +43,15 @@ Claims = dict[int, Claim | None]
 class Mismatch:
     """A value that changes its layout, for some of its uses."""
 
-    value: int
+    value: ValueId
     source: Layout
     target: Layout
-    uses: tuple[tuple[int, int], ...]
+    uses: tuple[tuple[NodeId, int], ...]
 
 
 def elsewhere(
-    placements: Placements, carried: Mapping[int, DeferredReduction], mismatches: list[Mismatch]
-) -> dict[int, dict[MeshAxis, Instead]]:
+    placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
+) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
     for each in mismatches:
@@ -62,18 +62,18 @@ def elsewhere(
 class _Search:
     """Tries the ops around one mismatch after another. Ops that were moved for earlier mismatches stay moved."""
 
-    def __init__(self, placements: Placements, carried: dict[int, DeferredReduction]) -> None:
+    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction]) -> None:
         self.placements, self.program = placements, placements.program
         self.table: Table = placements.table
         self.carried = carried
-        self.found = dict[int, dict[MeshAxis, Instead]]()
-        self.tried: set[tuple[int, MeshAxis, Claim | None]] = set()
+        self.found = dict[NodeId, dict[MeshAxis, Instead]]()
+        self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
         self.known: dict[object, bool] = {}
         self.now = AsItIs(placements, self.carried)
-        self.movable: dict[tuple[int, MeshAxis], bool] = {}
+        self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
-        self.patient: dict[tuple[int, frozenset[int]], bool] = {}
-        self.known_ways: dict[tuple[int, MeshAxis, Claim | None, Unreduced | None], Otherwise | None] = {}
+        self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
+        self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Otherwise | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -86,7 +86,7 @@ class _Search:
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
                 self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
 
-    def attempt(self, axis: MeshAxis, claims: Claims, value: int) -> None:
+    def attempt(self, axis: MeshAxis, claims: Claims, value: ValueId) -> None:
         """Places ops elsewhere if that receives less, unless all of them have been tried before."""
         keys = {(number, axis, claim) for number, claim in claims.items()}
         if keys <= self.tried:
@@ -123,14 +123,14 @@ class _Search:
             if factor.axis in pending and self.promises_parts(each, factor, terms):
                 yield factor.axis, self.claim(each.value, dim, factor)
 
-    def claim(self, value: int, dim: int, factor: Factor) -> Claim:
+    def claim(self, value: ValueId, dim: int, factor: Factor) -> Claim:
         """A claim by the tactic that has placed the value or, if none has, a use of it."""
         own = self.table.claim(value, factor.axis)
         uses = (self.table.axes[factor.axis].nodes[number] for number, _ in self.program.uses[value])
         tactics = [each.tactic for each in (own, *uses) if each is not None]
         return Claim(dim, factor, tactics[0] if tactics else 0)
 
-    def promises(self, number: int, position: int, dim: int, factor: Factor) -> bool:
+    def promises(self, number: NodeId, position: int, dim: int, factor: Factor) -> bool:
         """Whether an op could receive less if it ran along this dim of an operand."""
         if number == len(self.program.nodes) or factor.has_halo:
             return False
@@ -186,10 +186,10 @@ class _Search:
                 return
             node = self.program.nodes[uses[0][0]]
 
-    def received(self, value: int, target: Layout) -> Bytes:
+    def received(self, value: ValueId, target: Layout) -> Bytes:
         return self.placements.received(value, self.placements.with_sums(value), target)
 
-    def lacks(self, value: int, target: Layout) -> int:
+    def lacks(self, value: ValueId, target: Layout) -> int:
         """The bytes by which the target is larger than a device's part of the value: it receives at least so many."""
         return max(
             self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
@@ -235,13 +235,13 @@ class _Search:
         looked_up = any(index.monoid is not None and (index.reads or index.lookups) for index in indices)
         return looked_up and self.may_move(node, axis)
 
-    def may_wait(self, number: int, positions: frozenset[int]) -> bool:
+    def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
         if (known := self.patient.get((number, positions))) is None:
             known = self.patient[number, positions] = self.waits(number, positions)
         return known
 
-    def waits(self, number: int, positions: frozenset[int]) -> bool:
+    def waits(self, number: NodeId, positions: frozenset[int]) -> bool:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
@@ -251,7 +251,7 @@ class _Search:
         work = flops(node.kind, node.params, ins, outs)
         return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
-    def region(self, value: int, axis: MeshAxis, claim: Claim) -> Claims:
+    def region(self, value: ValueId, axis: MeshAxis, claim: Claim) -> Claims:
         """The ops around a value that would follow its claim, if nothing else were placed on the axis."""
         table, program = self.table.copy(), self.program
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
@@ -261,9 +261,9 @@ class _Search:
         sweep.run([value])
         return sweep.found
 
-    def ways(self, axis: MeshAxis, claims: Claims) -> dict[int, Otherwise]:
+    def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Otherwise]:
         """How ops are placed under these claims, and the ops downstream in which their sums may wait."""
-        found, ahead, last = dict[int, Otherwise](), sorted(claims), -1
+        found, ahead, last = dict[NodeId, Otherwise](), sorted(claims), NO_NODE
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]
             if number == last:
@@ -289,7 +289,7 @@ class _Search:
             self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
         return self.known_ways[key]
 
-    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[int, Otherwise]) -> Unreduced | None:
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Otherwise]) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
@@ -336,7 +336,7 @@ class _Around(Sweep):
         if len(self.found) < LARGEST and self.search.may_move(node, self.axis):
             super().visit(node)
 
-    def argument(self, value: int) -> None:
+    def argument(self, value: ValueId) -> None:
         """Does nothing: arguments stay where they are."""
 
     def decided(self, node: Node) -> None:

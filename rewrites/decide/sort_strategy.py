@@ -7,14 +7,14 @@ A merge leaves its results in blocks. Where they are wanted whole, gathering the
 
 from __future__ import annotations
 
-from ..program.program import Node
+from ..program.program import Node, NodeId, ValueId
 from ..redistribute.steps import Bytes
 from .placements import OpPlacement, Placements
 
 
-def unmerged(placements: Placements) -> list[int]:
+def unmerged(placements: Placements) -> list[NodeId]:
     """Unplaces and returns the ops for which merging would receive more, and unplaces operand-free ops that only they read."""
-    nodes, found = placements.program.nodes, list[int]()
+    nodes, found = placements.program.nodes, list[NodeId]()
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         whole = _without(placements, node, node)
         if _received(placements, node, whole) < _received(placements, node, placements.nodes[node.number]):
@@ -30,7 +30,7 @@ def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
     return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
 
 
-def _is_free(placements: Placements, value: int, node: Node) -> bool:
+def _is_free(placements: Placements, value: ValueId, node: Node) -> bool:
     """Whether only this op reads the value, and devices can make it in any layout because its own op has no operands."""
     maker = placements.program.maker(value)
     alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.pinned
@@ -45,7 +45,7 @@ def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
         if not _is_free(placements, value, node):
             total += moved(value, placements.with_sums(value), wanted)
     for value, layout in zip(node.results, placed.produced, strict=True):
-        home, end = placements.pinned.get(value, layout), len(placements.program.nodes)
+        home, end = placements.pinned.get(value, layout), placements.program.end
         uses = placements.uses(value)
         targets = {placements.wanted(*use) if use[0] < end else home.natural for use in uses}
         total += moved(value, layout, home) + sum(moved(value, home, target) for target in targets)

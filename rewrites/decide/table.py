@@ -16,7 +16,7 @@ from ...dialects.definitions.tilings import Merging
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
-from ..program.program import Node, Program, Signature
+from ..program.program import Node, NodeId, Program, Signature, ValueId
 from ..redistribute.kinds.merge import pays
 from .requirements import Placing, is_lawful
 
@@ -56,7 +56,7 @@ class AxisTable:
     whole: Factor
     nodes: list[Claim | None]
     values: list[Claim | None]
-    points: frozenset[int] = frozenset()
+    points: frozenset[NodeId] = frozenset()
     """The constraints that set their result's layout along the axis: points of redistribution, which no claim crosses."""
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class AxisTable:
 class Weight(NamedTuple):
     """A dim of an argument, and how many elements are in the parts of its result that ops take."""
 
-    value: int
+    value: ValueId
     dim: int
     part: int
 
@@ -95,7 +95,7 @@ class Weight(NamedTuple):
 class BlockedOp:
     """An op where propagation stopped because an extent does not divide, or a dim cannot be placed."""
 
-    node: int
+    node: NodeId
     operand: int
     axis: MeshAxis
     dim: int
@@ -113,16 +113,16 @@ class BlockedOp:
         return self.factor.size
 
 
-Key: TypeAlias = tuple[int, int, MeshAxis]
-"""Where claims meet: an op or -1, an argument or -1, and the axis."""
+Key: TypeAlias = tuple[NodeId, ValueId, MeshAxis]
+"""Where claims meet: an op or NO_NODE, an argument or NO_VALUE, and the axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Claims that cannot all hold at one op (or, with `node` -1, at one argument)."""
+    """Claims that cannot all hold at one op (or, with `node` NO_NODE, at one argument)."""
 
-    node: int
-    value: int
+    node: NodeId
+    value: ValueId
     axis: MeshAxis
     claims: tuple[tuple[Claim, int], ...]
     """Each claim, and the position of its value at the op."""
@@ -134,18 +134,20 @@ class Table:
 
     program: Program
     axes: dict[MeshAxis, AxisTable] = field(default_factory=dict[MeshAxis, AxisTable])
-    blocked: dict[tuple[int, int, MeshAxis], BlockedOp] = field(default_factory=dict[tuple[int, int, MeshAxis], BlockedOp])
+    blocked: dict[tuple[NodeId, int, MeshAxis], BlockedOp] = field(
+        default_factory=dict[tuple[NodeId, int, MeshAxis], BlockedOp]
+    )
     conflicts: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
-    widened: frozenset[int] = frozenset()
+    widened: frozenset[ValueId] = frozenset()
     """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
-    each_trip: frozenset[int] = frozenset()
+    each_trip: frozenset[ValueId] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
-    closed: dict[int, frozenset[int]] = field(default_factory=dict[int, frozenset[int]])
+    closed: dict[ValueId, frozenset[int]] = field(default_factory=dict[ValueId, frozenset[int]])
     """Values whose layout the program sets -> the dims that it sets, on which propagation puts no other axis."""
     reconciled: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
     """Conflicts of the program's claims alone: an op takes the claim that receives least, and an argument stays whole."""
-    too_wide: dict[tuple[int, MeshAxis], tuple[Factor, bool]] = field(
-        default_factory=dict[tuple[int, MeshAxis], tuple[Factor, bool]]
+    too_wide: dict[tuple[ValueId, MeshAxis], tuple[Factor, bool]] = field(
+        default_factory=dict[tuple[ValueId, MeshAxis], tuple[Factor, bool]]
     )
     """Values of `widened` with a window wider than all blocks of the axis -> it, and whether its uses read windows far apart.
 
@@ -220,7 +222,7 @@ class Table:
         new = self.axes[axis] = old.copy()
         return new
 
-    def claim(self, value: int, axis: MeshAxis) -> Claim | None:
+    def claim(self, value: ValueId, axis: MeshAxis) -> Claim | None:
         """A value's claim on the axis: its own, or the one that its op gives it.
 
         None or WHOLE if it is not tiled on the axis.
@@ -228,12 +230,12 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
-    def layout(self, value: int) -> Layout:
+    def layout(self, value: ValueId) -> Layout:
         """A value's own layout, pending sums left out."""
         claims = [c for axis in self.axes if (c := self.claim(value, axis)) is not None and c.at != WHOLE]
         return Layout.of(self.program.shape(value), [(c.at, c.factor) for c in claims])
 
-    def on_dim(self, value: int, dim: int, but: MeshAxis | None = None) -> list[Factor]:
+    def on_dim(self, value: ValueId, dim: int, but: MeshAxis | None = None) -> list[Factor]:
         """The factors of a dim of a value, on all axes but one."""
         claims = (self.claim(value, axis) for axis in self.axes if axis != but)
         return settled(self.program.shape(value)[dim], [c.factor for c in claims if c is not None and c.at == dim])
@@ -244,7 +246,7 @@ class Table:
         extent = node.signature.indices[index].extent
         return settled(extent, [c.factor for c in claims if c is not None and c.at == index])
 
-    def fits_value(self, value: int, dim: int, factor: Factor) -> bool:
+    def fits_value(self, value: ValueId, dim: int, factor: Factor) -> bool:
         """Whether a factor fits into the dim beside the factors already there."""
         return fit(self.program.shape(value)[dim], [*self.on_dim(value, dim, factor.axis), factor])
 
@@ -289,7 +291,7 @@ class Table:
                     return False
         return True
 
-    def has_room(self, node: Node, value: int, index: int, factor: Factor) -> bool:
+    def has_room(self, node: Node, value: ValueId, index: int, factor: Factor) -> bool:
         """Whether a result has room for the index's factor; true if it has a claim of its own on this axis."""
         position = node.signature.result_at[node.results.index(value)].get(index)
         own = self.axes.get(factor.axis)
@@ -339,13 +341,13 @@ def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor], pl
     return not reaches or (blocks and all(reach.outward(one) is not None for reach in reaches))
 
 
-def claim_of(program: Program, table: AxisTable, value: int) -> Claim | None:
+def claim_of(program: Program, table: AxisTable, value: ValueId) -> Claim | None:
     """A value's claim along the axis of `table`; its own claim has priority over the one from its op."""
     own = table.values[value]
     return produced(program, table, value) if own is None else own
 
 
-def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
+def produced(program: Program, table: AxisTable, value: ValueId) -> Claim | None:
     """The claim along the axis of `table` that a value has from the op that computes it."""
     number = program.producer[value]
     if number < 0:
@@ -360,7 +362,7 @@ def produced(program: Program, table: AxisTable, value: int) -> Claim | None:
     return None if position is None else claim.moved(position.dim, position.outward(claim.factor))
 
 
-def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
+def take(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
     Claims on that dim that are minor to it move into its room, so that two axes can change places, one after the other: the
@@ -387,7 +389,7 @@ def take(table: Table, value: int, axis: MeshAxis, claim: Claim) -> None:
             table.touch(other).values[value] = own._replace(at=WHOLE, factor=table.axes[other].whole)
 
 
-def next_factor(table: Table, value: int, dim: int, axis: MeshAxis, pads: int = 0, run: int | None = None) -> Factor | None:
+def next_factor(table: Table, value: ValueId, dim: int, axis: MeshAxis, pads: int = 0, run: int | None = None) -> Factor | None:
     """The factor of `axis` that splits the local part of a dim; None if that does not divide.
 
     With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`. With

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...dialects.definitions.flops import flops
 from ...dialects.ground.errors import Error
 from ..emit import Emitter
-from ..program.program import Node, Program
+from ..program.program import Node, NodeId, Program, ValueId
 from ..rules import firing
 from ..rules.rule import Rule, RuleApply, Symbol, Term, subterms
 from .build import TermOps
@@ -57,7 +57,7 @@ class ByRule:
             if (found := known[key]) is not None:
                 yield Site(node.results[0], tuple(values[at] for at in found.inside), found.flops, found.elements)
 
-    def found(self, program: Program, node: Node, values: Sequence[int]) -> _Found | None:
+    def found(self, program: Program, node: Node, values: Sequence[ValueId]) -> _Found | None:
         """How the law applies to an op, in terms of positions among the values around it; None if it does not."""
         if (match := self.match(program, node)) is None:
             return None
@@ -66,7 +66,7 @@ class ByRule:
 
     def saved(self, program: Program, found: Match) -> tuple[int, int]:
         """The flops and elements that the right side saves. A value that is also read elsewhere saves nothing."""
-        gone: set[int] = {found.root.number}
+        gone: set[NodeId] = {found.root.number}
         for number in found.nodes[1:]:
             if all(user in gone for user, _ in program.uses[program.nodes[number].results[0]]):
                 gone.add(number)
@@ -99,7 +99,7 @@ class ByRule:
         for site in sites:
             self.write(program, draft, site.value)
 
-    def write(self, program: Program, draft: Draft, value: int) -> None:
+    def write(self, program: Program, draft: Draft, value: ValueId) -> None:
         """Replaces one value by the right side."""
         root = program.made_by(value)
         found = self.match(program, root)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation
 
 from ..program.dim_classes import Classes
-from ..program.program import Node, Program, Signature
+from ..program.program import NO_NODE, Node, NodeId, Program, Signature, ValueId
 from ..program.reached import reached
 from .chunk_loop import ChunkLoop
 from .chunk_part import FOLDS, LoopPart, arrays, at_dim
@@ -36,7 +36,7 @@ class NotInParts(Exception):
 class Chunk:
     """The law for one large value of a program: its part is computed in `trips` trips."""
 
-    value: int
+    value: ValueId
     part: LoopPart
     trips: int
     name: str = "chunk"
@@ -57,7 +57,7 @@ class Chunk:
         ChunkLoop(self.part, draft, self.trips).write()
 
 
-def part_of(program: Program, classes: Classes, value: int, dim: int) -> LoopPart:
+def part_of(program: Program, classes: Classes, value: ValueId, dim: int) -> LoopPart:
     """The ops of the loop over parts of a dim of a value. Raises NotInParts for an op that cannot run in parts."""
     nodes = _between(program, _large(program, classes, value, dim))
     for node in nodes:
@@ -74,7 +74,7 @@ def part_of(program: Program, classes: Classes, value: int, dim: int) -> LoopPar
     return part
 
 
-def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Node]:
+def _large(program: Program, classes: Classes, value: ValueId, dim: int) -> list[Node]:
     """The ops that make or read a value with both ranges of the large value: that of the dim, and that of its largest other
     dim."""
     shape = program.shape(value)
@@ -82,7 +82,7 @@ def _large(program: Program, classes: Classes, value: int, dim: int) -> list[Nod
     ranges = {classes.of(value, each) for each in (dim, *largest)}
     large = {
         each
-        for each, type in enumerate(program.types)
+        for each, type in zip(program.values, program.types, strict=True)
         if len(type.shape) >= len(ranges) and ranges.issubset(classes.dims(each))
     }
     nodes = (node for node in program.nodes if not node.is_border and node.region == program.region[value])
@@ -108,15 +108,15 @@ def _between(program: Program, ends: Sequence[Node]) -> list[Node]:
     return [node for node in program.nodes if ops[node.number] in between and node.op.parent is block]
 
 
-def _ops_of(program: Program, block: Block | None) -> list[int]:
-    """For each op, the number of the op of a block that it is, or is inside of; -1 if there is none."""
-    found, around = list[int](), dict[Operation, int]()
+def _ops_of(program: Program, block: Block | None) -> list[NodeId]:
+    """For each op, the number of the op of a block that it is, or is inside of; NO_NODE if there is none."""
+    found, around = list[NodeId](), dict[Operation, NodeId]()
     for node in program.nodes:
         op: Operation | None = node.op
         while op is not None and op.parent is not block:
             op = op.parent_op()
         if op is None:
-            found.append(-1)
+            found.append(NO_NODE)
         elif node.is_border or op is not node.op or node.signature.definition.apart:
             found.append(around.setdefault(op, node.number))
         else:
@@ -124,12 +124,12 @@ def _ops_of(program: Program, block: Block | None) -> list[int]:
     return found
 
 
-def _indices(program: Program, value: int, dim: int, inside: set[int]) -> dict[int, int]:
+def _indices(program: Program, value: ValueId, dim: int, inside: set[NodeId]) -> dict[NodeId, int]:
     """For each op, the index that the range is, found from the large value outwards; -1 if two indices are the range."""
-    found, done = dict[int, int](), set[tuple[int, int]]()
+    found, done = dict[NodeId, int](), set[tuple[NodeId, int]]()
     tables = dict[Signature, list[list[int | None]]]()
 
-    def beside(place: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    def beside(place: tuple[ValueId, int]) -> Iterator[tuple[ValueId, int]]:
         value, dim = place
         for node in _around(program, value, inside):
             ends, table = (*node.operands, *node.results), tables.get(node.signature)
@@ -152,7 +152,7 @@ def _places(indices: Sequence[int | None], index: int) -> Iterator[int]:
     return (at for at, each in enumerate(indices) if each == index)
 
 
-def _around(program: Program, value: int, inside: set[int]) -> Iterator[Node]:
+def _around(program: Program, value: ValueId, inside: set[NodeId]) -> Iterator[Node]:
     """Yields the ops of the part that make or read a value."""
     numbers = dict.fromkeys([program.producer[value], *(number for number, _ in program.uses[value])])
     return (program.nodes[number] for number in numbers if number in inside)

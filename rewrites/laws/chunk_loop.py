@@ -15,6 +15,7 @@ from ...dialects.lax import ScanOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
+from ..program.program import ValueId
 from .chunk_part import FOLDS, LoopPart
 from .module_copy import Before, Draft
 
@@ -27,7 +28,7 @@ class ChunkLoop:
     draft: Draft
     trips: int
     emit: Emitter = field(init=False)
-    inside: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    inside: dict[ValueId, SSAValue] = field(default_factory=dict[ValueId, SSAValue])
     """The values of one trip, by the values that they are parts of."""
 
     def write(self) -> None:
@@ -45,7 +46,7 @@ class ChunkLoop:
         outs = [*map(self.narrowed, folded, part.carried), *map(self.joined, stacks, part.stacked)]
         self.replace(dict(zip((*part.carried, *part.stacked), outs, strict=True)))
 
-    def replace(self, outs: dict[int, SSAValue]) -> None:
+    def replace(self, outs: dict[ValueId, SSAValue]) -> None:
         """Makes readers use the loop's results instead of those of the ops, which are removed.
 
         Other values map to those of a trip.
@@ -59,21 +60,21 @@ class ChunkLoop:
 
     # --- types ---------------------------------------------------------------------------------------------------------
 
-    def type(self, value: int) -> ArrayType:
+    def type(self, value: ValueId) -> ArrayType:
         return self.part.program.types[value]
 
-    def local(self, value: int) -> ArrayType:
+    def local(self, value: ValueId) -> ArrayType:
         """The type of the part of a value in one trip."""
         type, dim = self.type(value), self.part.dims[value]
         return ArrayType.whole(type.dtype, tuple(n // self.trips if at == dim else n for at, n in enumerate(type.shape)))
 
-    def carry(self, value: int) -> ArrayType:
+    def carry(self, value: ValueId) -> ArrayType:
         """The type in which a fold is accumulated: float32 for sums of narrower floats, because each trip would round them."""
         type = self.type(value)
         is_sum = self.part.folds(value) == "add" and is_float(dtype_of(type.dtype)) and itemsize(type.dtype) < 4
         return ArrayType.whole("float32" if is_sum else type.dtype, type.shape)
 
-    def stack(self, value: int) -> ArrayType:
+    def stack(self, value: ValueId) -> ArrayType:
         return ArrayType.whole(self.type(value).dtype, (self.trips, *self.local(value).shape))
 
     # --- before and after the loop -----------------------------------------------------------------------------------------
@@ -97,23 +98,23 @@ class ChunkLoop:
             block.insert_op_after(op, ops[-1])
         return ops[-1]
 
-    def start(self, value: int) -> SSAValue:
+    def start(self, value: ValueId) -> SSAValue:
         """The initial value of an accumulated result: the unit of its fold, in its shape."""
         type = self.carry(value)
         return self.emit.spread(self.emit.unit(FOLDS[self.part.folds(value)].unit, type.dtype), type.shape)
 
-    def narrowed(self, folded: SSAValue, value: int) -> SSAValue:
+    def narrowed(self, folded: SSAValue, value: ValueId) -> SSAValue:
         """Casts an accumulated result to the dtype of the value."""
         dtype = self.type(value).dtype
         return folded if type_at(folded).dtype == dtype else self.emit.cast(folded, dtype)
 
-    def split(self, value: int, dim: int) -> SSAValue:
+    def split(self, value: ValueId, dim: int) -> SSAValue:
         """Splits the range's dim into trips and rows, with the trips first."""
         shape, local = self.type(value).shape, self.local(value).shape
         array = self.emit.reshape(self.draft[value], (*shape[:dim], self.trips, *local[dim:]))
         return self.emit.transpose(array, (dim, *(at for at in range(len(shape) + 1) if at != dim)))
 
-    def joined(self, rows: SSAValue, value: int) -> SSAValue:
+    def joined(self, rows: SSAValue, value: ValueId) -> SSAValue:
         """Merges the stacked rows of all trips into one dim."""
         shape, dim = self.type(value).shape, self.part.dims[value] or 0
         order = (*range(1, dim + 1), 0, *range(dim + 1, len(shape) + 1))
@@ -140,7 +141,7 @@ class ChunkLoop:
         block.add_op(YieldOp.create(operands=[*carries, *(self.inside[value] for value in part.stacked)]))
         return block
 
-    def accumulated(self, emit: Emitter, have: SSAValue, value: int) -> SSAValue:
+    def accumulated(self, emit: Emitter, have: SSAValue, value: ValueId) -> SSAValue:
         type, part = self.carry(value), self.inside[value]
         more = part if type_at(part).dtype == type.dtype else emit.cast(part, type.dtype)
         return emit.make(FOLDS[self.part.folds(value)].op, (have, more), type.dtype, type.shape)

@@ -6,7 +6,7 @@ layer 1:  %9 = dot %6 %7; %10 = dot %9 %8      the same, if %5 and %9 are read a
 
 from __future__ import annotations
 
-from ..program.program import Program
+from ..program.program import Program, ValueId
 from ..rules.rule import RuleApply, Term
 
 Key = tuple[object, ...]
@@ -17,13 +17,13 @@ def levels(term: Term) -> int:
     return 1 + max(map(levels, term.args), default=0) if isinstance(term, RuleApply) else 0
 
 
-def around(program: Program, value: int, levels: int) -> tuple[Key, list[int]]:
+def around(program: Program, value: ValueId, levels: int) -> tuple[Key, list[ValueId]]:
     """A key for the ops by which a value is computed, down to `levels` ops; and the values in it, in the order of the key.
 
     Two places with equal keys are alike: the key numbers values by where they first occur. For each op it has the signature,
     whether the op is in the region of the first, and how often its result is read. Ops that move one operand are not counted.
     """
-    key, numbers = list[object](), dict[int, int]()
+    key, numbers = list[object](), dict[ValueId, int]()
     nodes, producer, uses, region = program.nodes, program.producer, program.uses, program.region[value]
     left = [(value, levels)]
     while left:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..program.program import Program
+from ..program.program import Program, ValueId
 from .module_copy import Draft
 
 
@@ -14,8 +14,8 @@ from .module_copy import Draft
 class Site:
     """A place where a law applies: the value that is made in another way, and all values that are not needed any more."""
 
-    value: int
-    inside: tuple[int, ...] = ()
+    value: ValueId
+    inside: tuple[ValueId, ...] = ()
     flops: int = 0
     """The flops that are saved there, if nothing is partitioned."""
     elements: int = 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import cast
 
-from ..program.program import Node, Program
+from ..program.program import Node, NodeId, Program
 from ..rules.rule import RuleApply, RuleNumber, Term, Variable
 from .interpret_rule import Ids, NoTerm, made
 from .rule_ops import COMMUTES, NAMES, SAME, TELLS, IndexForm, form
@@ -26,7 +26,7 @@ class Match:
     """The index of each dim of the root's result; None for extent 1."""
     extents: Mapping[int, int]
     bound: Mapping[str, Seen] = field(default_factory=dict[str, Seen])
-    nodes: tuple[int, ...] = ()
+    nodes: tuple[NodeId, ...] = ()
     sums: tuple[frozenset[int], ...] = ()
     """The indices that each sum is over."""
     same: Mapping[int, int] = field(default_factory=dict[int, int])

@@ -11,7 +11,7 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from ..program.program import Program
+from ..program.program import Program, ValueId
 
 
 @dataclass(slots=True)
@@ -54,11 +54,11 @@ class Draft:
         new.add_ops([self._copied(op) for op in block.ops])
         return new
 
-    def __getitem__(self, value: int) -> SSAValue:
+    def __getitem__(self, value: ValueId) -> SSAValue:
         """The value in the copy that stands for a value of the original."""
         return self.values[self.ssa[value]]
 
-    def replace(self, value: int, new: SSAValue) -> None:
+    def replace(self, value: ValueId, new: SSAValue) -> None:
         """Replaces a value in all ops of the copy that read it by another one, which must be equal to it."""
         old = self[value]
         old.replace_all_uses_with(new)

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.lax import OPS
 from ..emit import again
-from ..program.program import Node, Program
+from ..program.program import NO_NODE, Node, NodeId, Program, ValueId
 from ..program.reached import reached
 from .law import Site
 from .module_copy import Before, Draft
@@ -31,9 +31,9 @@ class Recompute:
     computed again from its inputs.
     """
 
-    backward: frozenset[int]
+    backward: frozenset[NodeId]
     """The numbers of the ops of the backward pass."""
-    part: Mapping[int, str]
+    part: Mapping[NodeId, str]
     """For the op of each value to recompute, the name of the part that it belongs to. A part is recomputed together."""
     closed: bool
     name: str = "recompute"
@@ -54,31 +54,31 @@ class Recompute:
         """Whether an op is no border, and is the only node of its op."""
         return not node.is_border and program.together(node) == [node]
 
-    def leaves(self, program: Program, value: int) -> bool:
+    def leaves(self, program: Program, value: ValueId) -> bool:
         """Whether a forward op outside of the part reads a value, or the program returns it."""
         part = self.part.get(program.producer[value])
         uses = [number for number, _ in program.uses[value] if number not in self.backward]
         return value in program.returned or any(self.part.get(number) != part for number in uses)
 
-    def late(self, program: Program, value: int) -> list[tuple[int, int]]:
+    def late(self, program: Program, value: ValueId) -> list[tuple[NodeId, int]]:
         """The uses of a value by the backward pass, in the value's region."""
         return [(number, at) for number, at in inside(program, value) if number in self.backward]
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
         values = {site.value for site in sites}
-        parts: dict[tuple[int, str], list[int]] = {}
+        parts: dict[tuple[int, str], list[ValueId]] = {}
         for value in sorted(values):
             parts.setdefault((program.region[value], self.part[program.producer[value]]), []).append(value)
         for part in parts.values():
             for some in self.passes(program, part):
                 Again(self, program, draft, values, some).write()
 
-    def passes(self, program: Program, values: Sequence[int]) -> list[list[int]]:
+    def passes(self, program: Program, values: Sequence[ValueId]) -> list[list[ValueId]]:
         """Groups the values by forward pass.
 
         A value made after the backward pass of others has begun belongs to a later pass.
         """
-        found, begun = list[list[int]](), -1
+        found, begun = list[list[ValueId]](), NO_NODE
         for value in values:
             first = min(number for number, _ in self.late(program, value))
             if program.producer[value] > begun:
@@ -96,10 +96,10 @@ class Again:
     law: Recompute
     program: Program
     draft: Draft
-    values: set[int]
+    values: set[ValueId]
     """All values that are no longer stored, including those of other parts."""
-    some: Sequence[int]
-    made: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    some: Sequence[ValueId]
+    made: dict[ValueId, SSAValue] = field(default_factory=dict[ValueId, SSAValue])
 
     def write(self) -> None:
         late = {value: self.law.late(self.program, value) for value in self.some}
@@ -113,14 +113,14 @@ class Again:
             for number, at in uses:
                 self.draft.ops[self.program.nodes[number].op].operands[at] = self.made[value]
 
-    def order(self) -> list[int]:
+    def order(self) -> list[ValueId]:
         """The values to compute, each after those that it is computed from."""
         return sorted(reached(self.some, lambda value: filter(self.is_computed, self.program.made_of(value))))
 
-    def node(self, value: int) -> Node:
+    def node(self, value: ValueId) -> Node:
         return self.program.made_by(value)
 
-    def is_computed(self, value: int) -> bool:
+    def is_computed(self, value: ValueId) -> bool:
         """Whether a value must be computed again because it is not stored."""
         if self.program.producer[value] < 0 or not self.law.is_forward(self.program, self.node(value)):
             return False
@@ -134,7 +134,7 @@ class Again:
             return own and not self.law.leaves(self.program, value)
         return value in self.values or not self.law.late(self.program, value)
 
-    def bar(self, first: Node, before: Before, order: Sequence[int]) -> None:
+    def bar(self, first: Node, before: Before, order: Sequence[ValueId]) -> None:
         """Reads stored values behind a barrier, together with the backward pass's last result, so that nothing is computed
         earlier."""
         read = dict.fromkeys(each for value in order for each in self.node(value).operands if each not in order)
@@ -148,7 +148,7 @@ class Again:
                 if first.number <= number:
                     self.draft.ops[self.program.nodes[number].op].operands[at] = out
 
-    def just_made(self, first: Node) -> list[int]:
+    def just_made(self, first: Node) -> list[ValueId]:
         """The last value that the backward pass makes before an op and reads from there on; empty if there is none."""
         program = self.program
         for node in reversed(program.nodes[: first.number]):
@@ -158,7 +158,7 @@ class Again:
                         return [value]
         return []
 
-    def compute(self, value: int, before: Before) -> None:
+    def compute(self, value: ValueId, before: Before) -> None:
         """Computes a value again. An op that only names a value is skipped, as the name belongs to the first computation.
 
         An op that only names a value is skipped, because the name belongs to the first computation.
@@ -172,7 +172,7 @@ class Again:
             self.made.update(zip(node.results, op.results, strict=True))
 
 
-def inside(program: Program, value: int) -> Iterator[tuple[int, int]]:
+def inside(program: Program, value: ValueId) -> Iterator[tuple[NodeId, int]]:
     """Yields the uses of a value by ops of its own region, without loops and branches."""
     for number, at in program.uses[value]:
         node = program.nodes[number]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..program.program import Node, Program, SubIndices
+from ..program.program import Node, Program, SubIndices, ValueId
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A value, with the index of each of its dims. Dims of extent 1 have None, because their index is the constant 0."""
 
-    value: int
+    value: ValueId
     ids: tuple[int | None, ...]
 
     @property

@@ -11,19 +11,19 @@ from __future__ import annotations
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.tilings import Index
 from ..decide.decide import Decisions
-from ..program.program import Node, Program
+from ..program.program import Node, Program, ValueId
 
 
-def picked(decisions: Decisions) -> frozenset[int]:
+def picked(decisions: Decisions) -> frozenset[ValueId]:
     """Returns the values whose pending sums come from such a lookup and pass only through ops that move elements."""
     placements, carried = decisions.placements, decisions.carried
-    program, found = placements.program, dict[int, Node]()
+    program, found = placements.program, dict[ValueId, Node]()
     for node in program.nodes:
         if _moves(node, program) and node.operands[0] in found if node.number in carried else _reads(node, decisions):
             found[node.results[0]] = node
-    refused = {0}
+    refused = {*found}
     while refused:
-        refused = set[int]()
+        refused = set[ValueId]()
         for value, node in found.items():
             whole = all(each.results[0] in found for each in program.readers(value) if each.number in carried)
             if not whole or (node.number in carried and node.operands[0] not in found):

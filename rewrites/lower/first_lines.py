@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.lax import ScanOp, WhileOp
 from ..decide.decide import Decisions, Move, first_use
-from ..program.program import Control
+from ..program.program import NO_NODE, Control, NodeId, ValueId
 from .constructors import Global, Globals, Make, Types
 from .materialise import Writer
 from .to_spmd import Local
@@ -35,12 +35,12 @@ class _Beginning(Writer):
         super().__init__(decisions, _Counting)
         self.most = most
         self.is_whole = True
-        self.last = max((self.when(move) for move in decisions.moves if _communicates(move)), default=-1)
+        self.last = max((self.when(move) for move in decisions.moves if _communicates(move)), default=NO_NODE)
         """The op after which nothing is redistributed."""
-        self.end = len(self.program.nodes)
+        self.end = self.program.end
         self.results = set(self.program.returned)
 
-    def when(self, move: Move) -> int:
+    def when(self, move: Move) -> NodeId:
         """The op that reads the moved value or, for a value moved to its own layout, the op that produces it."""
         return first_use(move)[0] if move.uses else self.program.producer[move.value]
 
@@ -53,7 +53,7 @@ class _Beginning(Writer):
                 self.most = sys.maxsize
             self.entry(entry)
 
-    def is_enough(self, number: int, into: _Counting) -> bool:
+    def is_enough(self, number: NodeId, into: _Counting) -> bool:
         return into.final + (into.open_ops if number > self.last else 0) >= self.most
 
     def ends(self) -> list[Global]:
@@ -61,7 +61,7 @@ class _Beginning(Writer):
             return super().ends()
         return [self.into.force(made) for value, made in self.values.items() if self.is_read_later(value)]
 
-    def is_read_later(self, value: int) -> bool:
+    def is_read_later(self, value: ValueId) -> bool:
         return value in self.results or any(number >= self.end for number, _ in self.program.uses[value])
 
 

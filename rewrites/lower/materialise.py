@@ -23,7 +23,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Unreduced, boundary
-from ..program.program import Control, Node
+from ..program.program import Control, Node, ValueId
 from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
 from .exact_lookups import picked
 from .localise import localise, on_first, same_op
@@ -86,7 +86,7 @@ class Writer(Walk[Global]):
         """What the program returns, in the types of the boundary."""
         return [self.into.force(self.cut(made, type)) for made, type in zip(self.returned(), self.outputs, strict=True)]
 
-    def type_at(self, value: int, layout: Layout, pending: Unreduced = ()) -> ArrayType:
+    def type_at(self, value: ValueId, layout: Layout, pending: Unreduced = ()) -> ArrayType:
         whole = self.program.types[value]
         key = (whole, layout, pending)
         found = self.types.get(key)
@@ -133,7 +133,7 @@ class Writer(Walk[Global]):
         pending = self.placements.sources.get(value, placed.pending[position])
         return self.type_at(value, placed.produced[position], self.pending(value, pending))
 
-    def pending(self, value: int, pending: Unreduced) -> Unreduced:
+    def pending(self, value: ValueId, pending: Unreduced) -> Unreduced:
         """The pending sums in a value's type; those of a lookup whose elements each come from one device are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
@@ -188,7 +188,7 @@ class Writer(Walk[Global]):
         self.into = outer
         return Region(inside.block)
 
-    def entered(self, value: int) -> ArrayType:
+    def entered(self, value: ValueId) -> ArrayType:
         """The type in which a border returns a value; the value's own layout may differ."""
         node = self.program.made_by(value)
         return self.built(node, node.results.index(value))

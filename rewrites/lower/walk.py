@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ..decide.decide import Decisions, Move
-from ..program.program import Control, Node
+from ..program.program import Control, Node, NodeId, ValueId
 
 T = TypeVar("T")
 """What stands for a value."""
@@ -25,7 +25,7 @@ class Walk(ABC, Generic[T]):
         self.decisions = decisions
         self.placements = decisions.placements
         self.program = decisions.placements.program
-        self.values: dict[int, T] = {}
+        self.values: dict[ValueId, T] = {}
         self.moved: dict[Move, T] = {}
         self.entries = self.program.entries()
         self.moving = {number for number, _ in decisions.at_use}
@@ -58,7 +58,7 @@ class Walk(ABC, Generic[T]):
     def settled(self, move: Move, made: T) -> T:
         """A value that moves where it is made."""
 
-    def define(self, value: int, made: T) -> None:
+    def define(self, value: ValueId, made: T) -> None:
         """Records a value; one with its own layout is moved there at once."""
         home = self.decisions.homes.get(value)
         self.values[value] = made if home is None else self.settled(home, made)
@@ -74,7 +74,7 @@ class Walk(ABC, Generic[T]):
             return [self.values[value] for value in node.operands]
         return [self.read(value, node.number, at) for at, value in enumerate(node.operands)]
 
-    def read(self, value: int, number: int, position: int) -> T:
+    def read(self, value: ValueId, number: NodeId, position: int) -> T:
         """The value that a use reads: in its own layout, or moved for the use."""
         move = self.decisions.at_use.get((number, position))
         return self.values[value] if move is None else self.moved_value(move)
@@ -88,5 +88,5 @@ class Walk(ABC, Generic[T]):
 
     def returned(self) -> list[T]:
         """What the program returns."""
-        end = len(self.program.nodes)
+        end = self.program.end
         return [self.read(value, end, at) for at, value in enumerate(self.program.returned)]

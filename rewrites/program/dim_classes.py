@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .program import Node, Program
+from .program import Node, Program, ValueId
 
 
 @dataclass(slots=True)
@@ -26,11 +26,11 @@ class Classes:
     def __repr__(self) -> str:
         return f"Classes({len(self.parents):,} dims)"
 
-    def of(self, value: int, dim: int) -> int:
+    def of(self, value: ValueId, dim: int) -> int:
         """The class of a dim, by the number of its root."""
         return self.root(self.first[value] + dim)
 
-    def dims(self, value: int) -> tuple[int, ...]:
+    def dims(self, value: ValueId) -> tuple[int, ...]:
         """The class of each dim of a value."""
         return tuple(map(self.root, range(self.first[value], self.first[value + 1])))
 
@@ -46,11 +46,11 @@ class Classes:
         if left != right:
             self.parents[max(left, right)] = min(left, right)
 
-    def is_iterated(self, value: int, dim: int) -> bool:
+    def is_iterated(self, value: ValueId, dim: int) -> bool:
         """Whether a loop iterates over this class of dims, one element in each trip."""
         return self.of(value, dim) in self.iterated
 
-    def in_a_trip(self, value: int, dim: int) -> int | None:
+    def in_a_trip(self, value: ValueId, dim: int) -> int | None:
         """The number of elements of a dim in each trip of a loop; None if the program does not split the dim into trips.
 
         x: f32[256], reshaped to [4, 64] and iterated over   -->   64

@@ -24,7 +24,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .executions import Marks, trips
-from .program import Control, Node, Program, Region, Signature, Signatures
+from .program import NO_NODE, Control, Node, NodeId, Program, Region, Signature, Signatures, ValueId
 from .runs_once import once_signature
 from .shard_maps import misfit, own_signature
 
@@ -42,7 +42,7 @@ def flatten(module: ModuleOp, mesh: Mesh, bound: Signatures | None = None) -> Pr
     flattener.region(0, 1, 1, "")
     main = program.main
     block = main.body.block
-    program.arguments = tuple(_value(program, arg, -1, 0) for arg in block.args)
+    program.arguments = tuple(_value(program, arg, NO_NODE, 0) for arg in block.args)
     for value in program.arguments:
         program.parameter[value] = True
     program.argument_names = names_of(main, ARGUMENTS) or _numbered("argument", len(program.arguments))
@@ -58,8 +58,8 @@ def _numbered(stem: str, count: int) -> tuple[str, ...]:
     return tuple(f"{stem}/{number}" for number in range(count))
 
 
-def _value(program: Program, ssa: SSAValue, producer: int, region: int) -> int:
-    number = len(program.types)
+def _value(program: Program, ssa: SSAValue, producer: NodeId, region: int) -> ValueId:
+    number = ValueId(len(program.types))
     type = cast(ArrayType, ssa.type)
     program.types.append(type)
     program.producer.append(producer)
@@ -92,7 +92,7 @@ class _Flattener:
                 for read, made in [((value,), (out,)) for value, out in pairs] or [(operands, op.results)]:
                     self.node(kind, op, read, made, region)
 
-    def node(self, kind: str, op: Operation, operands: tuple[int, ...], outs: Sequence[SSAValue], region: int) -> Node:
+    def node(self, kind: str, op: Operation, operands: tuple[ValueId, ...], outs: Sequence[SSAValue], region: int) -> Node:
         params = cast(ParamsAttr, op.properties.get("params", NO_PARAMS))
         ins = tuple(self.program.types[value] for value in operands)
         types = tuple(cast(ArrayType, out.type) for out in outs)
@@ -101,9 +101,9 @@ class _Flattener:
         self.facts(node)
         return node
 
-    def insert(self, kind: str, op: Operation, operands: tuple[int, ...], signature: Signature, region: int) -> Node:
+    def insert(self, kind: str, op: Operation, operands: tuple[ValueId, ...], signature: Signature, region: int) -> Node:
         program = self.program
-        node = Node(len(program.nodes), kind, signature, operands, (), op, region)
+        node = Node(program.end, kind, signature, operands, (), op, region)
         program.nodes.append(node)
         if signature.shifts:
             program.shifting.add(node.number)
@@ -160,7 +160,7 @@ class _Flattener:
         self,
         kind: str,
         op: Operation,
-        reads: Sequence[tuple[int, int]],
+        reads: Sequence[tuple[ValueId, int]],
         makes: Sequence[tuple[SSAValue, int]],
         types: tuple[ArrayType, ...] = (),
     ) -> Node:
@@ -180,11 +180,11 @@ class _Flattener:
                 program.zero[value] = program.zero[operands[0]]
         return node
 
-    def carry(self, op: Operation, init: int, outer: int, args: Sequence[tuple[SSAValue, int]]) -> Node:
+    def carry(self, op: Operation, init: ValueId, outer: int, args: Sequence[tuple[SSAValue, int]]) -> Node:
         """Adds the border of a carry. Its second operand, the body's value, is added after the body."""
         return self.border("carry", op, [(init, outer)], args, (self.program.types[init],))
 
-    def behind(self, control: Control, carry: Node, last: int, out: SSAValue, outer: int) -> None:
+    def behind(self, control: Control, carry: Node, last: ValueId, out: SSAValue, outer: int) -> None:
         """Completes a carry: adds the value at the end of a trip, and the border for the loop's result."""
         body = control.regions[-1]
         self.program.uses[last].append((carry.number, 1))
@@ -192,14 +192,14 @@ class _Flattener:
         control.yields[-1].append((carry, 1))
         control.leaves.append((carry, self.border("leave", control.op, [(carry.results[0], outer)], [(out, outer)])))
 
-    def values(self, values: Iterable[SSAValue]) -> list[int]:
+    def values(self, values: Iterable[SSAValue]) -> list[ValueId]:
         return [self.program.numbers[value] for value in values]
 
     def loop(self, op: RegionOp, outer: int) -> Control:
         """Flattens a `scan`, or a `while`, which has a condition before its body."""
         times = trips(op)
         regions = tuple(self.region(outer, times, UNKNOWN_TRIPS if mark else times, mark) for mark in self.marks.of(op))
-        control = Control(op, regions, len(self.program.nodes))
+        control = Control(op, regions, self.program.end)
         self.enter(control, outer)
         *conditions, (body, inside) = zip((region.block for region in op.regions), regions, strict=True)
         for block, region in conditions:
@@ -234,7 +234,7 @@ class _Flattener:
 
     def cond(self, op: RegionOp, outer: int) -> Control:
         branches = tuple(self.region(outer, 1, 1, mark) for mark in self.marks.of(op))
-        control = Control(op, branches, len(self.program.nodes))
+        control = Control(op, branches, self.program.end)
         which, *given = self.values(op.operands)
         control.enters.append(self.border("enter", op, [(which, outer)], []))
         for position, value in enumerate(given):

@@ -5,21 +5,21 @@ a + a.T, b + b.T   -->   a with the op that adds it; b with the op that adds it
 
 from collections.abc import Iterator, Sequence
 
-from .program import Program
+from .program import NO_VALUE, NodeId, Program, ValueId
 from .reached import reached
 
 
-def parts(program: Program) -> Sequence[int]:
+def parts(program: Program) -> Sequence[ValueId]:
     """Per value the part that it is in: the number of the first value in it. Found once for a program."""
     if len(program.part) < len(program.types):
         program.part = _found(program)
     return program.part
 
 
-def _found(program: Program) -> list[int]:
+def _found(program: Program) -> list[ValueId]:
     """Nodes are joined with their values, values with the nodes that read them, and regions with all inside."""
     count = len(program.nodes)
-    inside: list[list[int]] = [[] for _ in program.regions]
+    inside: list[list[NodeId]] = [[] for _ in program.regions]
     for node in program.nodes:
         for region in {node.region, *node.reads, *(program.region[value] for value in node.results)} - {0}:
             inside[region].append(node.number)
@@ -38,8 +38,8 @@ def _found(program: Program) -> list[int]:
             if program.producer[~end] >= 0:
                 yield program.producer[~end]
 
-    found = [-1] * len(program.types)
-    for value in range(len(found)):
+    found = [NO_VALUE] * len(program.types)
+    for value in program.values:
         if found[value] < 0:
             starts = [~value] if not _is_given(program, value) else []
             for end in reached(starts, beside):
@@ -49,7 +49,7 @@ def _found(program: Program) -> list[int]:
     return found
 
 
-def _is_given(program: Program, value: int) -> bool:
+def _is_given(program: Program, value: ValueId) -> bool:
     """Whether a value is a scalar that no op computes from another value: it is whole on every device, whoever reads it."""
     maker = program.producer[value]
     return not program.shape(value) and (maker < 0 or not program.nodes[maker].operands)

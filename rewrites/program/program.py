@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple, NewType, cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -29,6 +29,15 @@ from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
 from .reached import reached
+
+ValueId = NewType("ValueId", int)
+"""The number of a value, by which the tables of a program are read."""
+
+NodeId = NewType("NodeId", int)
+"""The number of a node, in program order."""
+
+NO_VALUE = ValueId(-1)
+NO_NODE = NodeId(-1)
 
 
 class Position(NamedTuple):
@@ -186,11 +195,11 @@ Signatures = dict[object, Signature]
 class Node:
     """One operation, or one border of a region, as propagation sees it."""
 
-    number: int
+    number: NodeId
     kind: str
     signature: Signature
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
+    operands: tuple[ValueId, ...]
+    results: tuple[ValueId, ...]
     op: Operation
     region: int
     reads: tuple[int, ...] = ()
@@ -201,7 +210,7 @@ class Node:
         """The parameters of the op; none for an op of another dialect."""
         return cast(ParamsAttr, self.op.properties.get("params", NO_PARAMS))
 
-    def positions(self, values: Container[int]) -> frozenset[int]:
+    def positions(self, values: Container[ValueId]) -> frozenset[int]:
         """Which of the operands are among these values."""
         return frozenset([at for at, value in enumerate(self.operands) if value in values])
 
@@ -216,7 +225,7 @@ class Node:
         is_move = self.kind == "enter" if self.is_border else self.signature.instance.moves
         return is_move and len(self.results) == len(self.operands) == 1
 
-    def end(self, position: int) -> int:
+    def end(self, position: int) -> ValueId:
         """The operand at `position`, or result number `-1 - position` if it is negative."""
         return self.operands[position] if position >= 0 else self.results[-1 - position]
 
@@ -246,7 +255,7 @@ class Control:
 
     op: RegionOp
     regions: tuple[int, ...]
-    number: int
+    number: NodeId
     """The number of nodes before the op."""
     enters: list[Node] = field(default_factory=list[Node])
     yields: list[list[tuple[Node, int]]] = field(default_factory=list[list[tuple[Node, int]]])
@@ -263,22 +272,22 @@ class Program:
     controls: list[list[Control]] = field(default_factory=list[list[Control]])
     """For each region, the ops with regions that it contains, in program order."""
     types: list[ArrayType] = field(default_factory=list[ArrayType])
-    producer: list[int] = field(default_factory=list[int])
+    producer: list[NodeId] = field(default_factory=list[NodeId])
     region: list[int] = field(default_factory=list[int])
     """For each value, the region in which it is made."""
-    uses: list[list[tuple[int, int]]] = field(default_factory=list[list[tuple[int, int]]])
+    uses: list[list[tuple[NodeId, int]]] = field(default_factory=list[list[tuple[NodeId, int]]])
     zero: list[bool] = field(default_factory=list[bool])
     parameter: list[bool] = field(default_factory=list[bool])
-    numbers: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    arguments: tuple[int, ...] = ()
-    returned: tuple[int, ...] = ()
+    numbers: dict[SSAValue, ValueId] = field(default_factory=dict[SSAValue, ValueId])
+    arguments: tuple[ValueId, ...] = ()
+    returned: tuple[ValueId, ...] = ()
     argument_names: tuple[str, ...] = ()
     result_names: tuple[str, ...] = ()
     signatures: Signatures = field(default_factory=dict[object, Signature])
     """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
-    shifting: set[int] = field(default_factory=set[int])
+    shifting: set[NodeId] = field(default_factory=set[NodeId])
     """The nodes that only shift elements, by windows."""
-    part: list[int] = field(default_factory=list[int])
+    part: list[ValueId] = field(default_factory=list[ValueId])
     """Per value the part of the program that it is in, once `parts` has found them."""
 
     def __repr__(self) -> str:
@@ -313,15 +322,25 @@ class Program:
         return found
 
     @property
+    def values(self) -> Sequence[ValueId]:
+        """The numbers of all values."""
+        return cast("Sequence[ValueId]", range(len(self.types)))
+
+    @property
+    def end(self) -> NodeId:
+        """The number after those of all nodes, where the program returns its results."""
+        return NodeId(len(self.nodes))
+
+    @property
     def main(self) -> func.FuncOp:
         """The program's function."""
         return cast(func.FuncOp, next(iter(self.module.body.block.ops)))
 
-    def shape(self, value: int) -> tuple[int, ...]:
+    def shape(self, value: ValueId) -> tuple[int, ...]:
         """The global shape of a value."""
         return self.types[value].shape
 
-    def is_read(self, value: int) -> bool:
+    def is_read(self, value: ValueId) -> bool:
         """Whether an op reads the value, or the program returns it."""
         return bool(self.uses[value]) or value in self.returned
 
@@ -329,43 +348,43 @@ class Program:
         """The positions of a node's operands that are known to be zero."""
         return frozenset([at for at, value in enumerate(node.operands) if self.zero[value]])
 
-    def use_region(self, number: int, position: int) -> int:
+    def use_region(self, number: NodeId, position: int) -> int:
         """The region in which a use reads its value. A region's inputs are read before it, results after all nodes."""
         if number == len(self.nodes):
             return 0
         node = self.nodes[number]
         return node.reads[position] if node.reads else node.region
 
-    def from_outside(self, number: int, position: int) -> bool:
+    def from_outside(self, number: NodeId, position: int) -> bool:
         """Whether a use reads a value of another region. After a loop, that is the loop's carry."""
         if number == len(self.nodes):
             return False
         node = self.nodes[number]
         return node.is_border and node.reads[position] != self.region[node.operands[position]]
 
-    def made_by(self, value: int) -> Node:
+    def made_by(self, value: ValueId) -> Node:
         """The op that makes a value, which is no argument."""
         return self.nodes[self.producer[value]]
 
-    def maker(self, value: int) -> Node | None:
+    def maker(self, value: ValueId) -> Node | None:
         """The op that makes a value; None for an argument."""
         number = self.producer[value]
         return self.nodes[number] if number >= 0 else None
 
-    def made_of(self, value: int) -> tuple[int, ...]:
+    def made_of(self, value: ValueId) -> tuple[ValueId, ...]:
         """The operands of the op that makes a value; empty for an argument."""
         node = self.maker(value)
         return () if node is None else node.operands
 
-    def reads(self, value: int) -> Iterator[tuple[Node, int]]:
+    def reads(self, value: ValueId) -> Iterator[tuple[Node, int]]:
         """The uses of a value by ops: each op, with the position of the value among its operands."""
         return ((self.nodes[number], position) for number, position in self.uses[value])
 
-    def readers(self, value: int) -> Iterator[Node]:
+    def readers(self, value: ValueId) -> Iterator[Node]:
         """The ops that read a value, once for each operand that it is."""
         return (node for node, _ in self.reads(value))
 
-    def upstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[Node]:
+    def upstream(self, values: Iterable[ValueId], through: Callable[[Node], bool]) -> Iterator[Node]:
         """The ops that the values are computed by, each once, nearest first.
 
         The walk follows only ops for which `through` holds.
@@ -377,11 +396,11 @@ class Program:
 
         return reached(makers, before)
 
-    def downstream(self, values: Iterable[int], through: Callable[[Node], bool]) -> Iterator[int]:
+    def downstream(self, values: Iterable[ValueId], through: Callable[[Node], bool]) -> Iterator[ValueId]:
         """The values, and all that is computed from them by ops for which `through` holds, each once, nearest first."""
         return reached(values, lambda value: (made for node in self.readers(value) if through(node) for made in node.results))
 
-    def source(self, value: int, through: Callable[[Node], bool] = attrgetter("passes_on")) -> int:
+    def source(self, value: ValueId, through: Callable[[Node], bool] = attrgetter("passes_on")) -> ValueId:
         """The original of a value: walks back through ops of one operand that only move it, cast it, or let it enter a region.
 
         %t = transpose %w; loop { enter %t }   -->   %w

@@ -28,6 +28,7 @@ from partita.compiler.answers.plan_text import written
 from partita.compiler.api.plan import Plan
 from partita.compiler.cost.costs import seconds
 from partita.examples import demo
+from partita.rewrites.program.program import ValueId
 
 GENERATED = 500
 SOME = 3
@@ -112,7 +113,7 @@ def names(plan: Plan) -> str:
     return "".join(f"{value} {name}\n" for value, name in named(plan))
 
 
-def named(plan: Plan) -> list[tuple[int, str]]:
+def named(plan: Plan) -> list[tuple[ValueId, str]]:
     """All values of the program, by number."""
     return sorted(plan.source.addresses.names.items())
 

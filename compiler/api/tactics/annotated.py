@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ....dialects.ground.errors import Error
+from ....rewrites.program.program import ValueId
 from ...inputs.names import Patterns
 from ...inputs.reader import Question, question
 from ...plan.annotations import misfit, misnamed, of_program
@@ -52,12 +53,12 @@ class Annotated(Tactic):
     def seeds(self, plan: Plan) -> Iterator[Seed]:
         return (seed for each in self.said(plan) for seed in seeds_of(plan, *each))
 
-    def said(self, plan: Plan) -> Iterator[tuple[int, Said]]:
+    def said(self, plan: Plan) -> Iterator[tuple[ValueId, Said]]:
         """Yields the values that it lays out, and how.
 
         Of an argument's annotations the first counts: its sharding, then metadata.
         """
-        wanted, known = set(plan.source.addresses.find(self.values).values()), set[int]()
+        wanted, known = set(plan.source.addresses.find(self.values).values()), set[ValueId]()
         everything, replaced = self.values == "**", plan.source.replaced
         for value, each in of_program(plan):
             is_mine = (everything or value in wanted) and self.stored in (None, value in replaced)

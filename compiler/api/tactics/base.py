@@ -9,6 +9,7 @@ from typing import ClassVar, Self, cast
 
 from ....dialects.ground.errors import Error
 from ....dialects.ground.validation import check_of, checked, taken
+from ....rewrites.program.program import ValueId
 from ...inputs.calls import no_argument
 from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
@@ -158,12 +159,12 @@ class Structural(Strategy, is_abstract=True):
         if not given:
             yield from at_dims(plan, self.found(plan), self.axis)
 
-    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+    def found(self, plan: Plan) -> Iterable[tuple[ValueId, int]]:
         """The parameters that the strategy finds, each with the dim to tile. Raises Error if there are none."""
         raise NotImplementedError
 
 
-def at_dims(plan: Plan, found: Iterable[tuple[int, int | None]], axis: str) -> Iterator[Seed]:
+def at_dims(plan: Plan, found: Iterable[tuple[ValueId, int | None]], axis: str) -> Iterator[Seed]:
     """Claims for values on these dims. None for a dim means to replicate."""
     names = plan.source.addresses.names
     return (Seed(value, dim, axis, names[value]) for value, dim in found)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ....dialects.ground.errors import Error
+from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import in_parts
 from ...inputs.checks import Axes, axes_of
 from ...inputs.names import Patterns, as_patterns, trees
@@ -52,7 +53,7 @@ class DataParallel(Strategy):
                 yield from seed.over(axes, plan.mesh)
 
 
-def batches(plan: Plan) -> dict[str, int]:
+def batches(plan: Plan) -> dict[str, ValueId]:
     """The arguments whose leading dim is the batch, by name. Raises Error if no range is the batch."""
     named, source = plan.range_roots.get(BATCH), plan.source
     roots = source.batches if named is None else {named}
@@ -82,7 +83,7 @@ def no_batch(plan: Plan) -> Error:
     return Error(f"{title}: {shown} do not lead with the same range", helps=helps)
 
 
-def blocks(plan: Plan, value: int, dim: int, axes: Sequence[str]) -> int:
+def blocks(plan: Plan, value: ValueId, dim: int, axes: Sequence[str]) -> int:
     """The number of blocks of a dim when it is also tiled on these axes."""
     own = {factor.axis for factor in plan.table.on_dim(value, dim)}
     return math.prod(axis.size for axis in own.union(*map(plan.mesh.named, axes)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialects.ground.errors import Error
+from ....rewrites.program.program import ValueId
 from ...structure.products import Passes
 from ..plan import Plan
 from .base import Dims, Structural
@@ -32,7 +33,7 @@ class ExpertParallel(Structural):
     holds: ClassVar[bool] = True
     named: ClassVar[Mapping[str, int]] = {"experts": 0}
 
-    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+    def found(self, plan: Plan) -> Iterable[tuple[ValueId, int]]:
         spots = Passes(plan).shared()
         if not spots:
             notes = ["their products share a range with the tokens that they multiply, and keep it: `ecm,emf->ecf`"]

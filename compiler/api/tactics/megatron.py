@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialects.ground.errors import Error
+from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
 from ...inputs.checks import axis_of, flag_of, patterns_of
 from ...structure.pairs import Pair, pairs, with_stops
@@ -53,12 +54,12 @@ class Megatron(Structural):
         """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""
         return pairs(self.split(plan), axis_of(self.axis), flag_of("padded", self.padded))
 
-    def weights(self, plan: Plan, given: Dims) -> dict[str, int]:
+    def weights(self, plan: Plan, given: Dims) -> dict[str, ValueId]:
         """The values that the patterns match, by name."""
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
         return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}
 
-    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+    def found(self, plan: Plan) -> Iterable[tuple[ValueId, int]]:
         """The parameters of all pairs, each with the dim to tile. Raises Error if there is no pair."""
         listing = self.pairs(plan)
         weights = dict.fromkeys(weight for pair in listing for weight in pair.weights)

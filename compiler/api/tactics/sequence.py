@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ....dialects.ground.english import counted
 from ....dialects.ground.errors import Error
+from ....rewrites.program.program import ValueId
 from ...inputs.checks import axis_of
 from ...inputs.names import Patterns, as_patterns, trees
 from ...inputs.reader import step
@@ -54,7 +55,7 @@ class SequenceParallel(Strategy):
             dims = [dim for dim, root in enumerate(classes(plan, value)) if root in roots.get(kind(plan, value), ())]
             yield from (Seed(value, dim, axis, named.get(value, names[value]), of=of) for dim in dims[:1])
 
-    def roots(self, plan: Plan, values: Sequence[int], is_named: bool) -> dict[frozenset[int], set[int]]:
+    def roots(self, plan: Plan, values: Sequence[ValueId], is_named: bool) -> dict[frozenset[int], set[int]]:
         """The dim classes to tile, for each kind of value. A later kind takes the classes of earlier ones, if it has them.
 
         Raises Error for a named value that has no positions, and if none has.
@@ -110,7 +111,7 @@ class ContextParallel(Strategy):
         roots = dict.fromkeys(plan.source.classes.of(value, at) for value, at in spots.items())
         yield from at_dims(plan, ((value, None) for root in roots for value in keys(plan, root)), axis)
 
-    def named(self, plan: Plan) -> dict[str, int]:
+    def named(self, plan: Plan) -> dict[str, ValueId]:
         """The inputs that have positions, by name."""
         if as_patterns(self.inputs):
             return plan.source.addresses.inputs(self.inputs)
@@ -124,12 +125,12 @@ class ContextParallel(Strategy):
         return found
 
 
-def classes(plan: Plan, value: int) -> list[int]:
+def classes(plan: Plan, value: ValueId) -> list[int]:
     """The class of each dim of a value."""
     return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
 
 
-def is_stream(plan: Plan, value: int) -> bool:
+def is_stream(plan: Plan, value: ValueId) -> bool:
     """Whether a value can be tiled itself: it has dims and is computed, or an input.
 
     A parameter does not count: it stands for values that are computed from it.
@@ -138,10 +139,10 @@ def is_stream(plan: Plan, value: int) -> bool:
     return len(plan.source.shape(value)) > 0 and (is_computed or value in Passes(plan).inputs)
 
 
-def divisible(plan: Plan, value: int, dim: int, axis: str) -> list[tuple[int, int]]:
+def divisible(plan: Plan, value: ValueId, dim: int, axis: str) -> list[tuple[ValueId, int]]:
     """The value, if the axis divides its dim; otherwise the parts of it that the program reads and that the axis divides."""
     program, root, size = plan.source.program, plan.source.classes.of(value, dim), plan.mesh[axis]
-    ahead, found = [(value, dim)], list[tuple[int, int]]()
+    ahead, found = [(value, dim)], list[tuple[ValueId, int]]()
     for each, at in ahead:
         if program.shape(each)[at] % size == 0:
             found.append((each, at))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ....dialects.ground.errors import Error
+from ....rewrites.program.program import ValueId
 from ...plan.claims import Seed
 from ...structure.vocabulary import vocabulary
 from ..plan import Plan
@@ -37,7 +38,7 @@ class VocabularyParallel(Structural):
 
     named: ClassVar[Mapping[str, int]] = {"embedding": 0, "head": -1}
 
-    def found(self, plan: Plan) -> Iterable[tuple[int, int]]:
+    def found(self, plan: Plan) -> Iterable[tuple[ValueId, int]]:
         spots = vocabulary(plan)
         if not spots:
             notes = ["a table is a parameter of which an input looks up rows"]

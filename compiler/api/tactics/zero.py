@@ -10,6 +10,7 @@ from typing import ClassVar, cast
 from ....dialects.ground.english import counted
 from ....dialects.ground.errors import Error
 from ....rewrites.decide.table import WHOLE
+from ....rewrites.program.program import ValueId
 from ...advice.open_conflicts import open_keys
 from ...inputs.checks import Axes, axis_of, shown
 from ...inputs.names import Patterns, as_patterns, parts, trees
@@ -70,7 +71,7 @@ class ZeRO(Strategy):
             raise Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
         yield from shards(plan, sharded, axis, self.padded, f"ZeRO({self.stage}, ...)")
 
-    def kept(self, plan: Plan, params: Mapping[str, int], axis: str) -> Iterator[Seed]:
+    def kept(self, plan: Plan, params: Mapping[str, ValueId], axis: str) -> Iterator[Seed]:
         """Claims to replicate the parameters, and the results that become the parameters of the next step."""
         results = plan.source.addresses.results
         if as_patterns(self.results):
@@ -145,7 +146,7 @@ class FSDP(Strategy):
         found = {name: value for name, value in stored.items() if self.is_large(plan, value)}
         yield from shards(plan, found, axis, self.padded, "FSDP")
 
-    def is_large(self, plan: Plan, value: int) -> bool:
+    def is_large(self, plan: Plan, value: ValueId) -> bool:
         """Whether a value is large enough for a collective of its own.
 
         Of a stack that a loop iterates over, one layer counts.
@@ -154,7 +155,7 @@ class FSDP(Strategy):
         extents = [extent for dim, extent in enumerate(plan.source.shape(value)) if not iterated(value, dim)]
         return len(extents) > 1 if self.smallest is None else math.prod(extents) >= self.smallest
 
-    def stored(self, plan: Plan) -> dict[str, int]:
+    def stored(self, plan: Plan) -> dict[str, ValueId]:
         """The arguments that are stored from call to call, by name. Raises Error if there are none."""
         arguments = plan.source.addresses.arguments
         if chosen := plan.source.addresses.chosen:
@@ -168,7 +169,7 @@ class FSDP(Strategy):
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
 
 
-def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
+def shards(plan: Plan, values: Mapping[str, ValueId], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
     """Claims each value on its free dim. Raises Error if no value has one, unless some value is on the axis already."""
     dims = {name: free_dim(plan, value, axis, padded) for name, value in values.items()}
     if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in values.values()):
@@ -181,13 +182,13 @@ def shards(plan: Plan, values: Mapping[str, int], axis: str, padded: bool, tacti
             yield Seed(values[name], dim, axis, name)
 
 
-def is_tiled(plan: Plan, value: int, axis: str) -> bool:
+def is_tiled(plan: Plan, value: ValueId, axis: str) -> bool:
     """Whether the axis already tiles some dim of the value."""
     claims = (plan.table.claim(value, part) for part in plan.mesh.named(axis))
     return any(claim is not None and claim.at != WHOLE for claim in claims)
 
 
-def free_dim(plan: Plan, value: int, axis: str, padded: bool = False) -> int | None:
+def free_dim(plan: Plan, value: ValueId, axis: str, padded: bool = False) -> int | None:
     """The first dim that the axis divides, that is not tiled yet, and that no loop iterates over; None if there is none.
 
     With `padded`, if none divides, the first such dim that is at least as long as the axis.

@@ -22,6 +22,7 @@ from partita.compiler.inputs.lines import Direction, SourceLines
 from partita.compiler.plan.history import prefixes
 from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
+from partita.rewrites.program.program import ValueId
 from partita.rewrites.redistribute.kinds.halo import pieces
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
@@ -90,7 +91,7 @@ def test_work_grows_with_what_a_program_has_many_of(name: str, tmp_path: Path) -
     check(growing.many, name, MANY, tmp_path)
 
 
-class Scanned(tuple[int, ...]):
+class Scanned(tuple[ValueId, ...]):
     """A tuple that counts how often a value is looked for in it: that takes time with its length, in no call of a function."""
 
     looked: ClassVar[int] = 0
