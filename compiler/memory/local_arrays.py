@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...rewrites.program.program import ValueId
 from .kinds import Kind, Traits
 
 
@@ -22,7 +23,7 @@ class LocalArray:
     """
 
     bytes: int
-    value: int
+    value: ValueId
     form: str = ""
     given: bool = False
     same_as: LocalArray | None = None

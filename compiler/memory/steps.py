@@ -21,7 +21,7 @@ from ...rewrites.decide.decide import Decisions, Move
 from ...rewrites.decide.placements import OpPlacement, boundary
 from ...rewrites.lower.transposed_products import product_of
 from ...rewrites.lower.walk import Walk
-from ...rewrites.program.program import Control, Node, Signature, SubIndices
+from ...rewrites.program.program import Control, Node, Signature, SubIndices, ValueId
 from .kinds import Kind, Traits, traits
 from .live_ranges import STACK, TRANSPOSED
 from .local_arrays import LocalArray, MemoryStep, RegionSteps
@@ -54,7 +54,7 @@ class _Steps(Walk[LocalArray]):
         self.body(0)
         return RegionSteps(self.steps, given, self.returned(), self.makers)
 
-    def array(self, value: int, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
+    def array(self, value: ValueId, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
         return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
 
     def add(
@@ -172,7 +172,7 @@ class _Steps(Walk[LocalArray]):
         for (_, node), array in zip(control.leaves, makes, strict=True):
             self.leave(node, array)
 
-    def inner(self, control: Control, position: int, entered: dict[int, tuple[Node, LocalArray]]) -> RegionSteps:
+    def inner(self, control: Control, position: int, entered: dict[ValueId, tuple[Node, LocalArray]]) -> RegionSteps:
         """One region: what enters it, its steps, and what it yields."""
         outer, self.steps = self.steps, []
         copies, self.copies = self.copies, {}
@@ -193,7 +193,7 @@ class _Steps(Walk[LocalArray]):
         self.steps, self.copies = outer, copies
         return body
 
-    def enter(self, value: int, node: Node, outside: LocalArray, body: RegionSteps) -> None:
+    def enter(self, value: ValueId, node: Node, outside: LocalArray, body: RegionSteps) -> None:
         """Defines a value that enters a region: the array outside itself, a row of it, or a carry."""
         array = self.array(value, self.placements.nodes[node.number].produced[node.results.index(value)])
         if node.kind == "carry" or (node.kind == "enter" and array.bytes == outside.bytes):

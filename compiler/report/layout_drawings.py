@@ -29,11 +29,11 @@ def layouts_pool() -> Pool[Kept]:
 
 def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
     """The number of each value's layout in the pool, pending sums included."""
-    placements, types = plan.decisions.placements, plan.source.program.types
+    placements, program = plan.decisions.placements, plan.source.program
     # Thousands of values share a layout, by identity: it is compared once.
     numbers: dict[tuple[int, str], int] = {}
     found: list[int] = []
-    for value, (home, type) in enumerate(zip(placements.homes, types, strict=True)):
+    for value, home, type in zip(program.values, placements.homes, program.types, strict=True):
         if value in placements.sources:
             number = pool.number(Kept(placements.with_sums(value), type.dtype))
         elif (number := numbers.get((id(home), type.dtype))) is None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...rewrites.program.program import ValueId
 from ..advice.stops import main_value
 from ..cost.flops import op_name
 from ..inputs.names import parts
@@ -26,7 +27,7 @@ class OpNumbers:
         """The number of an op; for the number after the last op, that of the result at `position`."""
         return self.first + node if node < len(self.program.nodes) else self.end + position
 
-    def maker(self, value: int) -> int:
+    def maker(self, value: ValueId) -> int:
         """The number of the op that makes a value, or of the argument that it is."""
         made = self.program.producer[value]
         return self._arguments.get(value, -1) if made < 0 else self.first + made
@@ -61,8 +62,8 @@ def shown(plan: State, pools: Pools) -> Shown:
         "fold": [*arguments, *ops, *results],
         "kind": [pools.text(kind) for kind in kinds],
         "reads": [*([] for _ in arguments), *(list(node.operands) for node in program.nodes), *([v] for v in program.returned)],
-        "name": [names[value] for value in range(len(program.types))],
-        "maker": [numbers.maker(value) for value in range(len(program.types))],
+        "name": [names[value] for value in program.values],
+        "maker": [numbers.maker(value) for value in program.values],
         "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
         "results": list(program.result_names),
     }
