@@ -1,7 +1,8 @@
 """The ways out of conflicts, tried for many conflicts at a time.
 
 A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts,
-in parts of the program that share no values: there each costs what it would cost alone. Those of one part are tried one by one.
+in parts of the program that share no values: there each costs what it would cost alone. Those of one part are tried one by one,
+and so are all where ops may run elsewhere than claims say, because that is decided for the program as a whole.
 
     a + a.T, b + b.T, ...   -->   one plan with the first way out of each, one with the second way out of each
 """
@@ -32,6 +33,7 @@ from ..plan.refusals import Refused
 from ..plan.state import State
 from ..views.grouped import alike, grouped
 from .open_conflicts import is_open, open_keys
+from .stops import main_value
 from .trace_edits import Change
 
 FARTHEST = 16
@@ -271,17 +273,13 @@ def _by_part(plan: State) -> _ByPart:
     program = plan.source.program
     part, end = parts(program), program.end
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
-    nodes = grouped((node.number for node in program.nodes), lambda number: part[_value_of(program.nodes[number])])
+    nodes = grouped((node.number for node in program.nodes), lambda number: part[main_value(program.nodes[number])])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
     if plan.decisions.weighed:
         return _ByPart(costs, frozenset(part))
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)
     return _ByPart(costs, frozenset(part[move.value] for move in last if move.together or sharing(move.path) is not None))
-
-
-def _value_of(node: Node) -> ValueId:
-    return (*node.results, *node.operands)[0]
 
 
 def _stored(plan: State, way: _Way) -> int:
@@ -297,7 +295,7 @@ def _stored(plan: State, way: _Way) -> int:
 def _ways(plan: State, key: Key) -> Iterator[_Way]:
     """Yields the ways out to try for a conflict. Those that are refused at once, or leave it open, are left out."""
     names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
-    part = parts(program)[each.value if each.node < 0 else _value_of(program.nodes[each.node])]
+    part = parts(program)[each.value if each.node < 0 else main_value(program.nodes[each.node])]
 
     def way(values: Sequence[ValueId], dim: int | None, first: bool) -> _Way:
         named = [names[value] for value in values]

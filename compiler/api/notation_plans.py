@@ -123,14 +123,15 @@ def _read(program: CheckedFile, body: Sequence[Node], names: Known | None) -> tu
     for each in body:
         match each.data:
             case "record" if lines:
-                steps = tuple(replace(step, is_saved=True) for step in lines[-1].steps)
-                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip(), steps=steps)
+                lines[-1] = replace(lines[-1], record=words(each)[0].text.removeprefix("=>").strip())
             case "record":
                 text.fail("record_first", each)
             case "layouts":
                 layouts += _rows(text, words(each)[0])
             case _:
                 lines.append(Line(text.said(each), text.location(each), steps_of(program, each, names)))
+    if layouts or any(line.record is not None for line in lines):
+        lines = [replace(line, steps=tuple(replace(step, is_saved=True) for step in line.steps)) for line in lines]
     return tuple(lines), tuple(layouts)
 
 

@@ -56,8 +56,7 @@ def of_each_op(plan: State) -> Sequence[int | None]:
 
 
 def of_alike_ops(plan: State) -> Sequence[tuple[Sequence[Node], int | None]]:
-    """The ops in the order of the program, those together that are placed alike in one region; and what one device computes
-    each time that it runs one of them."""
+    """The ops that are placed alike in one region, and what one device computes each time that it runs one of them."""
     placed = plan.decisions.placements.nodes
     found = alike(
         plan.source.program.nodes,

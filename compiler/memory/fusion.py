@@ -13,6 +13,8 @@ from ...rewrites.program.program import Program
 from .kinds import COMPUTES_OPERANDS, Kind
 from .local_arrays import LocalArray, MemoryStep, RegionSteps
 
+NOWHERE: Set[MemoryStep] = frozenset()
+
 
 def fuse(body: RegionSteps, program: Program) -> None:
     """Decides for each array of a body whether it is stored, and whether its uses compute it again."""
@@ -37,9 +39,6 @@ def fuse(body: RegionSteps, program: Program) -> None:
                 found = found | inside if found else inside
         if step.traits.kind in COMPUTES_OPERANDS and not step.inside_fold:
             runs_in[step] = found | {step} if step.is_stored else found
-
-
-NOWHERE: Set[MemoryStep] = frozenset()
 
 
 def _settle(

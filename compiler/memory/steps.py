@@ -45,7 +45,7 @@ class _Steps(Walk[LocalArray]):
         self.makers: dict[LocalArray, MemoryStep] = {}
         self.traits: dict[Signature, Traits] = {}
         self.sizes: dict[int, Sequence[int]] = {}
-        """The bytes of an op's results, for ops with equal placements: these are one object."""
+        """The bytes of an op's results, by its placement. Ops of one signature that are placed alike share that."""
 
     def main(self) -> RegionSteps:
         given = [self.array(value, boundary(self.placements, value), given=True) for value in self.program.arguments]

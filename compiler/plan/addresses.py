@@ -5,7 +5,8 @@ scope that they alone leave, and any other value by its op, counted in its scope
 `mlp/backward/transpose#0`. A value has one name, the first of these that applies: no change elsewhere in the program gives it
 another one. What a loop reads of an argument has the name of the argument too.
 
-Earlier versions counted ops through the whole program, and had JAX's transformations in the paths of scopes:
+Earlier versions counted ops outside of scopes through the whole program, those in a scope among the values that stay in it, and
+had JAX's transformations in the paths of scopes:
 `transpose(jvp(mlp))/transpose#0`, `transpose#17`. Where no name of today matches, these are read too.
 """
 

@@ -120,7 +120,7 @@ class _Writer:
         return Affine(offset, numbered, divisor, moved, scaled)
 
     def line(self, term: Term, copy: int, component: int) -> _Line:
-        """An index expression."""
+        """Reads an index expression as offset, factors and divisor, with the parameters that move and scale it."""
         match term:
             case Group((Var(name),)):
                 return _Line(0, {self.indices.key(name, copy, component): 1})

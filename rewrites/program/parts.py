@@ -5,7 +5,7 @@ a + a.T, b + b.T   -->   a with the op that adds it; b with the op that adds it
 
 from collections.abc import Iterator, Sequence
 
-from .program import NO_VALUE, NodeId, Program, ValueId
+from .program import NO_VALUE, Node, NodeId, Program, ValueId
 from .reached import reached
 
 
@@ -21,7 +21,7 @@ def _found(program: Program) -> list[ValueId]:
     count = len(program.nodes)
     inside: list[list[NodeId]] = [[] for _ in program.regions]
     for node in program.nodes:
-        for region in {node.region, *node.reads, *(program.region[value] for value in node.results)} - {0}:
+        for region in _regions(program, node):
             inside[region].append(node.number)
 
     def beside(end: int) -> Iterator[int]:
@@ -31,8 +31,7 @@ def _found(program: Program) -> list[ValueId]:
         elif end >= 0:
             node = program.nodes[end]
             yield from (~value for value in (*node.operands, *node.results) if not _is_given(program, value))
-            regions = {node.region, *node.reads, *(program.region[value] for value in node.results)} - {0}
-            yield from (count + region for region in regions)
+            yield from (count + region for region in _regions(program, node))
         else:
             yield from (number for number, _ in program.uses[~end] if number < count)
             if program.producer[~end] >= 0:
@@ -47,6 +46,11 @@ def _found(program: Program) -> list[ValueId]:
                     found[~end] = value
             found[value] = value
     return found
+
+
+def _regions(program: Program, node: Node) -> set[int]:
+    """The regions that a node is in, or is at the border of, without the program itself."""
+    return {node.region, *node.reads, *(program.region[value] for value in node.results)} - {0}
 
 
 def _is_given(program: Program, value: ValueId) -> bool:

@@ -50,7 +50,7 @@ def with_rest(few: Layout, many: Layout) -> Layout | None:
     taken = {(dim, each.stride, each.size) for dim, each in few.factors}
     left = [axis for axis in places.values() if axis not in few.axes]
     free = [place for place in places if place not in taken]
-    if not taken <= places.keys() or not set(few.axes) <= set(many.axes):
+    if len(places) < len(many.factors) or not taken <= places.keys() or not set(few.axes) <= set(many.axes):
         return None
     found = [*few.factors]
     for place in sorted(free, key=lambda place: places[place] not in left):  # those that can stay do so

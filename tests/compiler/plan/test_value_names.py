@@ -198,8 +198,12 @@ def test_a_plan_file_of_an_earlier_version_is_read_with_its_names(tmp_path: Path
     former = pt.replay(products, file, W, W)
     assert placed(same) == placed(former) == placed(tiled) != placed(start.tile("dot_general#1", 0, "data"))
     assert same.trace == former.trace == tiled.trace == "tile('dot_general#0', 0, 'data')"
+    # A line without a record is one of the saved block too.
+    text = file.read_text().replace("  layout", "  name dot_general#1.0 as rows\n  layout", 1)
+    file.write_text(text)
+    assert pt.replay(products, file, W, W).trace == f"{tiled.trace}\nname('dot_general#0', 0, 'rows')"
     # Of lines that nobody saved, names are those of today.
-    file.write_text(re.sub(r" *(=>|layout).*\n", "", file.read_text()))
+    file.write_text(re.sub(r" *(=>|layout|name).*\n", "", file.read_text()))
     assert placed(pt.replay(products, file, W, W)) == placed(start.tile("dot_general#1", 0, "data"))
 
 
