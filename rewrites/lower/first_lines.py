@@ -2,7 +2,8 @@
 
 Materialising only adds to the end of the program's block and to the nest that is open there. So everything before this nest is
 final and, once no redistribution is left, so is the nest. The beginning returns the values that the rest would read. A loop is
-an exception: code before it may depend on code after it (`before_loops.py`), so a program that begins with one is lowered whole.
+an exception: code before it may depend on code after it (`before_loops.py`), so a program that begins with one is lowered as a
+whole.
 
     the first 40 lines of 33,000 ops   -->   the program of their first nests
 """
