@@ -114,7 +114,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
         raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
     move = moves[each.move]
     yield Reason(str(each), 0, each.source, each.tactics)
-    axes = tuple(map(plan.mesh.place, each.axes))
+    axes = tuple(part for axis in each.axes for part in plan.mesh.named(axis))
     terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
         yield from _terms(plan, terms, axes)

@@ -34,6 +34,13 @@ CASES: dict[str, tuple[Callable[..., Any], pt.Mesh, tuple[Any, ...], pt.Tactic, 
         pt.Tile({"a": 1, "b": 1}, "data"),
         "model",
     ),
+    "another axis, of which the mesh has parts": (
+        jax.grad(recurrence, (0, 1)),
+        pt.Mesh(data=4, model=2).refine(model=(1, 2)),
+        (A, A),
+        pt.Tile({"a": 1, "b": 1}, "data"),
+        "model",
+    ),
     "another sub-axis": (
         by_segment,
         pt.Mesh(a=8),
