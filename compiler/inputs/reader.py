@@ -30,6 +30,9 @@ class Question(Enum):
     """What to type to try cures where propagation stops."""
     WAYS = "plan.conflicts[0].resolutions", "conflicts 1"
 
+    def __init__(self, python: str, shell: str) -> None:
+        self.python, self.shell = python, shell
+
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -63,7 +66,7 @@ PYTHON = Language(
     str,
     _steps,
     "{}=True".format,
-    lambda asked: asked.value[0],
+    lambda asked: asked.python,
     str,
     "plan.apply(plan.blocked[{}].cure): ".format,
     "plan.explain(plan.conflicts[{}])".format,

@@ -52,7 +52,7 @@ SHELL = Language(
     _cited,
     lambda lines: f"`{'; '.join(map(_line, lines))}`",
     "`{}`".format,
-    lambda asked: f"`{asked.value[1]}`",
+    lambda asked: f"`{asked.shell}`",
     "`{} all`".format,
     lambda number: f"`cure {number + 1}`: ",
     lambda number: f"`explain conflict {number + 1}`",

@@ -59,7 +59,7 @@ def test_no_text_about_a_plan_writes_python_itself() -> None:
 
 
 def test_each_question_is_a_line_of_the_shell() -> None:
-    assert {each.value[1].split()[0] for each in Question} <= TABLE.keys()
+    assert {each.shell.split()[0] for each in Question} <= TABLE.keys()
 
 
 STEPS: dict[tuple[str, ...], tuple[str, str]] = {
