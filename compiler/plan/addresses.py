@@ -212,7 +212,8 @@ class Addresses:
         """The name of the value that this one named in earlier versions; the same name, if it named none or several."""
         if name.startswith(TODAY):
             return name.removeprefix(TODAY)
-        values = self._former.get(name, ())
+        # Other texts of a line, such as axes, may be called as a scope.
+        values = self._former.get(name, ()) if "#" in name else ()
         if values == [self.by_op.get(name)]:
             return name
         now = self.names[values[0]] if len(values) == 1 else name

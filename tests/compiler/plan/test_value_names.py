@@ -223,3 +223,15 @@ def test_a_line_that_counts_a_result_is_read_as_it_was_saved(tmp_path: Path) -> 
     plan = pt.plan(step, pt.Mesh(a=4), x).tile("mul#0", 0, "a")
     plan.save(tmp_path / "plan.partita")
     assert pt.replay(step, tmp_path / "plan.partita", x).trace == plan.trace
+
+
+def test_an_axis_that_is_called_as_a_scope_is_read_as_an_axis(tmp_path: Path) -> None:
+    def step(x: jax.Array) -> jax.Array:
+        with jax.named_scope("a"):
+            h = pt.tag(jnp.tanh(x), "h")
+        return jnp.sin(h * 2) * 3
+
+    x = jax.ShapeDtypeStruct((8, 4), "float32")
+    plan = pt.plan(step, pt.Mesh(a=4), x).tile("mul#0", 0, "a")
+    plan.save(tmp_path / "plan.partita")
+    assert pt.replay(step, tmp_path / "plan.partita", x).trace == plan.trace
