@@ -17,7 +17,7 @@ from itertools import takewhile
 from math import prod
 from typing import NamedTuple
 
-from jax import Array
+from jax import Array, ShapeDtypeStruct
 from jax.core import ShapedArray
 from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
@@ -49,12 +49,8 @@ def over_devices(
 
         Empty arrays are created on the devices, because XLA drops a kernel that takes only empty arrays.
         """
-        present = [place for place, leaf in enumerate(leaves) if leaf.size]
-        void = {
-            place: jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(leaf.shape), leaf.dtype)
-            for place, (leaf, spec) in enumerate(zip(leaves, in_specs, strict=True))
-            if not leaf.size
-        }
+        void = _empty_blocks(leaves, in_specs, mesh)
+        present = [place for place in range(len(leaves)) if place not in void]
 
         @functools.wraps(local)
         def on_blocks(*blocks: Array) -> Sequence[Array]:
@@ -75,6 +71,17 @@ def over_devices(
             return full(mesh, tuple(map(entered, leaves, shardings)))
 
     return run
+
+
+def _empty_blocks(
+    leaves: Sequence[Array], specs: Sequence[PartitionSpec], mesh: DeviceMesh | AbstractMesh
+) -> dict[int, ShapeDtypeStruct]:
+    """The block that a device has of each array without elements, by the place of the array."""
+    return {
+        place: ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(leaf.shape), leaf.dtype)
+        for place, (leaf, spec) in enumerate(zip(leaves, specs, strict=True))
+        if not leaf.size
+    }
 
 
 def spec(layout: Layout, rank: int | None = None) -> PartitionSpec:

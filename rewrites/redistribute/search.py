@@ -310,7 +310,7 @@ FEW = 200
 _Paid: TypeAlias = tuple[Bytes, int, int]
 """The cost so far: bytes, the number of collectives, and the sum of local sizes in bytes."""
 _Ahead: TypeAlias = tuple[Bytes, Bytes, Bytes]
-"""The least bytes of a way through a state, and `next_to`; homeward, how many axes are away, and then these."""
+"""What the heap is ordered by: `ahead`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,15 +369,11 @@ class _Search:
         space, tried, done, least = self.space, 0, set[State](), self.missing(self.space.start)
         heap: list[_Entry] = [((0, 0, 0), 0, (0, 0, 0), _Way(space.start))]
         arrived: list[_Entry] = []
-
-        def is_dear(bytes: Bytes) -> bool:
-            return not homeward and tried > FEW and self.spare is not None and bytes > self.spare.bytes
-
         while heap:
             (bytes, *_), _, paid, way = heappop(heap)
             if way.at == space.goal:
                 return way
-            if is_dear(bytes):
+            if not homeward and self.is_dear(bytes, tried):
                 return None
             if way.at in done:
                 continue
@@ -391,11 +387,9 @@ class _Search:
                 if way.before is None and after == space.goal and now[:2] <= (least, 1):
                     return _Way(after, op, way)  # no way is better
                 left = self.missing(after)
-                if is_dear(now[0] + left):
+                if not homeward and self.is_dear(now[0] + left, tried):
                     continue
-                ahead = now[0] + left, *self.next_to(after, left, now)
-                order = (self.away(after), *ahead[:2]) if homeward else ahead
-                entry: _Entry = order, tried, now, _Way(after, op, way)
+                entry: _Entry = self.ahead(after, left, now, homeward), tried, now, _Way(after, op, way)
                 heappush(heap, entry)
                 if after == space.goal:
                     arrived.append(entry)
@@ -405,14 +399,18 @@ class _Search:
                 return None
         return None
 
-    def next_to(self, at: State, left: Bytes, paid: _Paid) -> tuple[Bytes, int]:
-        """Ranks states of equal bytes: fewest collectives first, then the smallest local sizes.
+    def is_dear(self, bytes: Bytes, tried: int) -> bool:
+        """Whether a way of so many bytes is worse than one that is known; asked only of a search that is not short."""
+        return tried > FEW and self.spare is not None and bytes > self.spare.bytes
 
-        On a wide space, the state that is nearest to the target comes first.
+    def ahead(self, at: State, left: Bytes, paid: _Paid, homeward: bool) -> _Ahead:
+        """Ranks states: the least bytes of a way through them first, then the fewest collectives and the smallest local sizes.
+
+        On a wide space, of equal bytes the state that is nearest to the target comes first; homeward, of all states.
         """
-        if self.space.is_wide:
-            return left, self.away(at)
-        return paid[1] + (left > 0), paid[2]
+        every = paid[0] + left
+        second, third = (left, self.away(at)) if self.space.is_wide else (paid[1] + (left > 0), paid[2])
+        return (self.away(at), every, second) if homeward else (every, second, third)
 
     def away(self, at: State) -> int:
         """How many axes are elsewhere than where they end."""
