@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.dims import Sites, groups
+from ...dialects.definitions.requires import Lookup, Scan, Selection
 from ...dialects.definitions.tree import names
 from ...dialects.ground.errors import Error
 from ...dialects.ground.monoids import MONOIDS
@@ -142,9 +143,9 @@ class Trial:
         """How a result is combined from the blocks, in words."""
         info = self.signature.instance.indices[index]
         if index in self.signature.result_at[result]:
-            return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
-        if info.selects is not None:
-            return f"are merged by `{info.selects.fold}`"
+            return "are concatenated" if not info.parts(Scan) else "are concatenated, each combined with those before it"
+        if selects := info.parts(Selection):
+            return f"are merged by `{selects[0].monoid}`"
         return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
@@ -160,7 +161,7 @@ class Trial:
     @cached_property
     def at_once(self) -> AtOnce:
         """The function on random global arrays; on positive ones if its results are not finite otherwise."""
-        below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
+        below = {k.operand: info.extent for info in self.signature.instance.indices for k in info.parts(Lookup)}
         drawn = (self.on_whole(cast("list[Array]", arrays(self.ins, below, positive))) for positive in (False, True))
         first = next(drawn)
         return first if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in first.results) else next(drawn)

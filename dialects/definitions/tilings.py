@@ -13,10 +13,11 @@ coordinate, a mask) follow from the position of the index in the body:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
@@ -25,8 +26,27 @@ from ..ranges.affine_read import AffineRead
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, inner
 from .grounding import ground
-from .requires import BUILT, OP, Component, Elements, Picks, Term, part
+from .requires import (
+    INDEX,
+    OP,
+    TILED,
+    Along,
+    Held,
+    Lookup,
+    Merging,
+    Picks,
+    Rows,
+    Scan,
+    Selection,
+    Term,
+    built,
+    counts_once,
+    leaves,
+    part,
+)
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
+
+T = TypeVar("T")
 
 
 class Placeable(NamedTuple):
@@ -48,100 +68,45 @@ class Placeable(NamedTuple):
 Dims = tuple[Placeable, ...]
 
 
-class Lookup(NamedTuple):
-    """Component `component` of the index vectors in operand `operand` starts a window of `width` elements of the index.
-
-    `ELEMENT`: each element of the operand is an index itself.
-    """
-
-    operand: int
-    component: int
-    width: int
-
-
-class Scan(NamedTuple):
-    """A prefix fold with a monoid; `backwards`: a suffix fold."""
-
-    monoid: str
-    backwards: bool
-
-
-class Selection(NamedTuple):
-    """A fold to the `best` elements. With their positions, these take as many bytes as `cost` elements."""
-
-    fold: str
-    best: int
-    cost: int
-
-
-class Merging(NamedTuple):
-    """A merge of arrays, ordered by the first `keys` of them. `sizes` are the bytes of one element of each array.
-
-    `ties`: elements with equal keys can differ, so their order matters: there are other arrays, or keys like `-0.0`.
-    """
-
-    keys: int
-    sizes: tuple[int, ...]
-    ties: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index that may be placed, and what placing it requires of the local op.
 
     * `monoid`: the index is folded, so placing it leaves the result pending ("add", "max", "min"); of several results, those
       without the index.
-    * `lookups`: the components of index vectors that give its position. Coordinate times block is subtracted from the ids.
-      For ids outside the block, a read (a folded index) gives zero, and a write (an index of the result, with any monoid)
-      is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside the whole array belong to
-      coordinate 0, where the local op fills them as the unpartitioned op does.
-    * `requires`: what depends on the position at which a device's block begins, as terms: lookups, scans, the index as a value.
-    * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
-    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, and the op then
-      selects among these.
-    * `merges`: the elements along the index are merged: placing it leaves a sorted block on each device.
-    * `windows`: the operands that it reads through a window, each with the value of elements outside: the unit of the fold
-      around it, or an operand of rank 0.
-    * `pieces`: for the index of a concatenation, the start of each part, and the operand that it is.
-    * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
-    * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
-      extent. None if the padding would count all the same, so that the index cannot be padded.
+    * `terms`: what placing it requires, each with how devices hold the index when it is required. Looked-up positions are
+      counted from a device's block. For ids outside the block, a read (a folded index) gives zero, and a write (an index of
+      the result, with any monoid) is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside
+      the whole array belong to coordinate 0, where the local op fills them as the unpartitioned op does.
     """
 
     extent: int
     monoid: str | None = None
-    lookups: tuple[Lookup, ...] = ()
-    requires: tuple[Term, ...] = ()
-    once: tuple[int, ...] = ()
-    scan: Scan | None = None
-    selects: Selection | None = None
-    merges: Merging | None = None
-    filled: tuple[int, ...] | None = ()
-    windows: tuple[tuple[int, str | int], ...] = ()
-    pieces: tuple[tuple[int, int], ...] = ()
+    terms: tuple[tuple[Held, Term], ...] = ()
+
+    def parts(self, kind: type[T]) -> list[T]:
+        """The leaves of this kind in the terms: lookups, a scan, a selection, a merge."""
+        return [leaf for _, term in self.terms for leaf in leaves(term) if isinstance(leaf, kind)]
 
     @property
     def folds(self) -> str | None:
         """The monoid, selection or merge over the elements along the index; None if there is none."""
-        if self.merges is not None:
-            return MERGE
-        by = self.scan.monoid if self.scan is not None else self.monoid
-        return self.selects.fold if self.selects is not None else by
-
-    @property
-    def by_block(self) -> bool:
-        """Whether elements are counted by their number in a block, so that windows cannot be used."""
-        return bool(self.lookups or self.selects or self.merges)
+        return next((each.monoid for each in self.parts(Along)), self.monoid)
 
     @property
     def by_position(self) -> bool:
-        """Whether the position at which a device's block begins matters."""
-        return bool(self.requires)
+        """Whether it matters at which position a device's block begins."""
+        return any(Held.BLOCKS in held for held, _ in self.terms)
 
     @property
     def reads(self) -> bool:
         """Whether elements are looked up along the index, each of which is on one device."""
-        return bool(self.requires) and self.monoid is not None
+        return self.monoid is not None and bool(self.parts(Rows))
+
+    @property
+    def by_element(self) -> bool:
+        """Whether it is looked up at the elements of an operand."""
+        return any(lookup.component == ELEMENT for lookup in self.parts(Lookup))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +164,17 @@ class _Roles:
         self.joined: dict[int, tuple[tuple[int, int], ...]] = {}
         self.extents = list(form.extents)
         equations = [self.whole(equation) for equation in form.equations]
-        self.roles = [Index(extent) for extent in self.extents]
+        self.monoids: dict[int, str] = {}
+        self.terms = defaultdict[int, list[tuple[Held, Term]]](list)
         self.barred = set(form.fixed)
         self.same: dict[int, int] = {}
         self.windowed: set[int] = set()
         self.arrays: dict[int, tuple[Dim, ...]] = {}
-        for index, pieces in self.joined.items():
-            self.tell(index, pieces=pieces)
+        for index, ((_, chain), *others) in self.joined.items():
+            for begin, operand in others:
+                chain = ("chain", begin, chain, operand)
+            # In turn, each round of blocks lies in one part of the concatenation.
+            self.require(index, part(chain), held=Held.RUNS)
         for equation in equations:
             targets = [{i for dim in target.dims if isinstance(dim, Group) for i in dim.indices} for target in equation.targets]
             self.targets, self.lone = set[int].union(*targets), len(targets) == 1
@@ -253,13 +222,24 @@ class _Roles:
         if monoid is None:
             self.bar([index])
         elif index not in self.barred:
-            self.tell(index, monoid=monoid.name, filled=None)
+            self.monoids[index] = monoid.name
+            self.fill(index, monoid.name, None)
 
-    def tell(self, index: int, **facts: Any) -> None:
-        self.roles[index] = replace(self.roles[index], **facts)
+    def require(self, index: int, *terms: Term, held: Held = Held.ANY) -> None:
+        """Records what placing an index requires, if devices hold it in one of these ways."""
+        self.terms[index] += [(held, term) for term in terms]
 
-    def require(self, index: int, *terms: Term, **facts: Any) -> None:
-        self.tell(index, requires=(*self.roles[index].requires, *terms), **facts)
+    def fill(self, index: int, unit: str, operands: Sequence[int] | None) -> None:
+        """Requires a unit in all rows of these operands that must not count.
+
+        None: there are no operands by which such rows do not count, so there is no law.
+        """
+        extent = self.extents[index]
+        if operands is None:
+            self.require(index, ("extend", unit, ("part", extent, OP)), held=Held.PADDED | Held.WINDOWS | Held.COVERS)
+        for operand in operands or ():
+            self.require(index, ("extend", unit, ("part", extent, built(operand))), held=Held.PADDED)
+            self.require(index, ("fold", unit, ("part", extent, ("cover", INDEX, operand))), held=Held.COVERS)
 
     def bar(self, ids: Iterable[int]) -> None:
         """Records that these indices cannot be placed."""
@@ -331,16 +311,17 @@ class _Roles:
         if fold.monoid == MERGE:
             self.merge(fold)
             return
-        monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
+        monoid, product = MONOIDS[fold.monoid].across_devices(self.dtype), factors(fold.body)
+        folded = [index for index in fold.indices if index not in self.targets]
         if monoid is None or any(function not in monoid.through for function in context.functions):
-            self.bar([index for index in fold.indices if index not in self.targets])
+            self.bar(folded)
             monoid = None
-        for index in fold.indices:
-            if index not in self.targets:
+        else:
+            for index in folded:
+                self.monoids[index] = monoid.name
+                self.fill(index, monoid.name, _filled(fold, index))
                 # An idempotent monoid may take an operand on every coordinate.
-                once = () if monoid is None or monoid.idempotent else tuple(dict.fromkeys(context.beside))
-                self.tell(index, monoid=monoid and monoid.name, once=once, filled=_filled(fold, index))
-        product = factors(fold.body)
+                self.require(index, *map(counts_once, () if monoid.idempotent else dict.fromkeys(context.beside)))
         for factor in product:
             if isinstance(factor, Read):
                 self.under_window(factor, fold.monoid)
@@ -354,12 +335,9 @@ class _Roles:
         """Records what replaces elements outside of an operand under a window: a unit, or another operand's elements."""
         elements = isinstance(outside, int) and bool(self.ins[outside][1])
         for dim in (dim for dim in access.dims if isinstance(dim, Affine)):
+            bordered: Term = ("read", ("windows", INDEX, ("surround", outside, access.array)))
             for index in dim.indices:
-                role = self.roles[index]
-                if elements:
-                    self.require(index, part(("over", -dim.offset, access.array, outside)))
-                else:
-                    self.tell(index, windows=(*role.windows, (access.array, outside)))
+                self.require(index, part(("over", -dim.offset, access.array, outside)) if elements else bordered)
 
     def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
         """Handles a prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
@@ -369,7 +347,8 @@ class _Roles:
             self.bar((k, j))
         else:
             self.same[k] = j
-            self.require(j, ("scan", BUILT), scan=Scan(monoid.name, fold.backwards), filled=_filled(fold, k))
+            self.fill(j, monoid.name, _filled(fold, k))
+            self.require(j, ("scan", Scan(monoid.name, fold.backwards), built(index=INDEX)))
         self.visit(fold.body, _Context((fold.monoid,)))
         # If the index shares a dim with others, or is also read directly, this is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
@@ -389,7 +368,8 @@ class _Roles:
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))
-        self.require(fold.indices[0], ("best", BUILT), selects=Selection(fold.monoid, best, cost), filled=(read.array,))
+        self.fill(fold.indices[0], fold.monoid, (read.array,))
+        self.require(fold.indices[0], ("best", Selection(fold.monoid, best, cost), built()))
 
     def merge(self, fold: Fold[int, Ground]) -> None:
         """Handles a merge: one index from its operands to the results, if the op has a parameter for the number of keys."""
@@ -403,10 +383,8 @@ class _Roles:
         kinds = [kind_of(dtype_of(dtype)) for dtype, _ in self.ins]
         ties = keys < len(kinds) or not {"b", "i", "u"}.issuperset(kinds)
         self.same[k] = j
-        filled = None if "c" in kinds[:keys] else tuple(range(keys))
-        self.require(
-            j, ("sort", BUILT), merges=Merging(keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), filled=filled
-        )
+        self.fill(j, MERGE, None if "c" in kinds[:keys] else range(keys))
+        self.require(j, ("sort", Merging(MERGE, keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), built()))
 
     def look(
         self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
@@ -429,17 +407,13 @@ class _Roles:
                 self.bar(lands.dim)
                 continue
             (index,) = lands.dim
-            role, lookup = self.roles[index], Lookup(lands.start.array, lands.component, lands.width)
-            k: Term = Elements(lookup.operand) if element else Component(lookup.operand, lookup.component)
-            if lookup.width > 1:
-                k = ("window", k, lookup.width)
-            if role.monoid is not None:
-                terms: list[Term] = [("find" if drops else "take", k, BUILT)]
+            extent, k = self.extents[index], Lookup(lands.start.array, lands.component, lands.width)
+            if index in self.monoids:
+                self.require(index, ("find" if drops else "take", k, built()))
             elif element and not drops:
-                terms = [part(("join", role.extent, k, operand)) for operand in dict.fromkeys(beside)]
+                self.require(index, *(part(("join", extent, k, operand), TILED) for operand in dict.fromkeys(beside)))
             else:
-                terms = [part(("put", role.extent, k, OP))]
-            self.require(index, *terms, lookups=(*role.lookups, lookup))
+                self.require(index, part(("put", extent, k, OP), TILED))
 
     def instance(self, results: int, moves: bool) -> Instance:
         operands = len(self.ins)
@@ -464,7 +438,7 @@ class _Roles:
         numbered = {a: tuple(dim._replace(indices=tuple(number[i] for i in dim.indices)) for dim in dims[a]) for a in arrays}
         return Instance(
             self.form.definition,
-            tuple(self.roles[index] for index in used),
+            tuple(Index(self.extents[index], self.monoids.get(index), tuple(self.terms[index])) for index in used),
             tuple(numbered[array] for array in range(operands)),
             tuple(numbered[-1 - result] for result in range(results)),
             moves,
@@ -507,10 +481,11 @@ class _Roles:
         ((index, step),) = dim.factors
         if 2 * self.extents[index] >= size:
             return None
+        position = len(self.extents)
         self.extents.append(size)
-        picks = Picks(dim.offset, step, self.extents[index])
-        self.roles.append(Index(size, monoid.name, requires=(("take", picks, BUILT),)))
-        return len(self.roles) - 1
+        self.monoids[position] = monoid.name
+        self.require(position, ("take", Picks(dim.offset, step, self.extents[index]), built(index=INDEX)))
+        return position
 
     def placeable(self, ids: Ids) -> Placeable:
         lead = ids
@@ -524,10 +499,13 @@ class _Roles:
 def _filled(fold: Fold[int, Ground], index: int) -> tuple[int, ...] | None:
     """The operands with the index, if units there make the fold's body its unit: for one read, or a product in a sum.
 
-    Else None.
+    Else None. There are none for a looked-up index: no row of padding is found.
     """
-    reads = [factor for factor in factors(fold.body) if not isinstance(factor, Guarded)]
-    plain = [read for read in reads if isinstance(read, Read)]
+    product = factors(fold.body)
+    guards = [factor for factor in product if isinstance(factor, Guarded)]
+    plain = [factor for factor in product if isinstance(factor, Read)]
     own = [read.array for read in plain if any(isinstance(dim, Group) and index in dim.indices for dim in read.dims)]
     is_sum = MONOIDS[fold.monoid].has_unit_zero and MONOIDS[fold.monoid].linear
-    return tuple(dict.fromkeys(own)) if own and len(plain) == len(reads) and (len(reads) == 1 or is_sum) else None
+    if not own or len(plain) + len(guards) < len(product) or not (len(plain) == 1 or is_sum):
+        return None
+    return () if any(index in lands.dim for guard in guards for lands in guard.lands) else tuple(dict.fromkeys(own))

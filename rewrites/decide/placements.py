@@ -11,7 +11,7 @@ from itertools import repeat
 from math import prod
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.tilings import Merging
+from ...dialects.definitions.requires import Merging, Scan, Selection
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
@@ -116,7 +116,7 @@ def _pending(signature: Signature, placement: Placement) -> tuple[Unreduced, ...
 
 def _scans(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
     """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
-    scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.indices[i].scan)]
+    scans = [(factor.axis, i, scan) for i, factor in placement for scan in signature.indices[i].parts(Scan)]
     return tuple(
         tuple(Pending(scan.monoid, axis, at[index].dim, scan.backwards) for axis, index, scan in scans if index in at)
         for at in signature.result_at
@@ -131,10 +131,10 @@ def _folds(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
 
 def _selected(signature: Signature, placement: Placement) -> Selected | None:
     """The lists that an op selects of blocks; None if it does not select along a placed index."""
-    found = ((i, selects) for i, _ in placement if (selects := signature.indices[i].selects) is not None)
-    index, selects = next(found, (None, None))
-    if index is None or selects is None:
+    found = [(i, selects) for i, _ in placement for selects in signature.indices[i].parts(Selection)]
+    if not found:
         return None
+    index, selects = found[0]
     at, own = signature.operand_at[0], [factor for i, factor in placement if i == index]
     block = min(factor.stride for factor in own)
     lists = [(index, factor.at(factor.stride // block * selects.best)) for factor in own]
@@ -147,8 +147,8 @@ def _selected(signature: Signature, placement: Placement) -> Selected | None:
 
 def _merged(signature: Signature, placement: Placement) -> Merged | None:
     """The blocks that an op merges; None if it does not merge along a placed index."""
-    for index, merging in ((i, signature.indices[i].merges) for i, _ in placement):
-        if merging is not None:
+    for index, _ in placement:
+        for merging in signature.indices[index].parts(Merging):
             return Merged(merging, signature.result_at[0][index].dim, tuple(f for i, f in placement if i == index))
     return None
 
@@ -156,7 +156,7 @@ def _merged(signature: Signature, placement: Placement) -> Merged | None:
 def _is_plain(signature: Signature, placement: Placement) -> bool:
     for index in {index for index, _ in placement}:
         info, factors = signature.indices[index], [factor for at, factor in placement if at == index]
-        if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info, factors))):
+        if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info.extent, factors))):
             return False
     return True
 

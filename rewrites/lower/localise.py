@@ -11,7 +11,7 @@ which is the identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TypeAlias, cast
 
@@ -19,7 +19,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
-from ...dialects.definitions.requires import Component, Elements, Picks, Term
+from ...dialects.definitions.ground_form import ELEMENT
+from ...dialects.definitions.requires import Lookup, Picks, Rows, Scan, Term, counts_once
 from ...dialects.definitions.tilings import Placeable
 from ...dialects.definitions.tree import Param
 from ...dialects.ground.monoids import MONOIDS
@@ -32,18 +33,22 @@ from ...dialects.types import ArrayType
 from ..decide.deferred_reductions import DeferredReduction
 from ..decide.linearity import linear_in
 from ..decide.placements import Merged, OpPlacement, Selected
-from ..decide.requirements import Placing, counts_once, law, requirements
+from ..decide.requirements import Placing, law, requirements
 from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
 from ..rules.compile import RuleSet
 from ..rules.files import checked
-from ..rules.heads import Head, Heads
+from ..rules.heads import LEAF, Head, Heads
 from .constructors import Constructor
 from .lookups import Vectors, masked, shifted
 
 PROMISES = ("indices_are_sorted", "unique_indices")
 """Parameters by which an op assumes something about the ids."""
 
+Asked: TypeAlias = "Term | None"
+"""What a device does for a requirement; None if there is no law."""
+Which: TypeAlias = Callable[[SSAValue, SSAValue], SSAValue]
+"""Takes the rows of the first or of the second of two local arrays."""
 Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
 """Masks a local array, given where the array's indices are: zero where a condition does not hold."""
 
@@ -60,7 +65,7 @@ def localise(
     """Emits the op on local operands, some of which may carry a pending sum. Returns its results, which have local types."""
     if node.kind == "tag":
         return list(locals)
-    carried = [counts_once(operand, axes) for operand, axes in carry.once] if carry is not None else []
+    carried = [law(counts_once(operand, axes)) for operand, axes in carry.once] if carry is not None else []
     if placed.is_plain and not carried and not node.signature.rivals and not node.signature.own:
         return same_op(node.op, locals, types, into)
     local = _Local(program, node, placed, list(locals), types, into)
@@ -116,65 +121,51 @@ class _Local:
         self.on = sorted({index for index, _ in placed.placement})
         """The placed indices."""
         self.vectors: Vectors | None = None
+        self.zeros = program.zeros(node)
         self.kept: dict[tuple[int, Term], Keep] = {}
 
-    def asked(self) -> Iterator[Term]:
-        """The requirements of the placed indices."""
-        zeros = self.program.zeros(self.node)
-        for index in self.on:
-            info = self.indices[index]
-            yield from requirements(info, index, Placing.of(info, self.factors(index)), zeros)
+    def asked(self) -> list[Asked]:
+        """What the placed indices require."""
+        infos = [(self.indices[index], index) for index in self.on]
+        placings = (Placing.of(info.extent, self.factors(index)) for info, index in infos)
+        return [term for each, placing in zip(infos, placings, strict=True) for term in requirements(*each, placing)]
 
-    def emit(self, asked: list[Term]) -> list[SSAValue]:
+    def emit(self, asked: list[Asked]) -> list[SSAValue]:
         """Emits the op with everything that its requirements add to it."""
         if not asked:
             return self.op(self.locals)
-        found = law(asked[0])
-        assert found is not None, "an index is placed only if there are laws for what it requires"
-        kind = KINDS.get(cast("tuple[str]", asked[0])[0], RESULTS)
-        if kind == RESULTS:
-            return self.results(found, asked[1:])
-        self.run(kind, found)
-        return self.emit(asked[1:])
+        assert asked[0] is not None, "an index is placed only if there are laws for what it requires"
+        return self.results(asked[0], asked[1:])
 
-    def results(self, term: Term, rest: list[Term]) -> list[SSAValue]:
+    def results(self, term: Term, rest: list[Asked]) -> list[SSAValue]:
         """Emits a term for the op's results; the term's leaf emits the op with the `rest` of the requirements."""
-        if not isinstance(term, tuple):
-            return self.emit(rest)
-        head = WRITERS.of(RESULTS, term)
-        for kind, argument in zip(head.kinds, term[1:], strict=True):
-            if kind in CHANGES:
-                self.run(kind, argument)
-        assert head.run is not None
-        return cast("list[SSAValue]", head.run(self, rest, *term[1:]))
+        return cast("list[SSAValue]", self.run(RESULTS, term, rest)) if isinstance(term, tuple) else self.emit(rest)
 
-    def run(self, kind: str, term: Term, *before: object) -> object:
-        """Runs a term that is not a result, by `WRITERS`; a leaf is returned as it is."""
-        if not isinstance(term, tuple):
+    def run(self, kind: str, term: Term, *rest: object) -> object:
+        """Runs a term by `WRITERS`, after its arguments, except results. Returns what no function runs as it is."""
+        if not isinstance(term, tuple) or (head := WRITERS.of(kind, term)).run is None:
             return term
-        run = WRITERS.of(kind, term).run
-        assert run is not None
-        return run(self, *before, *term[1:])
+        args = (each if kind in LATER else self.run(kind, each) for kind, each in zip(head.kinds, term[1:], strict=True))
+        return head.run(self, *rest, *args)
 
     # Terms of the op's results. Each method runs one head of the table below.
 
-    def op_alone(self, rest: list[Term], *_: Term) -> list[SSAValue]:
+    def op_alone(self, rest: list[Asked], *_: object) -> list[SSAValue]:
         """Emits the op itself, once its operands are changed."""
         return self.emit(rest)
 
-    def pending(self, rest: list[Term], _: Term, inner: Term) -> list[SSAValue]:
+    def pending(self, rest: list[Asked], _: Term, inner: Term) -> list[SSAValue]:
         """Emits a fold or scan across devices, which stays pending in the result's type."""
         return self.results(inner, rest)
 
-    def masked_result(self, rest: list[Term], condition: Term, inner: Term) -> list[SSAValue]:
-        keep = cast(Keep, self.run("keep", condition))
+    def masked_result(self, rest: list[Asked], keep: Keep, inner: Term) -> list[SSAValue]:
         return [keep(self.results(inner, rest)[0], self.made_at[0])]
 
-    def one_of(self, rest: list[Term], which: Term, then: Term, other: Term) -> list[SSAValue]:
+    def one_of(self, rest: list[Asked], which: Which, then: Term, other: Term) -> list[SSAValue]:
         (value,), (below,) = self.results(then, rest), self.results(other, rest)
-        return [cast(SSAValue, self.run("which", which, value, below))]
+        return [which(value, below)]
 
-    def sliced(self, rest: list[Term], index: int, block: int, rows: Term) -> list[SSAValue]:
+    def sliced(self, rest: list[Asked], index: int, block: int, rows: Term) -> list[SSAValue]:
         """Emits this device's rows of an operand, which it has already, or of a chain of operands."""
         match rows:
             case int(operand) | ("after", _, int(operand)):
@@ -182,11 +173,11 @@ class _Local:
             case _:
                 return self.results(cast(Term, law(("slice", index, block, rows))), rest)
 
-    def moved_positions(self, rest: list[Term], inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
+    def moved_positions(self, rest: list[Asked], inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
         *others, positions = self.results(inner, rest)
         return [*others, self.plus_offset(positions, offset[1])]
 
-    def lists(self, rest: list[Term], _: Term) -> list[SSAValue]:
+    def lists(self, rest: list[Asked], *_: Term) -> list[SSAValue]:
         """Emits the elements that the op selects in this block, and their positions in the block, along the selecting dim."""
         found = self.emit(rest)
         dim, apart = cast(Selected, self.placed.selected)[:2]
@@ -194,7 +185,7 @@ class _Local:
         *values, positions = (self.ops.reshape(each, shape) for each in found)
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
-    def best(self, rest: list[Term], of_all: tuple[str, int, Term]) -> list[SSAValue]:
+    def best(self, rest: list[Asked], _: Term, of_all: tuple[str, int, Term]) -> list[SSAValue]:
         """Gathers the lists of all blocks and selects again; returns the op's results. Unread positions are not sent."""
         lists = self.results(of_all[2], rest)
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
@@ -211,7 +202,7 @@ class _Local:
             at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
         return [*others, at]
 
-    def merged(self, rest: list[Term], index: int, inner: Term) -> list[SSAValue]:
+    def merged(self, rest: list[Asked], index: int, inner: Term) -> list[SSAValue]:
         """Merges sorted blocks; returns the op's results."""
         self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
         blocks = self.results(inner, rest)
@@ -221,26 +212,31 @@ class _Local:
 
     # Which of two arrays has a row.
 
-    def behind(self, value: SSAValue, other: SSAValue, index: int, _: int, begin: int) -> SSAValue:
-        dim = self.made_at[0][index].dim
-        rows = self.ops.rows(type_at(value).shape, dim, self.offset(index))
-        return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
+    def behind(self, index: int, _: int, begin: int) -> Which:
+        def which(value: SSAValue, other: SSAValue) -> SSAValue:
+            rows = self.ops.rows(type_at(value).shape, self.made_at[0][index].dim, self.offset(index))
+            return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
 
-    def among(self, value: SSAValue, other: SSAValue, index: int, _: int, first: int, part: int) -> SSAValue:
+        return which
+
+    def among(self, index: int, _: int, first: int, part: int) -> Which:
         factor, reach = self.one(index), self.read_at[part][index].reach
-        if reach is None or not reach.reads_outside(factor):
-            return value
-        start = self.ops.apply("sub", self.start(factor), first)
-        dim = self.made_at[0][index].dim
-        return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
+
+        def which(value: SSAValue, other: SSAValue) -> SSAValue:
+            if reach is None or not reach.reads_outside(factor):
+                return value
+            start = self.ops.apply("sub", self.start(factor), first)
+            return self.ops.inside(value, self.made_at[0][index].dim, start, (reach.size - 1) * reach.divisor + 1, other)
+
+        return which
 
     # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
 
     def on_first(self, over: int | tuple[MeshAxis, ...]) -> Keep:
-        first = self.first(self.over(over) if isinstance(over, int) else over)
-        return lambda value, _: self.ops.select(first, value)
+        axes = self.over(over) if isinstance(over, int) else over
+        return lambda value, _: self.ops.select(self.first(axes), value)
 
-    def rows(self, index: int, block: int, k: Term) -> Keep:
+    def rows(self, index: int, block: int, k: Rows) -> Keep:
         """Counts positions from this device's block; returns the mask of those in it. Those of other blocks become any row."""
         if (index, k) not in self.kept:
             self.kept[index, k] = self.shifted(index, block, k)
@@ -248,27 +244,23 @@ class _Local:
 
     # Operands, and positions in them, changed before the op is emitted.
 
-    def dropped(self, index: int, block: int, k: Term) -> None:
+    def dropped(self, index: int, block: int, k: Lookup) -> None:
         """Counts positions from this device's block, for an op that drops those outside the array."""
-        match k:
-            case Elements(ids):
-                self.locals[ids], _ = self.elements(index, block, ids, -1)
-                self.params = unpromised(self.params)
-            case _:
-                vectors, component = self.looked_up(k)
-                vectors.drop(component, self.offset(index))
+        if k.component == ELEMENT:
+            self.locals[k.operand], _ = self.elements(index, block, k.operand, -1)
+            self.params = unpromised(self.params)
+        else:
+            vectors, component = self.looked_up(k)
+            vectors.drop(component, self.offset(index))
 
-    def masked_operand(self, condition: Term, operand: int) -> None:
-        keep = cast(Keep, self.run("keep", condition))
-        self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
+    def masked_operand(self, keep: Keep, operand: int) -> None:
+        if operand not in self.zeros:
+            self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
 
     def filled(self, within: tuple[str, int, int, int], monoid: str, operand: int) -> None:
         """Fills the rows of an operand's block that are not among the first `n` of the whole array with the monoid's unit."""
         _, index, block, n = within
         emit, value, dim = self.ops, self.locals[operand], self.read_at[operand][index].dim
-        if self.factors(index)[-1].has_halo:
-            self.locals[operand] = self.inside(value, dim, self.one(index), n, monoid)
-            return
         shape = type_at(value).shape
         # Other axes may tile the indices that are minor to this one.
         minor = shape[dim] // block
@@ -281,6 +273,7 @@ class _Local:
     def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
         """Fills an operand with a monoid's unit, or with another operand, where this device's window leaves the array."""
         _, index, operand = inside
+        outside = "add" if outside in self.zeros else outside
         value, at = self.locals[operand], self.read_at[operand][index]
         factor = self.one(index)
         window = at.outward(factor)
@@ -296,7 +289,7 @@ class _Local:
         for index in sorted({index for index, factor in self.placed.placement if factor.has_halo}):
             extent, factor = self.indices[index].extent, self.one(index)
             overhangs = factor.has_halo and factor.overhangs(extent)
-            if overhangs and self.indices[index].scan is None and not self.keeps_zeros(index):
+            if overhangs and not self.indices[index].parts(Scan) and not self.keeps_zeros(index):
                 for number, at in enumerate(self.made_at):
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
@@ -337,13 +330,14 @@ class _Local:
         unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
         return self.ops.inside(value, dim, self.start(window), extent, unit)
 
-    def shifted(self, index: int, block: int, k: Term) -> Keep:
-        if isinstance(k, Elements):
-            ids = k.ids
-            self.locals[ids], mask = self.elements(index, block, ids)
-            return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
+    def shifted(self, index: int, block: int, k: Rows) -> Keep:
         if isinstance(k, Picks):
             return self.picked(index, block, k)
+        assert isinstance(k, Lookup)
+        if k.component == ELEMENT:
+            ids = k.operand
+            self.locals[ids], mask = self.elements(index, block, ids)
+            return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
         vectors, component = self.looked_up(k)
         first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
         inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
@@ -363,21 +357,15 @@ class _Local:
         most = self.indices[index].extent if self.is_padded(index) else None
         return shifted(self.locals[ids], self.offset(index), block, self.ops, most, outside)
 
-    def looked_up(self, k: Term) -> tuple[Vectors, int]:
-        """The vectors and the component of a lookup."""
-        if isinstance(k, tuple):
-            return cast("tuple[Vectors, int]", self.run("positions", cast(Term, law(k))))
-        assert isinstance(k, Component)
+    def looked_up(self, k: Lookup) -> tuple[Vectors, int]:
+        """The vectors and the component of a lookup, after its windows are split into rows."""
         if self.vectors is None:
             self.vectors = self.found_vectors()
         # Each scalar start is a separate component.
-        return self.vectors, k.number + k.ids - self.starts[0]
-
-    def windowed(self, k: Component, _: Term) -> tuple[Vectors, int]:
-        """The vectors and the component of a lookup after its windows are split into rows."""
-        vectors, component = self.looked_up(k)
-        vectors.rows(component)
-        return vectors, component
+        component = k.component + k.operand - self.starts[0]
+        if k.width > 1:
+            self.vectors.rows(component)
+        return self.vectors, component
 
     def found_vectors(self) -> Vectors:
         shape, at = self.program.shape, self.moved()
@@ -476,19 +464,16 @@ class _Local:
 
 
 RESULTS = "results"
-CHANGES = ("positions", "rows", "dropped", "operand")
-"""The kinds of arguments that change operands before the op is emitted."""
-KINDS = {"window": "positions", "windows": "operand"}
-"""Head of a requirement -> the kind of its law's right side, if that is not the op's results."""
+LATER = (LEAF, RESULTS, "part")
+"""The kinds of arguments that the function of the head around them gets as they are."""
 
 WRITERS = Heads(
-    Head(RESULTS, "sum", ". results", _Local.pending),
-    Head(RESULTS, "across", ". results", _Local.pending),
+    Head(RESULTS, "sum across", ". results", _Local.pending),
     Head(RESULTS, "mask", "keep results", _Local.masked_result),
     Head(RESULTS, "select", "which results results", _Local.one_of),
     Head(RESULTS, "slice", ". . part", _Local.sliced),
-    Head(RESULTS, "best", ".", _Local.lists),
-    Head(RESULTS, "best", "gathered", _Local.best),
+    Head(RESULTS, "best", ". .", _Local.lists),
+    Head(RESULTS, "best", ". gathered", _Local.best),
     Head(RESULTS, "merge", ". results", _Local.merged),
     Head(RESULTS, "add", "operand .", _Local.op_alone),
     Head(RESULTS, "add", "results offset", _Local.moved_positions),
@@ -496,11 +481,11 @@ WRITERS = Heads(
     Head(RESULTS, "find", "dropped .", _Local.op_alone),
     Head(RESULTS, "put", ". dropped .", _Local.op_alone),
     Head(RESULTS, "join", ". rows operand", _Local.op_alone),
-    Head(RESULTS, "scan", ".", _Local.op_alone),
-    Head(RESULTS, "sort", ".", _Local.op_alone),
+    Head(RESULTS, "scan sort", ". .", _Local.op_alone),
     Head(RESULTS, "iota", ".", _Local.op_alone),
     Head(RESULTS, "build", ". . operand", _Local.op_alone),
     Head(RESULTS, "fold", ". operand", _Local.op_alone),
+    Head(RESULTS, "read", "operand", _Local.op_alone),
     Head(RESULTS, "over", ". block block", _Local.op_alone),
     Head("part", "after", ". ."),
     Head("block", "slice", ". . part"),
@@ -512,8 +497,6 @@ WRITERS = Heads(
     Head("keep", "first", ".", _Local.on_first),
     Head("rows", "shift", ". . .", _Local.rows),
     Head("dropped", "shift", ". . .", _Local.dropped),
-    Head("positions", "add", ". count", _Local.windowed),
-    Head("count", "iota", "."),
     Head("operand", "mask", "keep .", _Local.masked_operand),
     Head("operand", "fill", "inside . window", _Local.bordered),
     Head("operand", "fill", "own . .", _Local.owned),
@@ -528,8 +511,7 @@ WRITERS = Heads(
 
 
 def _check(masks: RuleSet) -> None:
-    rights = [(each.rule, KINDS.get(each.rule.left.head, RESULTS), each.rule.right) for each in masks]
-    WRITERS.check(masks, rights, "makes")
+    WRITERS.check(masks, [(each.rule, RESULTS, each.rule.right) for each in masks], "makes")
 
 
 checked("masks", _check)

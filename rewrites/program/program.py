@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.array import ArrayType
+from ...dialects.definitions.requires import Scan
 from ...dialects.definitions.tilings import Dims, Instance
 from ...dialects.lax import RegionOp
 from ...dialects.params import NO_PARAMS, ParamsAttr
@@ -155,9 +156,8 @@ class Signature:
             [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
         )
         alone = all(len(together) == 1 for together in every if index in together)
-        overlaps = info.scan is None and window.stride > 0 and window.span != info.extent
-        once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None)
-        return alone and once and not info.by_block and not info.once
+        overlaps = not info.parts(Scan) and window.stride > 0 and window.span != info.extent
+        return alone and (info.folds is None or window.is_tiling or overlaps)
 
     def reaches(self, index: int) -> list[AffineRead]:
         """The windows through which the index reads dims."""

@@ -14,7 +14,7 @@ from partita.dialects.definitions.ground_form import ELEMENT
 from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
-from partita.dialects.definitions.requires import part
+from partita.dialects.definitions.requires import Lookup, Merging, Scan, Selection, part
 from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
 from partita.dialects.definitions.tree import Apply, Definition, Term, children
 from partita.dialects.ground.errors import Error
@@ -48,23 +48,20 @@ def letters(dims: Dims) -> str:
 
 def role(index: Index) -> str:
     said = [index.monoid] if index.monoid else []
-    said += ["value" for term in index.requires if term == part(("iota", index.extent))]
-    said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
-    said += [f"{index.selects.fold} {index.selects.best}/{index.selects.cost}"] if index.selects else []
-    said += (
-        [f"merge {index.merges.keys} of {', '.join(map(str, index.merges.sizes))}" + " ties" * index.merges.ties]
-        if index.merges
-        else []
-    )
-    said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
-    said += [f"mask{operand}" for operand in masked(index)] + [f"once{operand}" for operand in index.once]
+    said += ["value" for _, term in index.terms if term == part(("iota", index.extent))]
+    said += [f"scan {each.monoid}" + " backwards" * each.backwards for each in index.parts(Scan)]
+    said += [f"{each.monoid} {each.best}/{each.cost}" for each in index.parts(Selection)]
+    said += [f"merge {each.keys} of {', '.join(map(str, each.sizes))}" + " ties" * each.ties for each in index.parts(Merging)]
+    said += [f"lookup{k.operand}.{k.component}" + f"w{k.width}" * (k.width > 1) for k in index.parts(Lookup)]
+    said += [f"mask{operand}" for operand in masked(index)]
+    said += [f"once{term[1]}" for _, term in index.terms if isinstance(term, tuple) and term[0] == "add"]
     return ",".join(said)
 
 
 def masked(index: Index) -> tuple[int, ...]:
     """The operands with zeros where ids leave a block; -1 is the result."""
     found: list[int] = []
-    for term in index.requires:
+    for _, term in index.terms:
         match term:
             case ("take", *_):
                 found.append(-1)
@@ -544,11 +541,11 @@ def test_an_element_is_looked_up_without_a_front_end():
     sums = parse_definitions("segment_sum(x, ids) out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")["segment_sum"]
     instance = bind(sums, NO_PARAMS, [("float32", (8, 4)), ("int32", (8,))], [("float32", (16, 4))])
     rows = next(index for index in instance.indices if index.extent == 16)
-    assert (rows.lookups, masked(rows)) == (((1, ELEMENT, 1),), (0,))
+    assert (rows.parts(Lookup), masked(rows)) == ([Lookup(1, ELEMENT, 1)], (0,))
     rows_of = parse_definitions("rows_of(x, ids) out[i.., j] = sum(v) [v = ids[i..]] * x[v, j]")["rows_of"]
     instance = bind(rows_of, NO_PARAMS, [("float32", (16, 4)), ("int32", (8, 2))], [("float32", (8, 2, 4))])
     rows = next(index for index in instance.indices if index.extent == 16)
-    assert (rows.lookups, masked(rows), rows.monoid) == (((1, ELEMENT, 1),), (-1,), "add")
+    assert (rows.parts(Lookup), masked(rows), rows.monoid) == ([Lookup(1, ELEMENT, 1)], (-1,), "add")
 
 
 def test_a_definition_that_replaces_another_gets_a_new_name(tmp_path: Path):
