@@ -23,17 +23,14 @@ class Held(Flag):
     """How devices hold the values of a placed index. `A | B` is one of these."""
 
     BLOCKS = 1
-    """One block each, and no value twice."""
+    """One block each."""
     PADDED = 2
     """One block each, with padding behind the last value."""
     WINDOWS = 4
-    """A window each, and no value twice."""
-    COVERS = 8
-    """A window each; windows overlap, or reach beyond the values."""
-    TURNS = 16
+    """A window each. Windows may overlap, or reach beyond the values."""
+    TURNS = 8
     """Several blocks each, dealt in turn."""
-    TILES = BLOCKS | PADDED
-    RUNS = TILES | WINDOWS | COVERS
+    RUNS = BLOCKS | PADDED | WINDOWS
     ANY = RUNS | TURNS
 
 

@@ -14,7 +14,7 @@ coordinate, a mask) follow from the position of the index in the body:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple, TypeVar
@@ -135,14 +135,14 @@ def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The functions between an expression and the result, and the operands of their other arguments."""
+    """The functions between an expression and the result, and the accesses in their other arguments."""
 
     functions: tuple[str, ...] = ()
-    beside: tuple[int, ...] = ()
+    beside: tuple[Access, ...] = ()
 
     def under(self, function: str, *others: Ground) -> _Context:
-        beside = tuple(access.array for other in others for access in accesses(other))
-        return _Context((*self.functions, function), self.beside + beside)
+        beside = (access for other in others for access in accesses(other))
+        return _Context((*self.functions, function), (*self.beside, *beside))
 
 
 def accesses(body: Ground) -> list[Access]:
@@ -167,6 +167,7 @@ class _Roles:
         self.monoids: dict[int, str] = {}
         self.terms = defaultdict[int, list[tuple[Held, Term]]](list)
         self.barred = set(form.fixed)
+        """The indices that cannot be placed."""
         self.same: dict[int, int] = {}
         self.windowed: set[int] = set()
         self.arrays: dict[int, tuple[Dim, ...]] = {}
@@ -220,7 +221,7 @@ class _Roles:
         monoids = {MONOIDS[fold].across_devices(self.dtype) for fold in folds}
         (monoid,) = monoids if len(monoids) == 1 and not independent else (None,)
         if monoid is None:
-            self.bar([index])
+            self.barred.add(index)
         elif index not in self.barred:
             self.monoids[index] = monoid.name
             self.fill(index, monoid.name, None)
@@ -236,35 +237,31 @@ class _Roles:
         """
         extent = self.extents[index]
         if operands is None:
-            self.require(index, ("extend", unit, ("part", extent, OP)), held=Held.PADDED | Held.WINDOWS | Held.COVERS)
+            self.require(index, ("extend", unit, ("part", extent, OP)), held=Held.PADDED | Held.WINDOWS)
         for operand in operands or ():
             self.require(index, ("extend", unit, ("part", extent, built(operand))), held=Held.PADDED)
-            self.require(index, ("fold", unit, ("part", extent, ("cover", INDEX, operand))), held=Held.COVERS)
-
-    def bar(self, ids: Iterable[int]) -> None:
-        """Records that these indices cannot be placed."""
-        self.barred.update(ids)
+            self.require(index, ("fold", unit, ("part", extent, ("cover", INDEX, operand))), held=Held.WINDOWS)
 
     def access(self, access: Access) -> None:
         seen: set[int] = set()
         for dim in access.dims:
             match dim:
                 case Affine() if access.array >= 0 and self.can_move(dim):
-                    self.bar([index for index in dim.indices if index in seen])
+                    self.barred.update([index for index in dim.indices if index in seen])
                     seen.update(dim.indices)
                     self.windowed.update(dim.indices)
                 case Affine() | Concat():
-                    self.bar(dim.indices)
+                    self.barred.update(dim.indices)
                 case Whole():
                     pass
                 case Group(ids):
                     # x[i, i]: one coordinate cannot slice two dims.
-                    self.bar([index for index in ids if index in seen])
+                    self.barred.update([index for index in ids if index in seen])
                     seen.update(ids)
         known = self.arrays.setdefault(access.array, access.dims)
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
-                self.bar(along(one, other))
+                self.barred.update(along(one, other))
 
     def can_move(self, dim: Affine[int]) -> bool:
         """Whether a device can read the dim by a window of its own: by a parameter of the op, or in a concatenation.
@@ -286,7 +283,7 @@ class _Roles:
                 for index in ids:
                     self.require(index, part(("iota", self.extents[index])))
                 if context.functions or len(ids) != 1:
-                    self.bar(ids)
+                    self.barred.update(ids)
             case Apply(function, args):
                 for number, arg in enumerate(args):
                     self.visit(arg, context.under(function, *args[:number], *args[number + 1 :]))
@@ -314,14 +311,15 @@ class _Roles:
         monoid, product = MONOIDS[fold.monoid].across_devices(self.dtype), factors(fold.body)
         folded = [index for index in fold.indices if index not in self.targets]
         if monoid is None or any(function not in monoid.through for function in context.functions):
-            self.bar(folded)
+            self.barred.update(folded)
             monoid = None
         else:
             for index in folded:
                 self.monoids[index] = monoid.name
                 self.fill(index, monoid.name, _filled(fold, index))
                 # An idempotent monoid may take an operand on every coordinate.
-                self.require(index, *map(counts_once, () if monoid.idempotent else dict.fromkeys(context.beside)))
+                once = (read.array for read in context.beside if not monoid.idempotent and index not in along(*read.dims))
+                self.require(index, *map(counts_once, dict.fromkeys(once)))
         for factor in product:
             if isinstance(factor, Read):
                 self.under_window(factor, fold.monoid)
@@ -344,7 +342,7 @@ class _Roles:
         (k,), (j,) = fold.indices, fold.upto
         monoid = MONOIDS[fold.monoid].along(self.dtype)
         if context.functions or not self.lone or j not in self.targets or monoid is None:
-            self.bar((k, j))
+            self.barred.update((k, j))
         else:
             self.same[k] = j
             self.fill(j, monoid.name, _filled(fold, k))
@@ -353,7 +351,7 @@ class _Roles:
         # If the index shares a dim with others, or is also read directly, this is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
-            self.bar((k, j))
+            self.barred.update((k, j))
 
     def select(self, fold: Fold[int, Ground]) -> None:
         """Handles a fold to the best elements: placed if the op can select from any array, and returns all positions."""
@@ -363,7 +361,7 @@ class _Roles:
         values, positions = self.ins[read.array][0], self.outs[-1][0]
         alone = Group(fold.indices) in read.dims and len(fold.indices) == len(self.ins) == 1
         if not alone or extent > largest(dtype_of(positions)):
-            self.bar(fold.indices)
+            self.barred.update(fold.indices)
             return
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
@@ -377,7 +375,7 @@ class _Roles:
         reads, keys = accesses(fold.body), self.params.get("num_keys")
         ends = set(along(*self.form.equations[0].targets[0].dims)).difference(*(along(*read.dims) for read in reads))
         if len(ends) != 1 or len(fold.indices) != 1 or not isinstance(keys, int):
-            self.bar((*fold.indices, *ends))
+            self.barred.update((*fold.indices, *ends))
             return
         (k,), (j,) = fold.indices, ends
         kinds = [kind_of(dtype_of(dtype)) for dtype, _ in self.ins]
@@ -395,7 +393,7 @@ class _Roles:
         for lands in guard.lands:
             if lands.start is None and lands.dim == lands.window:
                 continue
-            self.bar(lands.window)
+            self.barred.update(lands.window)
             folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
             # A read masks the one result. Ops on elements mask their updates; other ops drop them. An op whose front end says
@@ -404,7 +402,7 @@ class _Roles:
             zero = monoid is not None and monoid.has_unit_zero
             allowed = zero and self.lone and not context.functions if folded else not element or zero
             if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
-                self.bar(lands.dim)
+                self.barred.update(lands.dim)
                 continue
             (index,) = lands.dim
             extent, k = self.extents[index], Lookup(lands.start.array, lands.component, lands.width)
@@ -420,7 +418,7 @@ class _Roles:
         arrays = [*range(operands), *range(-1, -1 - results, -1)]
         for k, j in self.same.items():
             if k in self.barred:
-                self.bar([j])
+                self.barred.add(j)
         groups = {array: [self.group(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         while True:
             dims = {array: [self.placeable(ids) for ids in groups[array]] for array in arrays}
@@ -429,7 +427,7 @@ class _Roles:
             lost = {index for kept, ids in pairs if not kept.indices for index in ids} - self.barred
             if not lost:
                 break
-            self.bar(lost)
+            self.barred.update(lost)
         for array in range(operands):
             windows = zip(self.arrays.get(array, ()), self.ins[array][1], strict=False)
             dims[array] = [self.window(dim, size) or kept for kept, (dim, size) in zip(dims[array], windows, strict=False)]

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 from ...dialects.definitions.requires import BLOCK, INDEX, TILED, Held, Term, placed
 from ...dialects.definitions.tilings import Index
-from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
+from ...dialects.ranges.factor import Factor, is_contiguous, is_padded
 from ..rules.compile import RuleSet
 from ..rules.files import checked, rules
 from ..rules.heads import Head, Heads
@@ -27,21 +27,21 @@ class Placing(NamedTuple):
 
     @staticmethod
     def of(extent: int, factors: Sequence[Factor]) -> Placing:
+        held = Held.PADDED if is_padded(extent, factors) else Held.BLOCKS
         if any(factor.has_halo for factor in factors):
-            held = Held.COVERS if overcounts(extent, factors) else Held.WINDOWS
-        elif is_contiguous(extent, factors):
-            held = Held.PADDED if is_padded(extent, factors) else Held.BLOCKS
-        else:
+            held = Held.WINDOWS
+        elif not is_contiguous(extent, factors):
             held = Held.TURNS
         return Placing(held, min(factor.stride for factor in factors))
 
 
 def requirements(info: Index, index: int, placing: Placing) -> Iterator[Term | None]:
     """What one device does for a placed index, beyond the op on local types; None for what has no law."""
-    tiled, block = placing.held in Held.TILES | Held.TURNS, placing.block if placing.held in Held.RUNS else None
-    given: Mapping[Term, Term | None] = {INDEX: index, TILED: index if tiled else None, BLOCK: block}
+    own, block = placing
+    tiled, run = None if own is Held.WINDOWS else index, None if own is Held.TURNS else block
+    given: Mapping[Term, Term | None] = {INDEX: index, TILED: tiled, BLOCK: run}
     for held, term in info.terms:
-        if placing.held in held:
+        if own in held:
             yield None if (asked := placed(term, given)) is None else law(asked)
 
 

@@ -27,7 +27,7 @@ def unmerged(placements: Placements) -> list[NodeId]:
 def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
     """The op's placement without the axes over which `merging` merges."""
     merged = placements.nodes[merging.number].merged
-    return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
+    return placements.without(node, set() if merged is None else {*merged.axes})
 
 
 def _is_free(placements: Placements, value: ValueId, node: Node) -> bool:
@@ -40,7 +40,7 @@ def _is_free(placements: Placements, value: ValueId, node: Node) -> bool:
 def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
     """The bytes that a device receives for an op's operands, for its merge, and to bring its results to the wanted layouts."""
     moved = placements.received
-    total: Bytes = placed.merged.step(placed.produced[0]).bytes if placed.merged is not None else 0
+    total: Bytes = placed.merged.bytes if placed.merged is not None else 0
     for value, wanted in zip(node.operands, placed.wanted, strict=True):
         if not _is_free(placements, value, node):
             total += moved(value, placements.with_sums(value), wanted)

@@ -32,10 +32,11 @@ from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.types import ArrayType
 from ..decide.deferred_reductions import DeferredReduction
 from ..decide.linearity import linear_in
-from ..decide.placements import Merged, OpPlacement, Selected
+from ..decide.placements import OpPlacement, Selected
 from ..decide.requirements import Placing, law, requirements
 from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
+from ..redistribute.kinds.merge import Merge
 from ..rules.compile import RuleSet
 from ..rules.files import checked
 from ..rules.heads import LEAF, Head, Heads
@@ -206,9 +207,8 @@ class _Local:
         """Merges sorted blocks; returns the op's results."""
         self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
         blocks = self.results(inner, rest)
-        step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
         device = self.ops.apply("div", self.offset(index), self.block(index))
-        return step.exchanged(blocks, device, self.into)
+        return cast(Merge, self.placed.merged).exchanged(blocks, device, self.into)
 
     # Which of two arrays has a row.
 
