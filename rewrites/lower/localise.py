@@ -12,6 +12,7 @@ which is the identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TypeAlias, cast
 
@@ -46,8 +47,6 @@ from .lookups import Vectors, masked, shifted
 PROMISES = ("indices_are_sorted", "unique_indices")
 """Parameters by which an op assumes something about the ids."""
 
-Asked: TypeAlias = "Term | None"
-"""What a device does for a requirement; None if there is no law."""
 Which: TypeAlias = Callable[[SSAValue, SSAValue], SSAValue]
 """Takes the rows of the first or of the second of two local arrays."""
 Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
@@ -69,10 +68,8 @@ def localise(
     carried = [law(counts_once(operand, axes)) for operand, axes in carry.once] if carry is not None else []
     if placed.is_plain and not carried and not node.signature.rivals and not node.signature.own:
         return same_op(node.op, locals, types, into)
-    local = _Local(program, node, placed, list(locals), types, into)
-    if placed.is_plain and not carried:
-        return local.op(local.locals)
-    return local.bounded(local.emit([*carried, *local.asked()]))
+    local = _Local(program, node, placed, list(locals), types, into, carried)
+    return local.bounded(local.emit())
 
 
 def on_first(value: SSAValue, axes: tuple[MeshAxis, ...], into: Constructor) -> SSAValue:
@@ -97,98 +94,92 @@ def unpromised(params: ParamsAttr) -> ParamsAttr:
     return ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
 
 
+@dataclass(eq=False)
 class _Local:
     """One op being emitted; `locals` are its operands, which the laws change before the op is emitted."""
 
-    def __init__(
-        self,
-        program: Program,
-        node: Node,
-        placed: OpPlacement,
-        locals: list[SSAValue],
-        types: Sequence[ArrayType],
-        into: Constructor,
-    ) -> None:
-        self.program = program
-        self.node = node
-        self.placed = placed
-        self.locals = locals
-        self.types = types
-        self.into = into
-        self.ops = Emitter(into)
-        self.indices, self.starts = node.signature.indices, node.signature.definition.starts
-        self.params = node.params
-        self.read_at, self.made_at = node.signature.operand_at, node.signature.result_at
-        self.on = sorted({index for index, _ in placed.placement})
+    program: Program
+    node: Node
+    placed: OpPlacement
+    locals: list[SSAValue]
+    types: Sequence[ArrayType]
+    into: Constructor
+    asked: list[Term | None]
+    """What the op requires that is not emitted yet; None for what has no law."""
+    vectors: Vectors | None = None
+
+    def __post_init__(self) -> None:
+        self.ops, self.params, self.zeros = Emitter(self.into), self.node.params, self.program.zeros(self.node)
+        signature = self.node.signature
+        self.indices, self.starts = signature.indices, signature.definition.starts
+        self.read_at, self.made_at = signature.operand_at, signature.result_at
+        self.kept: dict[tuple[int, Rows], Keep] = {}
+        self.on = sorted({index for index, _ in self.placed.placement})
         """The placed indices."""
-        self.vectors: Vectors | None = None
-        self.zeros = program.zeros(node)
-        self.kept: dict[tuple[int, Term], Keep] = {}
+        for index in self.on:
+            info = self.indices[index]
+            self.asked += requirements(info, index, Placing.of(info.extent, self.factors(index)))
 
-    def asked(self) -> list[Asked]:
-        """What the placed indices require."""
-        infos = [(self.indices[index], index) for index in self.on]
-        placings = (Placing.of(info.extent, self.factors(index)) for info, index in infos)
-        return [term for each, placing in zip(infos, placings, strict=True) for term in requirements(*each, placing)]
+    def emit(self) -> list[SSAValue]:
+        """Emits the op with everything that is still asked for."""
+        if not self.asked:
+            return self.op()
+        term = self.asked.pop(0)
+        assert term is not None, "an index is placed only if there are laws for what it requires"
+        return self.results(term)
 
-    def emit(self, asked: list[Asked]) -> list[SSAValue]:
-        """Emits the op with everything that its requirements add to it."""
-        if not asked:
-            return self.op(self.locals)
-        assert asked[0] is not None, "an index is placed only if there are laws for what it requires"
-        return self.results(asked[0], asked[1:])
+    def results(self, term: Term) -> list[SSAValue]:
+        """Emits a term for the op's results; the term's leaf emits the op with what is still asked for."""
+        return cast("list[SSAValue]", self.run(RESULTS, term)) if isinstance(term, tuple) else self.emit()
 
-    def results(self, term: Term, rest: list[Asked]) -> list[SSAValue]:
-        """Emits a term for the op's results; the term's leaf emits the op with the `rest` of the requirements."""
-        return cast("list[SSAValue]", self.run(RESULTS, term, rest)) if isinstance(term, tuple) else self.emit(rest)
-
-    def run(self, kind: str, term: Term, *rest: object) -> object:
+    def run(self, kind: str, term: Term) -> object:
         """Runs a term by `WRITERS`, after its arguments, except results. Returns what no function runs as it is."""
         if not isinstance(term, tuple) or (head := WRITERS.of(kind, term)).run is None:
             return term
         args = (each if kind in LATER else self.run(kind, each) for kind, each in zip(head.kinds, term[1:], strict=True))
-        return head.run(self, *rest, *args)
+        return head.run(self, *args)
 
     # Terms of the op's results. Each method runs one head of the table below.
 
-    def op_alone(self, rest: list[Asked], *_: object) -> list[SSAValue]:
+    def op_alone(self, *_: object) -> list[SSAValue]:
         """Emits the op itself, once its operands are changed."""
-        return self.emit(rest)
+        return self.emit()
 
-    def pending(self, rest: list[Asked], _: Term, inner: Term) -> list[SSAValue]:
+    def pending(self, _: Term, inner: Term) -> list[SSAValue]:
         """Emits a fold or scan across devices, which stays pending in the result's type."""
-        return self.results(inner, rest)
+        return self.results(inner)
 
-    def masked_result(self, rest: list[Asked], keep: Keep, inner: Term) -> list[SSAValue]:
-        return [keep(self.results(inner, rest)[0], self.made_at[0])]
+    def masked_result(self, keep: Keep, inner: Term) -> list[SSAValue]:
+        return [keep(self.results(inner)[0], self.made_at[0])]
 
-    def one_of(self, rest: list[Asked], which: Which, then: Term, other: Term) -> list[SSAValue]:
-        (value,), (below,) = self.results(then, rest), self.results(other, rest)
+    def one_of(self, which: Which, then: Term, other: Term) -> list[SSAValue]:
+        (value,), (below,) = self.results(then), self.results(other)
         return [which(value, below)]
 
-    def sliced(self, rest: list[Asked], index: int, block: int, rows: Term) -> list[SSAValue]:
+    def sliced(self, index: int, block: int, rows: Term) -> list[SSAValue]:
         """Emits this device's rows of an operand, which it has already, or of a chain of operands."""
         match rows:
             case int(operand) | ("after", _, int(operand)):
                 return [self.locals[operand]]
             case _:
-                return self.results(cast(Term, law(("slice", index, block, rows))), rest)
+                return self.results(cast(Term, law(("slice", index, block, rows))))
 
-    def moved_positions(self, rest: list[Asked], inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
-        *others, positions = self.results(inner, rest)
-        return [*others, self.plus_offset(positions, offset[1])]
+    def moved_positions(self, inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
+        *others, positions = self.results(inner)
+        start, dtype = self.offset(offset[1]), type_at(positions).dtype
+        return [*others, self.ops.apply("add", positions, start if dtype == IDS else self.ops.cast(start, dtype))]
 
-    def lists(self, rest: list[Asked], *_: Term) -> list[SSAValue]:
+    def lists(self, *_: Term) -> list[SSAValue]:
         """Emits the elements that the op selects in this block, and their positions in the block, along the selecting dim."""
-        found = self.emit(rest)
+        found = self.emit()
         dim, apart = cast(Selected, self.placed.selected)[:2]
         shape = apart.local_shape
         *values, positions = (self.ops.reshape(each, shape) for each in found)
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
-    def best(self, rest: list[Asked], _: Term, of_all: tuple[str, int, Term]) -> list[SSAValue]:
+    def best(self, _: Term, of_all: tuple[str, int, Term]) -> list[SSAValue]:
         """Gathers the lists of all blocks and selects again; returns the op's results. Unread positions are not sent."""
-        lists = self.results(of_all[2], rest)
+        lists = self.results(of_all[2])
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
         before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
@@ -196,18 +187,19 @@ class _Local:
         gathered = [into.redistribute([each], [type])[0] for each, type in zip(built, after, strict=True)]
         into.open()
         values, *positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
-        *others, at = self.op([values])
+        self.locals = [values]
+        *others, at = self.op()
         shape = type_at(at).shape
         for each in positions:
             in_list = self.ops.reshape(at, apart.local_shape)
             at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
         return [*others, at]
 
-    def merged(self, rest: list[Asked], index: int, inner: Term) -> list[SSAValue]:
+    def merged(self, index: int, block: int, inner: Term) -> list[SSAValue]:
         """Merges sorted blocks; returns the op's results."""
         self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
-        blocks = self.results(inner, rest)
-        device = self.ops.apply("div", self.offset(index), self.block(index))
+        blocks = self.results(inner)
+        device = self.ops.apply("div", self.offset(index), block)
         return cast(Merge, self.placed.merged).exchanged(blocks, device, self.into)
 
     # Which of two arrays has a row.
@@ -236,7 +228,7 @@ class _Local:
         axes = self.over(over) if isinstance(over, int) else over
         return lambda value, _: self.ops.select(self.first(axes), value)
 
-    def rows(self, index: int, block: int, k: Rows) -> Keep:
+    def rows(self, index: int, block: int, k: Lookup | Picks) -> Keep:
         """Counts positions from this device's block; returns the mask of those in it. Those of other blocks become any row."""
         if (index, k) not in self.kept:
             self.kept[index, k] = self.shifted(index, block, k)
@@ -297,13 +289,11 @@ class _Local:
 
     def keeps_zeros(self, index: int) -> bool:
         """Whether rows of zeros give rows of zeros: all operands have the index, and the op is linear in all or in each."""
-        signature, definition = self.node.signature, self.node.signature.definition
-        if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
+        signature, every = self.node.signature, range(len(self.locals))
+        if index in signature.rivals or not every or any(index not in at for at in self.read_at):
             return False
-        alone = [frozenset([at]) for at in range(len(self.locals))]
-        return any(
-            all(linear_in(definition, each, frozenset()) for each in sets) for sets in ([frozenset[int]().union(*alone)], alone)
-        )
+        linear = partial(linear_in, signature.definition, zeros=frozenset[int]())
+        return linear(frozenset(every)) or all(linear(frozenset([at])) for at in every)
 
     def owned(self, own: tuple[str, int, int], monoid: str, operand: int) -> None:
         """Fills rows of an operand's window that are not its own, or not among the first `n`, with the monoid's unit."""
@@ -330,14 +320,12 @@ class _Local:
         unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
         return self.ops.inside(value, dim, self.start(window), extent, unit)
 
-    def shifted(self, index: int, block: int, k: Rows) -> Keep:
+    def shifted(self, index: int, block: int, k: Lookup | Picks) -> Keep:
         if isinstance(k, Picks):
             return self.picked(index, block, k)
-        assert isinstance(k, Lookup)
         if k.component == ELEMENT:
-            ids = k.operand
-            self.locals[ids], mask = self.elements(index, block, ids)
-            return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
+            self.locals[k.operand], mask = self.elements(index, block, k.operand)
+            return lambda value, at: masked(value, mask, k.operand, at, self.node, self.ops)
         vectors, component = self.looked_up(k)
         first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
         inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
@@ -379,14 +367,14 @@ class _Local:
         others = set(range(1, len(self.node.operands))) - set(self.starts)
         return min(others, default=None)
 
-    def op(self, locals: list[SSAValue]) -> list[SSAValue]:
-        kind, params = self.node.kind, self.params
+    def op(self) -> list[SSAValue]:
+        kind, params, locals = self.node.kind, self.params, self.locals
         if self.vectors is not None:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
         params = self.moved_windows(params)
-        if not self.placed.is_plain and any(map(self.is_padded, self.on)):
+        if any(map(self.is_padded, self.on)):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
         if self.node.signature.own:
@@ -397,8 +385,6 @@ class _Local:
 
     def moved_windows(self, params: ParamsAttr) -> ParamsAttr:
         """The parameters with which windows begin and end where those of the local operands do."""
-        if not self.node.signature.rivals:
-            return params
         for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
             for index, reach in zip(dim.indices, dim.reaches, strict=True):
                 if index in self.on:
@@ -439,10 +425,9 @@ class _Local:
     def first(self, axes: tuple[MeshAxis, ...]) -> SSAValue:
         return _is_first(axes, self.ops, self.into)
 
-    def offset(self, index: int, dtype: str = IDS) -> SSAValue:
+    def offset(self, index: int) -> SSAValue:
         """The start of this device's block of the index, or of its window."""
-        start = self.start(*self.factors(index))
-        return start if dtype == IDS else self.ops.cast(start, dtype)
+        return self.start(*self.factors(index))
 
     def start(self, *factors: Factor) -> SSAValue:
         """The first element that this device holds of a range: the sum of coordinate times stride, less the halo before it."""
@@ -454,13 +439,6 @@ class _Local:
     def is_padded(self, index: int) -> bool:
         """Whether the devices together hold more than the index's values."""
         return is_padded(self.indices[index].extent, self.factors(index))
-
-    def block(self, index: int) -> int:
-        """How many of the index's values one device holds."""
-        return min(factor.stride for factor in self.factors(index))
-
-    def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
-        return self.ops.apply("add", out, self.offset(index, type_at(out).dtype))
 
 
 RESULTS = "results"
@@ -474,7 +452,7 @@ WRITERS = Heads(
     Head(RESULTS, "slice", ". . part", _Local.sliced),
     Head(RESULTS, "best", ". .", _Local.lists),
     Head(RESULTS, "best", ". gathered", _Local.best),
-    Head(RESULTS, "merge", ". results", _Local.merged),
+    Head(RESULTS, "merge", ". . results", _Local.merged),
     Head(RESULTS, "add", "operand .", _Local.op_alone),
     Head(RESULTS, "add", "results offset", _Local.moved_positions),
     Head(RESULTS, "take", "rows .", _Local.op_alone),

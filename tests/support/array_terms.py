@@ -266,7 +266,7 @@ def _placed(head: str, args: list[Any]) -> Any:
             return np.stack([np.concatenate(whole)] * TRIPS)
         case "sort", [_, x]:
             return np.sort(x, axis=1)
-        case "merge", [_, x]:
+        case "merge", [_, _, x]:
             return np.stack([np.sort(x.reshape(-1))] * TRIPS)
         case "join", [n, k, x]:
             # A row outside the block must be zero, and is added anywhere.

@@ -135,7 +135,7 @@ def test_what_runs_a_head_that_no_rule_makes_is_shown_where_it_is_defined() -> N
 
 WRONG = {
     "left": ("scan(s, build(a, m, x))", "scna(s, build(a, m, x))", "no `requirement` is called `scna`"),
-    "right": ("merge(a, sort(s, x))", "mrge(a, sort(s, x))", "no `results` is called `mrge`"),
+    "right": ("merge(a, m, sort(s, x))", "mrge(a, m, sort(s, x))", "no `results` is called `mrge`"),
     "no law": ("\nlookup: ", "\n# lookup: ", "no rule rewrites `take`"),
     "nothing reaches it": ("across(a, scan(s, x))", "sum(a, scan(s, x))", "no rule makes `across` as `results`"),
 }
