@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from enum import Flag
 from typing import TypeAlias
 
+from ..ranges.affine_read import AffineRead
 from ..ranges.algebra import Axis, SubAxis
+from .tree import Param
 
 
 class Held(Flag):
@@ -61,6 +63,20 @@ class Picks(Rows):
 
 
 @dataclass(frozen=True, slots=True)
+class Begin:
+    """The parameter by which windows begin; `sign` says whether it is added.
+
+    An index whose values read the dim by `reach` needs the row of its window there. Without one, the op gets exactly the rows
+    that it reads, one after another: `scaled` is the parameter by which the windows advance.
+    """
+
+    param: Param
+    sign: int
+    reach: AffineRead | None
+    scaled: Param | None
+
+
+@dataclass(frozen=True, slots=True)
 class Along:
     """A monoid, selection or merge by which the op combines the elements along an index, but not to one element."""
 
@@ -94,7 +110,7 @@ class Merging(Along):
     ties: bool
 
 
-Term: TypeAlias = "str | int | Axis | SubAxis | Rows | Along | tuple[Term, ...]"
+Term: TypeAlias = "str | int | Axis | SubAxis | Rows | Begin | Along | tuple[Term, ...]"
 
 OP = "op"
 """The leaf of a term: the op itself, with the requirements of its other indices."""

@@ -14,7 +14,7 @@ coordinate, a mask) follow from the position of the index in the body:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple, TypeVar
@@ -31,6 +31,7 @@ from .requires import (
     OP,
     TILED,
     Along,
+    Begin,
     Held,
     Lookup,
     Merging,
@@ -53,16 +54,13 @@ class Placeable(NamedTuple):
     """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
 
     A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over blocks
-    of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time. `moved` is then the
-    parameter, with its sign, or the extent, that says where the window begins. An index without a reach is the position in the
-    dim itself; `scaled` is the parameter by which the other index advances.
+    of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time. An index without a
+    reach is the position in the dim itself.
     """
 
     indices: tuple[int, ...] = ()
     block: int = 1
     reaches: tuple[AffineRead | None, ...] = ()
-    moved: tuple[Param | Size, int] | None = None
-    scaled: Param | None = None
 
 
 Dims = tuple[Placeable, ...]
@@ -324,8 +322,8 @@ class _Roles:
             if isinstance(factor, Read):
                 self.under_window(factor, fold.monoid)
             if isinstance(factor, Guarded):
-                others = tuple(other.array for other in product if isinstance(other, Read))
-                self.look(factor, fold, monoid, context, others)
+                others = (other.array for other in product if isinstance(other, Read))
+                self.look(factor, monoid, context, dict.fromkeys(others))
             else:
                 self.visit(factor, _Context(("mul",)) if len(product) > 1 else _Context((fold.monoid,)))
 
@@ -384,9 +382,7 @@ class _Roles:
         self.fill(j, MERGE, None if "c" in kinds[:keys] else range(keys))
         self.require(j, ("sort", Merging(MERGE, keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), built()))
 
-    def look(
-        self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
-    ) -> None:
+    def look(self, guard: Guarded, monoid: Monoid | None, context: _Context, beside: Collection[int]) -> None:
         """Handles a guard `[v = ids[i] + w]` in a fold: v is looked up; the window w is a run of elements, not partitioned."""
         for vectors in guard.vectors:
             self.access(vectors)
@@ -394,22 +390,21 @@ class _Roles:
             if lands.start is None and lands.dim == lands.window:
                 continue
             self.barred.update(lands.window)
-            folded = any(index in fold.indices for index in lands.dim)
             element = lands.component == ELEMENT
             # A read masks the one result. Ops on elements mask their updates; other ops drop them. An op whose front end says
             # what it does outside needs no mask for elements.
             drops = element and self.form.numbers is not None
             zero = monoid is not None and monoid.has_unit_zero
-            allowed = zero and self.lone and not context.functions if folded else not element or zero
-            if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
+            allowed = zero and self.lone and not context.functions if guard.folded else not element or (zero and beside)
+            if lands.start is None or len(lands.dim) != 1 or not allowed:
                 self.barred.update(lands.dim)
                 continue
             (index,) = lands.dim
             extent, k = self.extents[index], Lookup(lands.start.array, lands.component, lands.width)
-            if index in self.monoids:
+            if guard.folded:
                 self.require(index, ("find" if drops else "take", k, built()))
             elif element and not drops:
-                self.require(index, *(part(("join", extent, k, operand), TILED) for operand in dict.fromkeys(beside)))
+                self.require(index, *(part(("join", extent, k, operand), TILED) for operand in beside))
             else:
                 self.require(index, part(("put", extent, k, OP), TILED))
 
@@ -456,10 +451,13 @@ class _Roles:
         # For each index, the others make its window.
         widths = {i: width - (extents[i] - 1) * abs(steps[i]) for i in free}
         windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
-        reaches = tuple(AffineRead(window, size, dim.divisor) for window in windows)
+        reaches: list[AffineRead | None] = [AffineRead(window, size, dim.divisor) for window in windows]
         if (position := self.picked(dim, size)) is not None:
-            return Placeable((*free, position), 1, (*reaches, None), dim.moved, dim.scaled)
-        return Placeable(tuple(free), 1, reaches, dim.moved)
+            free, reaches = [*free, position], [*reaches, None]
+        if dim.moved is not None and isinstance(param := dim.moved[0], Param):
+            for index, reach in zip(free, reaches, strict=True):
+                self.require(index, ("read", ("from", INDEX, Begin(param, dim.moved[1], reach, dim.scaled))))
+        return Placeable(tuple(free), 1, tuple(reaches))
 
     def picked(self, dim: Affine[int], size: int) -> int | None:
         """An index for the positions in a dim of which few elements are read, each of which is on one device.

@@ -50,7 +50,7 @@ REQUIREMENTS = Heads(
     Head("requirement", "slice", ". . whole"),
     Head("requirement", "extend", ". first"),
     Head("requirement", "fold", ". covered"),
-    Head("requirement", "read", "windows"),
+    Head("requirement", "read", "rows"),
     Head("requirement", "add", ". folded"),
     Head("array", "build", ". . ."),
     Head("whole", "put join over", ". . ."),
@@ -59,7 +59,8 @@ REQUIREMENTS = Heads(
     Head("first", "part", ". array"),
     Head("covered", "part", ". cover"),
     Head("cover", "cover", ". ."),
-    Head("windows", "windows", ". bordered"),
+    Head("rows", "windows", ". bordered"),
+    Head("rows", "from", ". ."),
     Head("bordered", "surround", ". ."),
     Head("folded", "sum", ". ."),
 )

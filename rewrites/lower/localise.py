@@ -21,13 +21,10 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.definitions.gather_form import general
 from ...dialects.definitions.gathers import DROPS
 from ...dialects.definitions.ground_form import ELEMENT
-from ...dialects.definitions.requires import Lookup, Picks, Rows, Scan, Term, counts_once
-from ...dialects.definitions.tilings import Placeable
-from ...dialects.definitions.tree import Param
+from ...dialects.definitions.requires import Begin, Lookup, Picks, Rows, Scan, Term, counts_once
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
-from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.types import ArrayType
@@ -66,7 +63,7 @@ def localise(
     if node.kind == "tag":
         return list(locals)
     carried = [law(counts_once(operand, axes)) for operand, axes in carry.once] if carry is not None else []
-    if placed.is_plain and not carried and not node.signature.rivals and not node.signature.own:
+    if placed.is_plain and not carried and not node.signature.own:
         return same_op(node.op, locals, types, into)
     local = _Local(program, node, placed, list(locals), types, into, carried)
     return local.bounded(local.emit())
@@ -273,6 +270,23 @@ class _Local:
         if not is_zero and at.reach is not None and at.reach.reads_outside(factor):
             self.locals[operand] = self.inside(value, at.dim, window, at.reach.size, outside)
 
+    def begun(self, index: int, local: tuple[str, int, Begin]) -> None:
+        """Sets the parameter by which windows begin (and end) to where those of the local operand do."""
+        begin = local[2]
+        param, sign, reach = begin.param, begin.sign, begin.reach
+        if reach is None:
+            self.params = param.put(self.params, 0)
+            if begin.scaled is not None:
+                self.params = begin.scaled.put(self.params, 1)
+            return
+        factor, first = self.one(index), cast(int, param.value(self.params))
+        if factor.is_in_turn(reach.extent):
+            ends = first // factor.size, (reach.extent - reach.size - first) // factor.size
+        else:
+            lead, trail = reach.gaps(factor)
+            ends = first - sign * (lead - reach.window.lo), trail
+        self.params = param.put(self.params, *(ends if sign < 0 else ends[:1]))
+
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
         """Fills the results with zeros where their windows are outside of the array, as every reader of a window expects.
 
@@ -373,7 +387,6 @@ class _Local:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
-        params = self.moved_windows(params)
         if any(map(self.is_padded, self.on)):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
@@ -382,31 +395,6 @@ class _Local:
         op = OPS[kind].create(operands=locals, result_types=self.types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
-
-    def moved_windows(self, params: ParamsAttr) -> ParamsAttr:
-        """The parameters with which windows begin and end where those of the local operands do."""
-        for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
-            for index, reach in zip(dim.indices, dim.reaches, strict=True):
-                if index in self.on:
-                    params = self.moved_window(params, dim, index, reach)
-        return params
-
-    def moved_window(self, params: ParamsAttr, dim: Placeable, index: int, reach: AffineRead | None) -> ParamsAttr:
-        """The parameters for the window of one placed index."""
-        param, sign = dim.moved or (None, 1)
-        if not isinstance(param, Param):
-            return params
-        if reach is None:
-            # The op gets exactly the rows that it reads, one after another.
-            params = param.put(params, 0)
-            return params if dim.scaled is None else dim.scaled.put(params, 1)
-        factor, begin = self.one(index), cast(int, param.value(params))
-        if factor.is_in_turn(reach.extent):
-            ends = (begin, reach.extent - reach.size - begin) if sign < 0 else (begin,)
-            return param.put(params, *(end // factor.size for end in ends))
-        lead, trail = reach.gaps(factor)
-        begin -= sign * (lead - reach.window.lo)
-        return param.put(params, *((begin, trail) if sign < 0 else (begin,)))
 
     def factors(self, index: int) -> list[Factor]:
         """The placed factors of an index; the last factor, which is minor, has the halo."""
@@ -476,9 +464,11 @@ WRITERS = Heads(
     Head("rows", "shift", ". . .", _Local.rows),
     Head("dropped", "shift", ". . .", _Local.dropped),
     Head("operand", "mask", "keep .", _Local.masked_operand),
+    Head("operand", "held", ". local", _Local.begun),
     Head("operand", "fill", "inside . window", _Local.bordered),
     Head("operand", "fill", "own . .", _Local.owned),
     Head("operand", "fill", "within . .", _Local.filled),
+    Head("local", "local", ". ."),
     Head("inside", "inside", ". ."),
     Head("own", "own", ". ."),
     Head("within", "within", ". . ."),

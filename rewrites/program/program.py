@@ -172,7 +172,7 @@ def _is_by_identity(key: object) -> bool:
 def _dims(value: Dims, extents: list[int]) -> SubIndices:
     """The digits of each dim, major to minor."""
     dims: list[tuple[SubIndex, ...]] = []
-    for indices, minor, reaches, *_ in value:
+    for indices, minor, reaches in value:
         if reaches:
             dims.append(tuple(SubIndex(i, 1, None, reach) for i, reach in zip(indices, reaches, strict=True)))
             continue

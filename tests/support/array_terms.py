@@ -219,6 +219,12 @@ def _placed(head: str, args: list[Any]) -> Any:
             return (rows >= 0) & (rows < x.shape[1])
         case "select", [c, x, y]:
             return cast(Array, np.where(c, x, y))
+        case "from", [_, k]:
+            return COORDINATE * BLOCK + k[:, :1] + np.arange(BLOCK)
+        case "held", [_, k]:
+            return COORDINATE * BLOCK - 1 + k + np.arange(BLOCK)
+        case "local", [_, k]:
+            return k[:, :1] + 1
         case "read", [x]:
             return x.cumsum(axis=1)
         case "surround", [u, x]:
