@@ -37,7 +37,12 @@ class Held(Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Detail:
+    """A leaf of a term that says how the op does what its head says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Detail):
     """Positions along an index, at which the op reads or writes elements."""
 
 
@@ -63,7 +68,7 @@ class Picks(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Detail):
     """The parameter by which windows begin; `sign` says whether it is added.
 
     An index whose values read the dim by `reach` needs the row of its window there. Without one, the op gets exactly the rows
@@ -77,7 +82,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class Along(Detail):
     """A monoid, selection or merge by which the op combines the elements along an index, but not to one element."""
 
     monoid: str
@@ -110,7 +115,7 @@ class Merging(Along):
     ties: bool
 
 
-Term: TypeAlias = "str | int | Axis | SubAxis | Rows | Begin | Along | tuple[Term, ...]"
+Term: TypeAlias = "str | int | Axis | SubAxis | Detail | tuple[Term, ...]"
 
 OP = "op"
 """The leaf of a term: the op itself, with the requirements of its other indices."""
@@ -141,10 +146,10 @@ def placed(term: Term, given: Mapping[Term, Term | None]) -> Term | None:
     return tuple(parts) if len(parts) == len(term) else None
 
 
-def leaves(term: Term) -> Iterator[Term]:
-    """The leaves of a term, from left to right."""
+def details(term: Term) -> Iterator[Detail]:
+    """The details in a term, from left to right."""
     if isinstance(term, tuple):
         for each in term:
-            yield from leaves(each)
-    else:
+            yield from details(each)
+    elif isinstance(term, Detail):
         yield term

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple, TypeVar
 
@@ -32,6 +32,7 @@ from .requires import (
     TILED,
     Along,
     Begin,
+    Detail,
     Held,
     Lookup,
     Merging,
@@ -42,7 +43,7 @@ from .requires import (
     Term,
     built,
     counts_once,
-    leaves,
+    details,
     part,
 )
 from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
@@ -81,10 +82,15 @@ class Index:
     extent: int
     monoid: str | None = None
     terms: tuple[tuple[Held, Term], ...] = ()
+    details: list[Detail] = field(init=False, compare=False)
+    """Those in the terms, which are asked for too often to be looked for each time."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "details", [each for _, term in self.terms for each in details(term)])
 
     def parts(self, kind: type[T]) -> list[T]:
-        """The leaves of this kind in the terms: lookups, a scan, a selection, a merge."""
-        return [leaf for _, term in self.terms for leaf in leaves(term) if isinstance(leaf, kind)]
+        """The details of this kind: lookups, a scan, a selection, a merge."""
+        return [each for each in self.details if isinstance(each, kind)]
 
     @property
     def folds(self) -> str | None:

@@ -267,8 +267,9 @@ class Table:
                 factors.append(claim.factor)
             elif claim.at in rivals:
                 return UNEVEN
-        if not all(self.pays(node, each, factors) for each in node.signature.indices[index].parts(Merging)):
-            return "a merge of {size} blocks would receive more than a gather"
+        for merging in node.signature.indices[index].parts(Merging):
+            if not self.pays(node, merging, factors):
+                return "a merge of {size} blocks would receive more than a gather"
         return misfit(node.signature, index, factors) or (None if self.fits_results(node, index, factor) else UNEVEN)
 
     def is_closed(self, node: Node, index: int) -> bool:
