@@ -268,7 +268,7 @@ def test_a_definition_may_fold_several_arrays_over_one_index(size: int):
         return x.sum(1) + y.sum(1)
 
     x, y = normal(4, size), normal(4, size)
-    plan = pt.plan(lambda x, y: sums_of_rows(x, y), MESH, x, y).tile("x", 1, "a", padded=True)
+    plan = pt.plan(sums_of_rows, MESH, x, y).tile("x", 1, "a", padded=True)
     assert plan.layout("y")["y"] == f"f32[4, a*2{' pad 6' * (size % 4 > 0)}]"
     assert plan.counts()["all_reduce"] == 1
     assert disagreement([plan.compile()(x, y)], [x.sum(1) + y.sum(1)]) == ""
