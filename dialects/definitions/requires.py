@@ -5,7 +5,7 @@ gather: v is looked up           ("take", Lookup(1, 0, 1), ("build", TILED, BLOC
 iota: j is used as a value       ("slice", INDEX, BLOCK, ("iota", 16))
 ```
 
-A definition's binding writes the terms for any placement, each with the placements that require it. `placed` puts in what only
+A definition's binding writes the terms for any placement, each with the placements that require it. `with_index` puts in what only
 the placement says: the index, and how many values one device has. Without one of these, there is no law for the term.
 """
 
@@ -138,11 +138,11 @@ def counts_once(operand: int, over: Term = TILED) -> Term:
     return ("add", operand, ("sum", over, OP))
 
 
-def placed(term: Term, given: Mapping[Term, Term | None]) -> Term | None:
+def with_index(term: Term, given: Mapping[Term, Term | None]) -> Term | None:
     """A term with what is given for `INDEX`, `TILED` and `BLOCK`; None if it contains one that the placement does not have."""
     if not isinstance(term, tuple):
         return given.get(term, term)
-    parts = [found for each in term if (found := placed(each, given)) is not None]
+    parts = [found for each in term if (found := with_index(each, given)) is not None]
     return tuple(parts) if len(parts) == len(term) else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.requires import BLOCK, INDEX, TILED, Held, Term, placed
+from ...dialects.definitions.requires import BLOCK, INDEX, TILED, Held, Term, with_index
 from ...dialects.definitions.tilings import Index
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded
 from ..rules.compile import RuleSet
@@ -42,7 +42,7 @@ def requirements(info: Index, index: int, placing: Placing) -> Iterator[Term | N
     given: Mapping[Term, Term | None] = {INDEX: index, TILED: tiled, BLOCK: run}
     for held, term in info.terms:
         if own in held:
-            yield None if (asked := placed(term, given)) is None else law(asked)
+            yield None if (asked := with_index(term, given)) is None else law(asked)
 
 
 REQUIREMENTS = Heads(
