@@ -16,12 +16,13 @@ from jax import Array
 
 from ...dialects.definitions.dims import Sites, groups
 from ...dialects.definitions.requires import Lookup, Scan, Selection
+from ...dialects.definitions.tilings import SubIndex, SubIndices
 from ...dialects.definitions.tree import names
 from ...dialects.ground.errors import Error
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ...rewrites.program.program import Program, Signature, SubIndex, SubIndices
+from ...rewrites.program.program import Program, Signature
 from ..jax_private import QUICK, jax, jnp
 from ..ops.params import decode
 from ..ops.python_lowerings import equations

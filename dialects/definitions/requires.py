@@ -5,8 +5,8 @@ gather: v is looked up           ("take", Lookup(1, 0, 1), ("build", TILED, BLOC
 iota: j is used as a value       ("slice", INDEX, BLOCK, ("iota", 16))
 ```
 
-A definition's binding writes the terms for any placement, each with the placements that require it. `with_index` puts in what only
-the placement says: the index, and how many values one device has. Without one of these, there is no law for the term.
+A definition's binding writes the terms for any placement, each with the placements that require it. `with_index` puts in what
+only the placement says: the index, and how many values one device has. Without one of these, there is no law for the term.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from ..ranges.affine_read import AffineRead
+from ..ranges.factor import Factor, crossing
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, inner
 from .grounding import ground
@@ -51,20 +53,35 @@ from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Par
 T = TypeVar("T")
 
 
-class Placeable(NamedTuple):
-    """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
+class SubIndex(NamedTuple):
+    """One index of a dim, as a digit of the position: its number `at`, the distance of its neighbouring values, its extent.
 
-    A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over blocks
-    of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time. An index without a
-    reach is the position in the dim itself.
+    The major digit has no extent, because the dim may be padded. The only digit of `(i b)` with `size b = 16` is `i`, whose
+    neighbours are 16 apart. Under a window, `reach` says how the index reads the dim, and each index is counted as the only
+    one, because one of them is placed at a time. One without a reach is then the position in the dim itself.
     """
 
-    indices: tuple[int, ...] = ()
-    block: int = 1
-    reaches: tuple[AffineRead | None, ...] = ()
+    at: int
+    minor: int
+    extent: int | None
+    reach: AffineRead | None = None
+
+    def inward(self, factor: Factor, padded: bool, shifts: bool, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The factor of the index for a given factor of the dim, with others `beside` it; None if it does not fit."""
+        if (reach := self.reach) is None:
+            return factor.inward(self.minor, self.extent)
+        return crossing(beside, reach.size, partial(reach.inward, padded=padded, shifts=shifts), factor)
+
+    def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The factor of the index if elements are only shifted: they stay where they are, rather than in padded blocks."""
+        if (reach := self.reach) is None:
+            return factor.inward(self.minor, self.extent)
+        return crossing(beside, reach.size, reach.arriving, factor)
 
 
-Dims = tuple[Placeable, ...]
+SubIndices = tuple[tuple[SubIndex, ...], ...]
+"""For each dim of a value its indices, major to minor. A dim without indices cannot be placed: it is constant or unpartitioned.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +139,8 @@ class Instance:
 
     definition: Definition
     indices: tuple[Index, ...]
-    operands: tuple[Dims, ...]
-    results: tuple[Dims, ...]
+    operands: tuple[SubIndices, ...]
+    results: tuple[SubIndices, ...]
     moves: bool
 
 
@@ -425,21 +442,21 @@ class _Roles:
             dims = {array: [self.placeable(ids) for ids in groups[array]] for array in arrays}
             # A dim is placed as all of its indices, except blocks, or not at all.
             pairs = [pair for array in arrays for pair in zip(dims[array], groups[array], strict=True)]
-            lost = {index for kept, ids in pairs if not kept.indices for index in ids} - self.barred
+            lost = {index for kept, ids in pairs if not kept for index in ids} - self.barred
             if not lost:
                 break
             self.barred.update(lost)
         for array in range(operands):
             windows = zip(self.arrays.get(array, ()), self.ins[array][1], strict=False)
             dims[array] = [self.window(dim, size) or kept for kept, (dim, size) in zip(dims[array], windows, strict=False)]
-        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
+        used = dict.fromkeys(digit.at for array in reversed(arrays) for dim in dims[array] for digit in dim)
         number = {index: n for n, index in enumerate(used)}
-        numbered = {a: tuple(dim._replace(indices=tuple(number[i] for i in dim.indices)) for dim in dims[a]) for a in arrays}
+        numbered = [tuple(tuple(each._replace(at=number[each.at]) for each in dim) for dim in dims[array]) for array in arrays]
         return Instance(
             self.form.definition,
             tuple(Index(self.extents[index], self.monoids.get(index), tuple(self.terms[index])) for index in used),
-            tuple(numbered[array] for array in range(operands)),
-            tuple(numbered[-1 - result] for result in range(results)),
+            tuple(numbered[:operands]),
+            tuple(numbered[operands:]),
             moves,
         )
 
@@ -447,10 +464,10 @@ class _Roles:
         """The indices of a dim. The index of a prefix fold is the same as its upper limit."""
         return tuple(self.same.get(index, index) for index in dim.indices) if isinstance(dim, Group) else ()
 
-    def window(self, dim: Dim, size: int) -> Placeable | None:
-        """A dim under a window, the index with the most values first; None if the dim is not under a window."""
+    def window(self, dim: Dim, size: int) -> tuple[SubIndex, ...]:
+        """The indices of a dim under a window, the one with the most values first; none if the dim is not under a window."""
         if not isinstance(dim, Affine):
-            return None
+            return ()
         extents, steps = self.extents, dict(dim.factors)
         width = 1 + sum((extents[i] - 1) * abs(step) for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
@@ -463,7 +480,7 @@ class _Roles:
         if dim.moved is not None and isinstance(param := dim.moved[0], Param):
             for index, reach in zip(free, reaches, strict=True):
                 self.require(index, ("read", ("from", INDEX, Begin(param, dim.moved[1], reach, dim.scaled))))
-        return Placeable(tuple(free), 1, tuple(reaches))
+        return tuple(SubIndex(index, 1, None, reach) for index, reach in zip(free, reaches, strict=True))
 
     def picked(self, dim: Affine[int], size: int) -> int | None:
         """An index for the positions in a dim of which few elements are read, each of which is on one device.
@@ -489,13 +506,14 @@ class _Roles:
         self.require(position, ("take", Picks(dim.offset, step, self.extents[index]), built(index=INDEX)))
         return position
 
-    def placeable(self, ids: Ids) -> Placeable:
+    def placeable(self, ids: Ids) -> tuple[SubIndex, ...]:
         lead = ids
         while lead and lead[-1] in self.form.fixed:
             lead = lead[:-1]
         if not lead or not all(i not in self.barred and (self.extents[i] > 1 or i in self.windowed) for i in lead):
-            return Placeable()
-        return Placeable(lead, prod(self.extents[i] for i in ids[len(lead) :]))
+            return ()
+        extents = [self.extents[i] for i in ids]
+        return tuple(SubIndex(i, prod(extents[at + 1 :]), extents[at] if at else None) for at, i in enumerate(lead))
 
 
 def _filled(fold: Fold[int, Ground], index: int) -> tuple[int, ...] | None:

@@ -58,8 +58,8 @@ def _named(site: DimSite, instance: Instance) -> Iterator[tuple[str, int]]:
     dims = instance.operands[site.array] if site.array >= 0 else instance.results[-1 - site.array]
     for number, _, dim in site.placed:
         known = names(site.terms[number])
-        indices, block, *_ = dims[dim]
-        apart = len(known) == len(indices) + (block > 1)
+        indices = [digit.at for digit in dims[dim]]
+        apart = len(known) == len(indices) + any(digit.minor > 1 for digit in dims[dim][-1:])
         yield from zip(known if apart else known[:1] * len(indices), indices, strict=False)
 
 

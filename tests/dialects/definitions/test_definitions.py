@@ -15,7 +15,7 @@ from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
 from partita.dialects.definitions.requires import Lookup, Merging, Scan, Selection, part
-from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
+from partita.dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices, bind
 from partita.dialects.definitions.tree import Apply, Definition, Term, children
 from partita.dialects.ground.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
@@ -39,11 +39,20 @@ def written(instance: Instance) -> str:
     return " ".join([f"{sides[0]} -> {sides[1]}".strip(), *roles, *(["moves"] if instance.moves else [])])
 
 
-def letters(dims: Dims) -> str:
+def letters(dims: SubIndices) -> str:
     """One array: `a(bc).`, or `-` for a scalar; `<de>` is a dim that `d` and `e` read through a window."""
-    words = ["".join(ascii_lowercase[i] for i in dim.indices) + str(dim.block) * (dim.block > 1) or "." for dim in dims]
-    signs = ["<>" if dim.reaches else "()" if len(word) > 1 else ("", "") for dim, word in zip(dims, words, strict=True)]
-    return "".join(f"{sign[0]}{word}{sign[1]}" for sign, word in zip(signs, words, strict=True)) or "-"
+    return "".join(map(letters_of, dims)) or "-"
+
+
+def letters_of(dim: tuple[SubIndex, ...]) -> str:
+    word = "".join(ascii_lowercase[at] for at in numbers(dim)) + "".join(str(each.minor) for each in dim[-1:] if each.minor > 1)
+    if any(digit.reach for digit in dim):
+        return f"<{word}>"
+    return f"({word})" if len(word) > 1 else word or "."
+
+
+def numbers(dim: tuple[SubIndex, ...]) -> tuple[int, ...]:
+    return tuple(digit.at for digit in dim)
 
 
 def role(index: Index) -> str:
@@ -532,7 +541,7 @@ def test_some_results_are_folded_over_an_index_and_others_do_not_depend_on_it(
 ):
     (definition,) = parse_definitions(text).values()
     instance = bind(definition, NO_PARAMS, [("float32", shape) for shape in ins], [("float32", shape) for shape in outs])
-    sides = (tuple(tuple(dim.indices for dim in dims) for dims in side) for side in (instance.operands, instance.results))
+    sides = (tuple(tuple(map(numbers, dims)) for dims in side) for side in (instance.operands, instance.results))
     assert tuple(sides) == (operands, results)
     assert tuple(index.monoid for index in instance.indices) == monoids
 
