@@ -266,19 +266,15 @@ class _Roles:
     def access(self, access: Access) -> None:
         seen: set[int] = set()
         for dim in access.dims:
-            match dim:
-                case Affine() if access.array >= 0 and self.can_move(dim):
-                    self.barred.update([index for index in dim.indices if index in seen])
-                    seen.update(dim.indices)
-                    self.windowed.update(dim.indices)
-                case Affine() | Concat():
-                    self.barred.update(dim.indices)
-                case Whole():
-                    pass
-                case Group(ids):
-                    # x[i, i]: one coordinate cannot slice two dims.
-                    self.barred.update([index for index in ids if index in seen])
-                    seen.update(ids)
+            is_window = isinstance(dim, Affine) and access.array >= 0 and self.can_move(dim)
+            if isinstance(dim, Affine | Concat) and not is_window:
+                self.barred.update(dim.indices)
+                continue
+            if is_window:
+                self.windowed.update(dim.indices)
+            # x[i, i]: one coordinate cannot slice two dims.
+            self.barred.update(seen.intersection(dim.indices))
+            seen.update(dim.indices)
         known = self.arrays.setdefault(access.array, access.dims)
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
@@ -378,17 +374,16 @@ class _Roles:
         """Handles a fold to the best elements: placed if the op can select from any array, and returns all positions."""
         self.visit(fold.body, _Context((fold.monoid,)))
         equation, (read,) = self.form.equations[0], accesses(fold.body)
-        extent = prod(self.form.extents[index] for index in fold.indices)
-        values, positions = self.ins[read.array][0], self.outs[-1][0]
-        alone = Group(fold.indices) in read.dims and len(fold.indices) == len(self.ins) == 1
-        if not alone or extent > largest(dtype_of(positions)):
+        values, positions, (k, *others) = self.ins[read.array][0], self.outs[-1][0], fold.indices
+        alone = Group((k,)) in read.dims and not others and len(self.ins) == 1
+        if not alone or self.extents[k] > largest(dtype_of(positions)):
             self.barred.update(fold.indices)
             return
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))
-        self.fill(fold.indices[0], fold.monoid, (read.array,))
-        self.require(fold.indices[0], ("best", Selection(fold.monoid, best, cost), built()))
+        self.fill(k, fold.monoid, (read.array,))
+        self.require(k, ("best", Selection(fold.monoid, best, cost), built()))
 
     def merge(self, fold: Fold[int, Ground]) -> None:
         """Handles a merge: one index from its operands to the results, if the op has a parameter for the number of keys."""
@@ -434,9 +429,7 @@ class _Roles:
     def instance(self, results: int, moves: bool) -> Instance:
         operands = len(self.ins)
         arrays = [*range(operands), *range(-1, -1 - results, -1)]
-        for k, j in self.same.items():
-            if k in self.barred:
-                self.barred.add(j)
+        self.barred.update([j for k, j in self.same.items() if k in self.barred])
         groups = {array: [self.group(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         while True:
             dims = {array: [self.placeable(ids) for ids in groups[array]] for array in arrays}

@@ -66,30 +66,14 @@ class Position(NamedTuple):
 class Signature:
     """A bound definition with tables: from an index to its position in each value, and from a dim to its indices."""
 
-    __slots__ = (
-        "definition",
-        "indices",
-        "instance",
-        "misfits",
-        "once",
-        "operand_at",
-        "operand_dims",
-        "own",
-        "placed",
-        "result_at",
-        "result_dims",
-        "rivals",
-        "shapes",
-        "shifts",
-    )
-
     def __init__(self, instance: Instance, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> None:
         self.instance, self.definition, self.indices = instance, instance.definition, instance.indices
         self.shapes = tuple(tuple(type.shape for type in types) for types in (ins, outs))
         self.operand_dims, self.result_dims = instance.operands, instance.results
+        self.dims = [digits for dims in (*instance.operands, *instance.results) for digits in dims]
         self.rivals: dict[int, set[int]] = {}
         """For an index that reads a dim through a window, the other indices of that dim: only one of them can be placed."""
-        for digits in (digits for dims in self.operand_dims for digits in dims if digits and digits[0].reach):
+        for digits in (digits for digits in self.dims if digits and digits[0].reach):
             for digit in digits:
                 self.rivals.setdefault(digit.at, set()).update(each.at for each in digits if each is not digit)
         self.operand_at, self.result_at = (tuple(map(_at, side)) for side in (instance.operands, instance.results))
@@ -106,8 +90,7 @@ class Signature:
 
     def is_minor(self, index: int) -> bool:
         """Whether the index is minor to another one in a dim, so that padding it would leave holes in the dim."""
-        every = (digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims)
-        return any(digit.at == index and digit.extent is not None for digits in every for digit in digits)
+        return any(digit.at == index and digit.extent is not None for digits in self.dims for digit in digits)
 
     def follows_windows(self, index: int, window: Factor) -> bool:
         """Whether the index may be placed in windows: it is alone in its dims, and a fold over it can count each element once.
@@ -115,17 +98,14 @@ class Signature:
         With overlapping windows, a fold also needs blocks that are not the whole range, because it computes on all elements.
         """
         info = self.indices[index]
-        every = (
-            [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
-        )
+        every = ([digit.at for digit in digits if digit.reach is None] for digits in self.dims)
         alone = all(len(together) == 1 for together in every if index in together)
         overlaps = not info.parts(Scan) and window.stride > 0 and window.span != info.extent
         return alone and (info.folds is None or window.is_tiling or overlaps)
 
     def reaches(self, index: int) -> list[AffineRead]:
         """The windows through which the index reads dims."""
-        every = (digit for dims in self.operand_dims for digits in dims for digit in digits)
-        return [digit.reach for digit in every if digit.at == index and digit.reach is not None]
+        return [digit.reach for digits in self.dims for digit in digits if digit.at == index and digit.reach is not None]
 
 
 def _is_by_identity(key: object) -> bool:
