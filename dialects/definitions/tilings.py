@@ -374,11 +374,12 @@ class _Roles:
         """Handles a fold to the best elements: placed if the op can select from any array, and returns all positions."""
         self.visit(fold.body, _Context((fold.monoid,)))
         equation, (read,) = self.form.equations[0], accesses(fold.body)
-        values, positions, (k, *others) = self.ins[read.array][0], self.outs[-1][0], fold.indices
-        alone = Group((k,)) in read.dims and not others and len(self.ins) == 1
-        if not alone or self.extents[k] > largest(dtype_of(positions)):
+        values, positions = self.ins[read.array][0], self.outs[-1][0]
+        alone = Group(fold.indices) in read.dims and len(fold.indices) == len(self.ins) == 1
+        if not alone or self.extents[fold.indices[0]] > largest(dtype_of(positions)):
             self.barred.update(fold.indices)
             return
+        (k,) = fold.indices
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))

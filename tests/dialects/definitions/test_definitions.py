@@ -154,6 +154,7 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
     ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:mul"),
     ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "ab -> a b:argmax 1/2"),
+    ("argmax", [(3, 1)], [(3,)], {"axes": (1,)}, "a. -> a"),
     ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
     ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
     ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1, "num_keys": 1}, "ab ab -> ab ab b:merge 1 of 4, 4 ties"),
