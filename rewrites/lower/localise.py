@@ -88,7 +88,7 @@ def same_op(op: Operation, locals: Sequence[SSAValue], types: Sequence[ArrayType
 
 
 def unpromised(params: ParamsAttr) -> ParamsAttr:
-    return ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
+    return params.changed(**{key: False for key in PROMISES if key in params})
 
 
 @dataclass(eq=False)
@@ -163,8 +163,7 @@ class _Local:
 
     def moved_positions(self, inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
         *others, positions = self.results(inner)
-        start, dtype = self.offset(offset[1]), type_at(positions).dtype
-        return [*others, self.ops.apply("add", positions, start if dtype == IDS else self.ops.cast(start, dtype))]
+        return [*others, self.ops.apply("add", positions, self.ops.cast(self.offset(offset[1]), type_at(positions).dtype))]
 
     def lists(self, *_: Term) -> list[SSAValue]:
         """Emits the elements that the op selects in this block, and their positions in the block, along the selecting dim."""
@@ -194,7 +193,7 @@ class _Local:
 
     def merged(self, index: int, block: int, inner: Term) -> list[SSAValue]:
         """Merges sorted blocks; returns the op's results."""
-        self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
+        self.params = self.params.changed(is_stable=True)
         blocks = self.results(inner)
         device = self.ops.apply("div", self.offset(index), block)
         return cast(Merge, self.placed.merged).exchanged(blocks, device, self.into)
@@ -391,7 +390,7 @@ class _Local:
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
         if self.node.signature.own:
-            params = ParamsAttr.of(**dict(params.items()), placed=True)
+            params = params.changed(placed=True)
         op = OPS[kind].create(operands=locals, result_types=self.types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
