@@ -107,7 +107,7 @@ class Index:
 
     def parts(self, kind: type[T]) -> list[T]:
         """The details of this kind: lookups, a scan, a selection, a merge."""
-        return [each for each in self.details if isinstance(each, kind)]
+        return [each for each in self.details if isinstance(each, kind)] if self.details else []
 
     @property
     def folds(self) -> str | None:
