@@ -13,10 +13,11 @@ Rows outside of the range are zeros.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import chain, pairwise
 from math import prod
 from typing import ClassVar, NamedTuple, Self
 
@@ -31,29 +32,48 @@ from ..steps import DimPart, Step, devices
 from .exchange import Along, Exchange
 
 
-class Hop(NamedTuple):
-    """Pieces that one permute can move together, with the (sender, receiver) pairs; `moves` is false for the receiver's own
-    rows.
+class Piece(NamedTuple):
+    """Rows that a device sends to another one, or keeps.
 
-    Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's
-    window, and the sender's rows are `by` less. Elsewhere, the sender is `by` places after the receiver. Pieces then begin in
-    different places, so each device looks its own up in a table, and `rows` is the length of the longest.
+    They are so many from its local row `first` on, and go to row `begin` of the receiver's window and those that follow.
+    """
+
+    sender: int
+    receiver: int
+    first: int
+    begin: int
+    rows: int
+
+    def earlier(self, by: int) -> Piece:
+        """Returns the piece with so many rows in front of it."""
+        return self._replace(first=self.first - by, begin=self.begin - by)
+
+
+class Hop(NamedTuple):
+    """Pieces that one permute can move together; `moves` is false for rows that devices keep.
+
+    Where blocks and windows have one stride, or run against each other, the pieces begin at the same rows on all devices.
+    Elsewhere, the sender is so many places after the receiver, and each device looks its own rows up in a table. Devices send
+    as many rows as are in the longest piece, `rows`.
     """
 
     moves: bool
-    by: int
-    begin: int
-    end: int
+    is_alike: bool
     rows: int
-    pairs: tuple[tuple[int, int], ...]
+    pieces: tuple[Piece, ...]
 
     @property
-    def senders(self) -> tuple[int, ...]:
-        return tuple(sender for sender, _ in self.pairs)
+    def begin(self) -> int:
+        """The first row of the window, for pieces that are alike."""
+        return self.pieces[0].begin
 
     @property
-    def receivers(self) -> tuple[int, ...]:
-        return tuple(receiver for _, receiver in self.pairs)
+    def end(self) -> int:
+        return self.begin + self.rows
+
+    @property
+    def receivers(self) -> list[int]:
+        return [piece.receiver for piece in self.pieces]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +112,7 @@ class Halo(Exchange):
     @property
     def hops(self) -> tuple[Hop, ...]:
         """The pieces that the step moves between devices."""
-        return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.moves)
+        return tuple(hop for hop in hops(self.have, self.want, self.extent) if hop.moves)
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)
@@ -118,11 +138,8 @@ class Halo(Exchange):
         here = _Here(halos[0], values[0], ops)
         arrays = [_Window(step, x, here) for step, x in zip(halos, values, strict=True)]
         for permute in rounds(tuple(step.hops for step in halos)):
-            alike: dict[tuple[int, Hop | None], list[Hop]] = {}
-            for at, hop in permute:
-                alike.setdefault((at, hop if arrays[at].is_alike else None), []).append(hop)
-            parts = [(arrays[at], _merged(hops)) for (at, _), hops in alike.items()]
-            for (array, hop), piece in zip(parts, here.sent([(hop, array.piece(hop)) for array, hop in parts]), strict=True):
+            sent = [(arrays[at], *arrays[at].taken(hop)) for at, hop in permute]
+            for (array, hop, _), piece in zip(sent, here.sent([each[1:] for each in sent]), strict=True):
                 array.parts.append((hop, piece))
         return ops, [array.made() for array in arrays]
 
@@ -135,68 +152,42 @@ class Halo(Exchange):
 
 
 @lru_cache(maxsize=1 << 12)
-def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
-    """Lists the pieces. A device uses its own rows where it can, and takes all others from the devices that own them."""
+def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
+    """Lists the pieces. A device uses its own rows where it can, and takes each other row from the one device that owns it."""
     if have is None:
         return ()
-    # What a device owns of a tiling that begins elsewhere ends before its block does.
-    short, alike = max(0, -have.after), are_alike(have, want)
-    found: dict[tuple[int, bool, int], list[tuple[int, int, int, int]]] = {}
-    in_turn = have.is_in_turn(extent)
+    apart, is_alike = abs(have.stride), abs(have.stride) == abs(want.stride)
+    turns = range(0, extent, have.span) if have.is_in_turn(extent) else (0,)
+    # Where windows overlap, a device owns its block; what follows the last one is that one's.
+    lead = max(0, min(have.before, have.width - apart))
+    owned = sorted((turn + have.start(device) + lead, device, turn) for turn in turns for device in range(have.size))
+    begins = [first for first, *_ in owned]
+    ends = [*begins[1:], extent]
+    found: dict[tuple[int, bool, int], list[Piece]] = {}
     for i in range(want.size):
-        begin, end = want.start(i), min(want.start(i) + want.width, extent)
-        if alike:
-            begin = max(begin, 0)
-        for turn, j in _near(have, extent, begin, end):
-            own, its = ((turn + have.start(device), turn + have.start(device) + have.width) for device in (i, j))
-            if i != j and alike and have.stride > 0 and not in_turn:
-                first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
-                its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
-            rows = max(begin, its[0]), min(end, its[1])
-            if max(rows[0], 0) < rows[1] and (i == j or rows[0] < own[0] or rows[1] > own[1]):
+        start = want.start(i)
+        begin, end = max(0, start), min(start + want.width, extent)
+        near = range(bisect_right(begins, begin) - 1, bisect_left(begins, end))
+        blocks = {owned[at][1:]: (begins[at], ends[at]) for at in near}
+        blocks |= {(i, turn): (own := turn + have.start(i), own + have.width) for _, turn in blocks}
+        for (j, turn), (first, last) in blocks.items():
+            if j != i:
+                own = blocks[i, turn]
+                first, last = (first, min(last, own[0])) if first < own[0] else (max(first, own[1]), last)
+            first, last = max(first, begin), min(last, end)
+            if first < last:
                 # Blocks in turn: a device keeps its own one behind another.
-                kept = turn // have.span * have.stride
-                by = turn + have.start(j) - kept - want.start(i) if alike else j - i
-                found.setdefault((by, i != j, turn), []).append((rows[0] - want.start(i), rows[1] - want.start(i), j, i))
-    return tuple(_hop(moves, by, parts, alike) for (by, moves, _), parts in sorted(found.items()))
+                local = first - turn - have.start(j) + turn // have.span * apart
+                key = first - start - local if is_alike else j - i, i != j, turn
+                found.setdefault(key, []).append(Piece(j, i, local, first - start, last - first))
+    return tuple(_hop(moves, is_alike, pieces) for (_, moves, _), pieces in sorted(found.items()))
 
 
-def _near(have: Factor, extent: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields devices that may hold rows of `[begin, end)`, each with the first row of its round, if blocks are dealt in turn.
-
-    The last one is always among them, because it may have more rows than the others.
-    """
-    stride, last = have.stride, have.size - 1
-    # Where what a device owns and what it holds begin at the earliest and end at the latest, from where its block begins.
-    least, most = min(0, -have.before, have.after), stride + have.after
-    turns = range(max(0, begin) // have.span, -(-end // have.span)) if have.is_in_turn(extent) else range(1)
-    for turn in (number * have.span for number in turns):
-        # A device is as many strides away; with a negative stride, the latest rows are on the first devices.
-        bounds = begin - turn - most, end - turn - least
-        low, high = bounds if stride > 0 else bounds[::-1]
-        devices = range(max(0, low // stride + 1), min(last, -(-high // stride) - 1) + 1)
-        yield from ((turn, device) for device in devices)
-        if last not in devices:
-            yield turn, last
-
-
-def are_alike(have: Factor, want: Factor) -> bool:
-    """Whether blocks and windows have the same stride, perhaps with opposite signs."""
-    return abs(have.stride) == abs(want.stride)
-
-
-def _hop(moves: bool, by: int, parts: list[tuple[int, int, int, int]], alike: bool) -> Hop:
-    begins, ends, senders, receivers = zip(*parts, strict=True)
-    begin, end = min(begins), max(ends)
-    rows = end - begin if alike else max(end - begin for begin, end, *_ in parts)
-    return Hop(moves, by, begin, end, rows, tuple(zip(senders, receivers, strict=True)))
-
-
-def _merged(hops: Sequence[Hop]) -> Hop:
-    """Merges the pieces of one permute that each device looks up in a table."""
-    first, *others = hops
-    pairs = sorted(pair for hop in hops for pair in hop.pairs)
-    return first._replace(rows=max(hop.rows for hop in hops), pairs=tuple(pairs)) if others else first
+def _hop(moves: bool, is_alike: bool, pieces: Sequence[Piece]) -> Hop:
+    if not is_alike:
+        return Hop(moves, is_alike, max(piece.rows for piece in pieces), tuple(pieces))
+    begin, end = min(piece.begin for piece in pieces), max(piece.begin + piece.rows for piece in pieces)
+    return Hop(moves, is_alike, end - begin, tuple(piece.earlier(piece.begin - begin) for piece in pieces))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -209,21 +200,32 @@ def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ..
     """
     every = [(at, hop) for at, each in enumerate(hops) for hop in each]
     ways = [_first_fit(every), _first_fit(sorted(every, key=lambda part: -part[1].rows))]
-    return min(ways, key=lambda way: (sum(max(hop.rows for _, hop in each) for each in way), len(way)))
+    best = min(ways, key=lambda way: (sum(max(hop.rows for _, hop in each) for each in way), len(way)))
+    return tuple(map(_merged, best))
 
 
-def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
+def _first_fit(parts: Sequence[tuple[int, Hop]]) -> list[list[tuple[int, Hop]]]:
     """Puts each piece into the first permute in which its devices neither send nor receive another piece."""
-    found: list[tuple[list[tuple[int, Hop]], set[int], set[int]]] = []
+    found: list[tuple[list[tuple[int, Hop]], set[tuple[int, int]]]] = []
     for part in parts:
-        senders, receivers = part[1].senders, part[1].receivers
-        fitting = (each for each in found if each[1].isdisjoint(senders) and each[2].isdisjoint(receivers))
+        ends = {end for piece in part[1].pieces for end in enumerate(piece[:2])}
+        fitting = (each for each in found if each[1].isdisjoint(ends))
         if (first := next(fitting, None)) is None:
-            found.append(first := ([], set(), set()))
+            found.append(first := ([], set()))
         first[0].append(part)
-        first[1].update(senders)
-        first[2].update(receivers)
-    return tuple(tuple(each) for each, *_ in found)
+        first[1].update(ends)
+    return [each for each, _ in found]
+
+
+def _merged(permute: Sequence[tuple[int, Hop]]) -> tuple[tuple[int, Hop], ...]:
+    """Merges those pieces of each array that devices look up in a table."""
+    found: dict[tuple[int, int | None], list[Hop]] = {}
+    for number, (at, hop) in enumerate(permute):
+        found.setdefault((at, number if hop.is_alike else None), []).append(hop)
+    return tuple(
+        (at, hops[0] if len(hops) == 1 else _hop(True, False, [*chain(*(hop.pieces for hop in hops))]))
+        for (at, _), hops in found.items()
+    )
 
 
 class _Here(Along):
@@ -232,18 +234,17 @@ class _Here(Along):
     def __init__(self, step: Halo, like: SSAValue, into: Sink) -> None:
         super().__init__(step.axes, step.dim, into)
         self.like = like
-        self.coordinate: SSAValue | None = None
         self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
+
+    @cached_property
+    def coordinate(self) -> SSAValue:
+        return self.add(spmd.CoordinateOp(self.axes))
 
     def place(self, stride: int, first: int) -> SSAValue:
         """This device's coordinate times `stride`, plus `first`."""
         if not stride:
             return self.emit.number(first, IDS)
-        if self.coordinate is None:
-            self.coordinate = self.add(spmd.CoordinateOp(self.axes))
-        scaled = self.coordinate
-        if stride != 1:
-            scaled = self.emit.apply("mul", scaled, stride)
+        scaled = self.coordinate if stride == 1 else self.emit.apply("mul", self.coordinate, stride)
         return self.emit.apply("add", scaled, first) if first else scaled
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
@@ -264,25 +265,25 @@ class _Here(Along):
 
     def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
         """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
-        most = max(self.length(part) for _, part in parts)
+        most = max(hop.rows for hop, _ in parts)
         (_, first), *others = parts
         payload = self.lengthened(first, most)
         for hop, part in others:
             if part is not first:
-                payload = self.select(hop.senders, self.lengthened(part, most), payload)
-        got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
+                senders = [piece.sender for piece in hop.pieces]
+                payload = self.select(senders, self.lengthened(part, most), payload)
+        got = self.permuted(payload, sorted(piece[:2] for hop, _ in parts for piece in hop.pieces))
         if not others:
             return [got]
-        cut = [self.cut(got, 0, self.length(part)) for _, part in parts]
-        return [self.select(hop.receivers, x, self.zeros(self.length(x))) for (hop, _), x in zip(parts, cut, strict=True)]
+        cut = [(hop, self.cut(got, 0, hop.rows)) for hop, _ in parts]
+        return [self.select(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
 
     def lengthened(self, x: SSAValue, size: int) -> SSAValue:
         """Appends zeros to the rows, up to this length."""
-        rows = [x, self.zeros(missing := size - self.length(x))]
-        return self.concatenated(rows) if missing else x
+        return self.concatenated([x, *self.zeros(size - self.length(x))])
 
     def cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
-        if first == 0 and size == self.length(x):
+        if size == self.length(x):
             return x
         if (key := (x, first, size)) not in self.cuts:
             self.cuts[key] = self.emit.part(x, self.dim, first, size)
@@ -295,8 +296,9 @@ class _Here(Along):
         zero = self.emit.number(0, IDS)
         return [start if at == self.dim else zero for at in range(len(type_at(self.like).shape))]
 
-    def zeros(self, size: int) -> SSAValue:
-        return self.emit.spread(self.zero(), self.sized(self.like, size))
+    def zeros(self, size: int) -> list[SSAValue]:
+        """An array of so many rows; none if there are no rows."""
+        return [self.emit.spread(self.zero(), self.sized(self.like, size))] if size else []
 
     def zero(self) -> SSAValue:
         return self.emit.unit("add", type_at(self.like).dtype)
@@ -311,29 +313,21 @@ class _Window:
         self.parts: list[tuple[Hop, SSAValue]] = []
         """The pieces that have arrived."""
 
-    @property
-    def is_alike(self) -> bool:
-        """Whether a piece is the same rows of the window on all devices."""
-        return self.have is not None and are_alike(self.have, self.want)
-
-    def piece(self, hop: Hop) -> SSAValue:
-        """The rows that this device sends, or keeps, for a hop."""
-        assert self.have is not None, "only what devices do not have moves"
-        if self.is_alike:
-            return self.here.cut(self.x, hop.begin - hop.by, hop.rows)
-        first = {sender: self.first(self.have, hop, sender, receiver) for sender, receiver in hop.pairs}
-        return self.here.cut_at(self.x, self.here.listed(first), hop.rows)
-
-    def first(self, have: Factor, hop: Hop, sender: int, receiver: int) -> int:
-        """The first local row of a piece: where the receiver's window begins, or else the sender's first or last rows."""
-        return min(max(0, self.want.start(receiver) - have.start(sender)), have.width - hop.rows)
+    def taken(self, hop: Hop) -> tuple[Hop, SSAValue]:
+        """The rows that this device sends, or keeps, for a hop, which may then begin earlier."""
+        if hop.is_alike:
+            return hop, self.here.cut(self.x, hop.pieces[0].first, hop.rows)
+        most = self.here.length(self.x) - hop.rows
+        hop = hop._replace(pieces=tuple(piece.earlier(max(0, piece.first - most)) for piece in hop.pieces))
+        first = self.here.listed({piece.sender: piece.first for piece in hop.pieces})
+        return hop, self.here.cut_at(self.x, first, hop.rows)
 
     def made(self) -> SSAValue:
         """The window, built when all pieces have arrived."""
         if (have := self.have) is None:
             return self.of_whole()
-        self.parts += [(hop, self.piece(hop)) for hop in pieces(have, self.want, self.extent) if not hop.moves]
-        out = self.joined(have) if self.is_alike else self.written(have)
+        self.parts += [self.taken(hop) for hop in hops(have, self.want, self.extent) if not hop.moves]
+        out = self.joined(have) if all(hop.is_alike for hop, _ in self.parts) else self.written()
         if not self.want.has_halo or not is_padded(self.extent, [have]):
             return out
         # Behind its end a padded dim may hold anything.
@@ -351,43 +345,39 @@ class _Window:
 
     def joined(self, have: Factor) -> SSAValue:
         """Concatenates the pieces, which are the same rows on all devices."""
-        parts = sorted(self.parts, key=lambda part: part[0].begin)
+        self.parts.sort(key=lambda part: part[0].begin)
         # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
         is_forward = have.stride * self.want.stride > 0 and not have.is_in_turn(self.extent)
-        some_keep = not is_forward and any(not hop.moves and len(hop.pairs) < self.want.size for hop, _ in parts)
-        if some_keep or any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
-            return self.overlaid(parts)
+        some_keep = not is_forward and any(not hop.moves and len(hop.pieces) < self.want.size for hop, _ in self.parts)
+        if some_keep or any(hop.begin < before.end for (before, _), (hop, _) in pairwise(self.parts)):
+            return self.overlaid()
         at, rows = 0, list[SSAValue]()
-        for begin, end, part in [*((hop.begin, hop.end, [part]) for hop, part in parts), (self.want.width, 0, ())]:
-            rows += [*([self.here.zeros(begin - at)] if begin > at else ()), *part]
-            at = end
-        return self.here.concatenated(rows)
+        for hop, part in self.parts:
+            rows += [*self.here.zeros(hop.begin - at), part]
+            at = hop.end
+        return self.here.concatenated([*rows, *self.here.zeros(self.want.width - at)])
 
-    def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
+    def overlaid(self) -> SSAValue:
         """Overlays the pieces on zeros, each on the devices that receive it.
 
         They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
         before it are from others.
         """
         here, width = self.here, self.want.width
-        out = here.zeros(width)
-        for hop, part in parts:
+        (out,) = here.zeros(width)
+        for hop, part in self.parts:
             rows = [here.cut(out, 0, hop.begin), part, here.cut(out, hop.end, width - hop.end)]
             out = here.select(hop.receivers, here.concatenated([each for each in rows if here.length(each)]), out)
         return out
 
-    def written(self, have: Factor) -> SSAValue:
+    def written(self) -> SSAValue:
         """Writes each piece over zeros where its rows belong.
 
         On devices that receive none, it is written in front of the window.
         """
-        want, room = self.want, max((hop.rows for hop, _ in self.parts), default=0)
-        out = self.here.zeros(length := room + want.width + room)
+        here, room = self.here, max(hop.rows for hop, _ in self.parts)
+        (out,) = here.zeros(length := room + self.want.width + room)
         for hop, part in self.parts:
-            at = {
-                receiver: room + have.start(sender) + self.first(have, hop, sender, receiver) - want.start(receiver)
-                for sender, receiver in hop.pairs
-            }
-            ins = [out, part, *self.here.starts(self.here.listed(at))]
-            out = self.here.make("dynamic_update_slice", ins, length)
-        return self.here.cut(out, room, want.width)
+            at = here.listed({piece.receiver: room + piece.begin for piece in hop.pieces})
+            out = here.make("dynamic_update_slice", [out, part, *here.starts(at)], length)
+        return here.cut(out, room, self.want.width)
