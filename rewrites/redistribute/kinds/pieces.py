@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import count, product
 from math import gcd, prod
 from operator import lt
 from typing import ClassVar, Self, TypeAlias
@@ -122,28 +122,20 @@ class Trade:
 
         All devices send equally many units; one that has fewer to send fills up with others.
         """
-        receivers = {sender: [receiver] for sender, receiver in pieces}
-        found: list[list[int]] = []
-        for device, have in enumerate(self.have):
-            found.append([])
-            for to in range(len(self.have)) if self.is_dealt else receivers.get(device, [device]):
-                ids: list[int] = np.searchsorted(have, pieces.get((device, to), NONE)).tolist()
-                found[-1] += [*ids, *[0] * (units - len(ids))]
-        return found
+        found = np.zeros((len(self.have), units * (len(self.have) if self.is_dealt else 1)), np.int64)
+        for (sender, receiver), ids in pieces.items():
+            first = receiver * units if self.is_dealt else 0
+            found[sender, first : first + len(ids)] = np.searchsorted(self.have[sender], ids)
+        return found.tolist()
 
     def joined(self) -> list[list[int]]:
         """For each device, the numbers of its new units in the array of its old units followed by the received ones."""
-        found: list[list[int]] = []
-        for device, (have, want) in enumerate(zip(self.have, self.want, strict=True)):
-            at, first = {unit: number for number, unit in enumerate(have.tolist())}, len(have)
-            for units, pieces in self.rounds:
-                for (sender, receiver), ids in pieces.items():
-                    if receiver == device:
-                        place = first + (sender * units if self.is_dealt else 0)
-                        at |= {unit: place + number for number, unit in enumerate(ids.tolist())}
-                first += units
-            found.append([at.get(unit, 0) for unit in want.tolist()])
-        return found
+        at, first = [dict(zip(have.tolist(), count())) for have in self.have], len(self.have[0])
+        for units, pieces in self.rounds:
+            for (sender, receiver), ids in pieces.items():
+                at[receiver].update(zip(ids.tolist(), count(first + (sender * units if self.is_dealt else 0))))
+            first += units
+        return [[numbers.get(unit, 0) for unit in want.tolist()] for numbers, want in zip(at, self.want, strict=True)]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -192,31 +184,30 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
     for device, units in enumerate(have):
         alike.setdefault(units.tobytes(), []).append(device)
     number = {device: at for group in alike.values() for at, device in enumerate(group)}
-    asked = [
-        (group, [(to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack) if len(ids)])
+    wishes = [
+        [(to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack)]
         for group in alike.values()
     ]
-    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in asked)
-    most, load = max([*map(len, lack), *fair]), [0] * len(have)
+    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in zip(alike.values(), wishes, strict=True))
+    most, load = max([*map(len, lack), *fair]), Counter[int]()
     found: dict[Pair, Ids] = {}
 
-    def give(sender: int, to: int, ids: Ids) -> None:
-        found[sender, to] = np.union1d(found[sender, to], ids) if (sender, to) in found else ids
-        load[sender] += len(ids)
+    def give(sender: int, to: int, ids: Ids) -> Ids:
+        """Gives as many units as the sender has room for, and returns the rest."""
+        found[sender, to], rest = np.split(ids, [most - load[sender]])
+        load[sender] += len(found[sender, to])
+        return rest
 
-    for group, each in asked:
+    for group, each in zip(alike.values(), wishes, strict=True):
         late: list[tuple[int, Ids]] = []
-        for to, ids in (wish for wish in each if len(wish[1])):
-            if load[group[number[to]]] + len(ids) <= most:
-                give(group[number[to]], to, ids)
-            else:
+        for to, ids in each:
+            if len(ids) > most - load[group[number[to]]]:
                 late.append((to, ids))
+            elif len(ids):
+                give(group[number[to]], to, ids)
         for to, ids in sorted(late, key=lambda wish: -len(wish[1])):
             while len(ids):
-                sender = min(group, key=lambda device: (load[device] + len(ids) > most, load[device]))
-                time = most - load[sender]
-                give(sender, to, ids[:time])
-                ids = ids[time:]
+                ids = give(min(group, key=lambda device: (load[device] + len(ids) > most, load[device])), to, ids)
     return found
 
 
