@@ -134,14 +134,7 @@ class Halo(Exchange):
     @classmethod
     def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
         ops: list[Operation] = []
-        halos = [step for step in steps if isinstance(step, Halo)]
-        here = _Here(halos[0], values[0], ops)
-        arrays = [_Window(step, x, here) for step, x in zip(halos, values, strict=True)]
-        for permute in rounds(tuple(step.hops for step in halos)):
-            sent = [(arrays[at], *arrays[at].taken(hop)) for at, hop in permute]
-            for (array, hop, _), piece in zip(sent, here.sent([each[1:] for each in sent]), strict=True):
-                array.parts.append((hop, piece))
-        return ops, [array.made() for array in arrays]
+        return ops, _Windows(values[0], [step for step in steps if isinstance(step, Halo)], ops).of(values)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return self.exchange([self], [x])[0]
@@ -228,17 +221,109 @@ def _merged(permute: Sequence[tuple[int, Hop]]) -> tuple[tuple[int, Hop], ...]:
     )
 
 
-class _Here(Along):
-    """Builds ops for the device on which they run: its coordinate, what it sends, and what it receives."""
+class _Windows(Along):
+    """Builds the local windows of several arrays on the device on which the ops run."""
 
-    def __init__(self, step: Halo, like: SSAValue, into: Sink) -> None:
-        super().__init__(step.axes, step.dim, into)
-        self.like = like
+    def __init__(self, like: SSAValue, steps: Sequence[Halo], into: Sink) -> None:
+        super().__init__(steps[0].axes, steps[0].dim, into)
+        self.like, self.steps = like, steps
         self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
 
     @cached_property
     def coordinate(self) -> SSAValue:
         return self.add(spmd.CoordinateOp(self.axes))
+
+    def of(self, arrays: Sequence[SSAValue]) -> list[SSAValue]:
+        """The windows of these arrays."""
+        arrived: list[list[tuple[Hop, SSAValue]]] = [[] for _ in arrays]
+        for permute in rounds(tuple(step.hops for step in self.steps)):
+            sent = [self.taken(arrays[at], hop) for at, hop in permute]
+            for (at, _), (hop, _), piece in zip(permute, sent, self.sent(sent), strict=True):
+                arrived[at].append((hop, piece))
+        return [self.window(*each) for each in zip(self.steps, arrays, arrived, strict=True)]
+
+    def taken(self, x: SSAValue, hop: Hop) -> tuple[Hop, SSAValue]:
+        """The rows that this device sends, or keeps, for a hop. Pieces begin earlier if there are too few rows behind them."""
+        if hop.is_alike:
+            return hop, self.cut(x, hop.pieces[0].first, hop.rows)
+        most = self.length(x) - hop.rows
+        hop = hop._replace(pieces=tuple(piece.earlier(max(0, piece.first - most)) for piece in hop.pieces))
+        return hop, self.cut_at(x, self.listed({piece.sender: piece.first for piece in hop.pieces}), hop.rows)
+
+    def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
+        """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
+        most = max(hop.rows for hop, _ in parts)
+        (_, first), *others = parts
+        payload = self.lengthened(first, most)
+        for hop, part in others:
+            if part is not first:
+                senders = [piece.sender for piece in hop.pieces]
+                payload = self.select(senders, self.lengthened(part, most), payload)
+        got = self.permuted(payload, sorted(piece[:2] for hop, _ in parts for piece in hop.pieces))
+        if not others:
+            return [got]
+        cut = [(hop, self.cut(got, 0, hop.rows)) for hop, _ in parts]
+        return [self.select(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
+
+    def window(self, step: Halo, x: SSAValue, parts: list[tuple[Hop, SSAValue]]) -> SSAValue:
+        """The window of an array, of the pieces that have arrived and those that the device keeps."""
+        have, want, extent = step.have, step.want, step.extent
+        if have is None:
+            return self.of_whole(x, want, extent)
+        parts += [self.taken(x, hop) for hop in hops(have, want, extent) if not hop.moves]
+        if all(hop.is_alike for hop, _ in parts):
+            parts.sort(key=lambda part: part[0].begin)
+            # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
+            is_forward = have.stride * want.stride > 0 and not have.is_in_turn(extent)
+            some_keep = not is_forward and any(not hop.moves and len(hop.pieces) < want.size for hop, _ in parts)
+            overlap = any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts))
+            out = (self.overlaid if some_keep or overlap else self.joined)(parts, want.width)
+        else:
+            out = self.written(parts, want.width)
+        if not want.has_halo or not is_padded(extent, [have]):
+            return out
+        # Behind its end a padded dim may hold anything.
+        return self.emit.inside(out, self.dim, self.place(want.stride, want.start(0)), extent, self.zero())
+
+    def of_whole(self, x: SSAValue, want: Factor, extent: int) -> SSAValue:
+        """This device's window, cut out of the whole dim."""
+        before, after = max(0, -want.begin), max(0, want.end - extent)
+        if before or after:
+            config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
+            x = self.make("pad", [x, self.zero()], before + extent + after, padding_config=config)
+        return self.cut_at(x, self.place(want.stride, want.start(0) + before), want.width)
+
+    def joined(self, parts: Sequence[tuple[Hop, SSAValue]], width: int) -> SSAValue:
+        """Concatenates the pieces, which are the same rows on all devices."""
+        at, rows = 0, list[SSAValue]()
+        for hop, part in parts:
+            rows += [*self.zeros(hop.begin - at), part]
+            at = hop.end
+        return self.concatenated([*rows, *self.zeros(width - at)])
+
+    def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]], width: int) -> SSAValue:
+        """Overlays the pieces on zeros, each on the devices that receive it.
+
+        They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
+        before it are from others.
+        """
+        (out,) = self.zeros(width)
+        for hop, part in parts:
+            rows = [self.cut(out, 0, hop.begin), part, self.cut(out, hop.end, width - hop.end)]
+            out = self.select(hop.receivers, self.concatenated([each for each in rows if self.length(each)]), out)
+        return out
+
+    def written(self, parts: Sequence[tuple[Hop, SSAValue]], width: int) -> SSAValue:
+        """Writes each piece over zeros where its rows belong.
+
+        On devices that receive none, it is written in front of the window.
+        """
+        room = max(hop.rows for hop, _ in parts)
+        (out,) = self.zeros(length := room + width + room)
+        for hop, part in parts:
+            at = self.listed({piece.receiver: room + piece.begin for piece in hop.pieces})
+            out = self.make("dynamic_update_slice", [out, part, *self.starts(at)], length)
+        return self.cut(out, room, width)
 
     def place(self, stride: int, first: int) -> SSAValue:
         """This device's coordinate times `stride`, plus `first`."""
@@ -262,21 +347,6 @@ class _Here(Along):
         else:
             is_among = self.emit.equals(self.listed(dict.fromkeys(devices, 1)), 1)
         return self.emit.select(self.emit.spread(is_among, type_at(mine).shape), mine, other)
-
-    def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
-        """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
-        most = max(hop.rows for hop, _ in parts)
-        (_, first), *others = parts
-        payload = self.lengthened(first, most)
-        for hop, part in others:
-            if part is not first:
-                senders = [piece.sender for piece in hop.pieces]
-                payload = self.select(senders, self.lengthened(part, most), payload)
-        got = self.permuted(payload, sorted(piece[:2] for hop, _ in parts for piece in hop.pieces))
-        if not others:
-            return [got]
-        cut = [(hop, self.cut(got, 0, hop.rows)) for hop, _ in parts]
-        return [self.select(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
 
     def lengthened(self, x: SSAValue, size: int) -> SSAValue:
         """Appends zeros to the rows, up to this length."""
@@ -302,82 +372,3 @@ class _Here(Along):
 
     def zero(self) -> SSAValue:
         return self.emit.unit("add", type_at(self.like).dtype)
-
-
-class _Window:
-    """Builds the local window of one step from the pieces that a device keeps and receives."""
-
-    def __init__(self, step: Halo, x: SSAValue, here: _Here) -> None:
-        self.x, self.here, self.extent = x, here, step.extent
-        self.have, self.want = step.have, step.want
-        self.parts: list[tuple[Hop, SSAValue]] = []
-        """The pieces that have arrived."""
-
-    def taken(self, hop: Hop) -> tuple[Hop, SSAValue]:
-        """The rows that this device sends, or keeps, for a hop, which may then begin earlier."""
-        if hop.is_alike:
-            return hop, self.here.cut(self.x, hop.pieces[0].first, hop.rows)
-        most = self.here.length(self.x) - hop.rows
-        hop = hop._replace(pieces=tuple(piece.earlier(max(0, piece.first - most)) for piece in hop.pieces))
-        first = self.here.listed({piece.sender: piece.first for piece in hop.pieces})
-        return hop, self.here.cut_at(self.x, first, hop.rows)
-
-    def made(self) -> SSAValue:
-        """The window, built when all pieces have arrived."""
-        if (have := self.have) is None:
-            return self.of_whole()
-        self.parts += [self.taken(hop) for hop in hops(have, self.want, self.extent) if not hop.moves]
-        out = self.joined(have) if all(hop.is_alike for hop, _ in self.parts) else self.written()
-        if not self.want.has_halo or not is_padded(self.extent, [have]):
-            return out
-        # Behind its end a padded dim may hold anything.
-        first = self.here.place(self.want.stride, self.want.start(0))
-        return self.here.emit.inside(out, self.here.dim, first, self.extent, self.here.zero())
-
-    def of_whole(self) -> SSAValue:
-        """This device's window, cut out of the whole dim."""
-        want, here, x = self.want, self.here, self.x
-        before, after = max(0, -want.begin), max(0, want.end - self.extent)
-        if before or after:
-            config = tuple((before, after, 0) if at == here.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
-            x = here.make("pad", [x, here.zero()], before + self.extent + after, padding_config=config)
-        return here.cut_at(x, here.place(want.stride, want.start(0) + before), want.width)
-
-    def joined(self, have: Factor) -> SSAValue:
-        """Concatenates the pieces, which are the same rows on all devices."""
-        self.parts.sort(key=lambda part: part[0].begin)
-        # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
-        is_forward = have.stride * self.want.stride > 0 and not have.is_in_turn(self.extent)
-        some_keep = not is_forward and any(not hop.moves and len(hop.pieces) < self.want.size for hop, _ in self.parts)
-        if some_keep or any(hop.begin < before.end for (before, _), (hop, _) in pairwise(self.parts)):
-            return self.overlaid()
-        at, rows = 0, list[SSAValue]()
-        for hop, part in self.parts:
-            rows += [*self.here.zeros(hop.begin - at), part]
-            at = hop.end
-        return self.here.concatenated([*rows, *self.here.zeros(self.want.width - at)])
-
-    def overlaid(self) -> SSAValue:
-        """Overlays the pieces on zeros, each on the devices that receive it.
-
-        They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
-        before it are from others.
-        """
-        here, width = self.here, self.want.width
-        (out,) = here.zeros(width)
-        for hop, part in self.parts:
-            rows = [here.cut(out, 0, hop.begin), part, here.cut(out, hop.end, width - hop.end)]
-            out = here.select(hop.receivers, here.concatenated([each for each in rows if here.length(each)]), out)
-        return out
-
-    def written(self) -> SSAValue:
-        """Writes each piece over zeros where its rows belong.
-
-        On devices that receive none, it is written in front of the window.
-        """
-        here, room = self.here, max(hop.rows for hop, _ in self.parts)
-        (out,) = here.zeros(length := room + self.want.width + room)
-        for hop, part in self.parts:
-            at = here.listed({piece.receiver: room + piece.begin for piece in hop.pieces})
-            out = here.make("dynamic_update_slice", [out, part, *here.starts(at)], length)
-        return here.cut(out, room, self.want.width)
