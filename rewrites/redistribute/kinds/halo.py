@@ -28,6 +28,7 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
+from ..rounds import Pair, ends
 from ..steps import DimPart, Step, devices
 from .exchange import Along, Exchange
 
@@ -70,6 +71,10 @@ class Hop(NamedTuple):
     @property
     def end(self) -> int:
         return self.begin + self.rows
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return [piece[:2] for piece in self.pieces]
 
     @property
     def receivers(self) -> list[int]:
@@ -199,14 +204,14 @@ def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ..
 
 def _first_fit(parts: Sequence[tuple[int, Hop]]) -> list[list[tuple[int, Hop]]]:
     """Puts each piece into the first permute in which its devices neither send nor receive another piece."""
-    found: list[tuple[list[tuple[int, Hop]], set[tuple[int, int]]]] = []
+    found: list[tuple[list[tuple[int, Hop]], set[int]]] = []
     for part in parts:
-        ends = {end for piece in part[1].pieces for end in enumerate(piece[:2])}
-        fitting = (each for each in found if each[1].isdisjoint(ends))
+        taken = {end for pair in part[1].pairs for end in ends(pair)}
+        fitting = (each for each in found if each[1].isdisjoint(taken))
         if (first := next(fitting, None)) is None:
             found.append(first := ([], set()))
         first[0].append(part)
-        first[1].update(ends)
+        first[1].update(taken)
     return [each for each, _ in found]
 
 
@@ -259,7 +264,7 @@ class _Windows(Along):
             if part is not first:
                 senders = [piece.sender for piece in hop.pieces]
                 payload = self.select(senders, self.lengthened(part, most), payload)
-        got = self.permuted(payload, sorted(piece[:2] for hop, _ in parts for piece in hop.pieces))
+        got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
         if not others:
             return [got]
         cut = [(hop, self.cut(got, 0, hop.rows)) for hop, _ in parts]

@@ -27,13 +27,12 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ....dialects.ranges.factor import Factor
 from ...emit import Sink, type_at
-from ..rounds import Pair, rounds
+from ..rounds import Pair, busiest, rounds
 from ..steps import DimPart
 from .exchange import Along, Exchange
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 """Sorted numbers of units."""
-NONE: Ids = np.zeros(0, np.int64)
 
 # Limits of an exchange of pieces: how many devices take part, how many others one exchanges with, how many units are listed.
 DEVICES, OTHERS, UNITS = 64, 16, 1 << 13
@@ -109,8 +108,7 @@ class Trade:
     @property
     def is_small(self) -> bool:
         """Whether the trade takes few collectives."""
-        most = max(Counter(end for pair in self.pieces for end in zip("><", pair, strict=True)).values(), default=0)
-        return self.is_dealt or (most <= OTHERS and len(self.rounds) <= OTHERS)
+        return self.is_dealt or (busiest(dict.fromkeys(self.pieces, 1)) <= OTHERS and len(self.rounds) <= OTHERS)
 
     @property
     def others(self) -> int:
@@ -166,10 +164,8 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
         return found
 
     devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(axis.size) for axis in moving))]
-    have, want = (
-        [held(device, factors, length) for device in devices] for factors, length in zip((here, there), lengths, strict=True)
-    )
-    inside = want if lengths[1] == shape else [held(device, there, shape) for device in devices]
+    ends = (here, lengths[0]), (there, lengths[1]), (there, shape)
+    have, want, inside = ([held(device, *end) for device in devices] for end in ends)
     trade = Trade(moving, blocks, have, want, inside)
     return trade if trade.is_small else None
 
