@@ -16,7 +16,8 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
-from ..redistribute.search import Path, joint, path, sharing
+from ..redistribute.kinds.halo import joint, sharing
+from ..redistribute.search import Path, path
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums

@@ -17,7 +17,7 @@ what they need, may be better.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -44,7 +44,7 @@ from .moves import Space, State, are_many
 from .shortcuts import moves, shortened
 from .steps import Bytes, Path, Step, devices, share, side_by_side
 
-__all__ = ["Path", "Step", "joint", "path", "sharing"]
+__all__ = ["Path", "Step", "path"]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -123,25 +123,6 @@ def _lacks_all(source: Layout, target: Layout) -> bool:
     """Whether two axes say which of the same elements a device has: where they differ, it holds nothing of its target part."""
     here = {(dim, each.stride, each.size): each.axis for dim, each in source.factors}
     return any(here.get((dim, each.stride, each.size), each.axis) != each.axis for dim, each in target.factors)
-
-
-def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
-    """The paths of several arrays of one dtype if these share collectives, which the first path counts; None if they do not.
-
-    ```
-    roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
-    ```
-    """
-    keys = {sharing(way) for way in ways}
-    if len(ways) == 1 or len(keys) > 1 or None in keys:
-        return None
-    steps = ways[0].steps[0].together([way.steps[0] for way in ways])
-    return None if steps is None else tuple(map(Path.of, steps))
-
-
-def sharing(way: Path) -> Hashable:
-    """A key: paths with equal keys may share collectives. None if a path cannot share any."""
-    return way.steps[0].sharing if len(way.steps) == 1 else None
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | None:

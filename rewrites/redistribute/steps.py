@@ -8,7 +8,7 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -102,21 +102,6 @@ class Step:
         Its layouts stay as they were.
         """
         return replace(self, axes=axes)
-
-    @property
-    def sharing(self) -> Hashable:
-        """A key: steps of several arrays with equal keys may share collectives. None if this kind shares none."""
-        return None
-
-    @classmethod
-    def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Makes steps with equal keys share collectives, which the first step counts; None if that gains nothing."""
-        return None
-
-    @classmethod
-    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
-        """The ops of steps that share collectives, and the new local arrays."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return f"{self.kind} {self.over}"

@@ -29,7 +29,7 @@ from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
 from ..rounds import Pair, ends
-from ..steps import DimPart, Step, devices
+from ..steps import DimPart, Path, devices
 from .exchange import Along, Exchange
 
 
@@ -122,31 +122,50 @@ class Halo(Exchange):
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)
 
-    @property
-    def sharing(self) -> Hashable:
-        """Halos share permutes if they have the same axes, dim and shape of a row."""
-        shape = self.before.local_shape
-        return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.units else None
-
-    @classmethod
-    def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
-        halos = [step for step in steps if isinstance(step, Halo)]
-        first, *rest = halos
-        one = first.sending(halos)
-        is_less = one.bytes < sum(step.bytes for step in halos)
-        return [one, *(each.receiving(()) for each in rest)] if is_less else None
-
-    @classmethod
-    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
-        ops: list[Operation] = []
-        return ops, _Windows(values[0], [step for step in steps if isinstance(step, Halo)], ops).of(values)
-
     def ops(self, x: SSAValue) -> Sequence[Operation]:
-        return self.exchange([self], [x])[0]
+        return exchanged([Path.of(self)], [x])[0]
 
     def __str__(self) -> str:
         shared = "" if self.units or not self.hops else ", in the permutes of another array"
         return f"halo {self.over} {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
+
+
+def sharing(way: Path) -> Hashable:
+    """A key: paths of arrays of one dtype with equal keys may share permutes. None if a path cannot share any.
+
+    Halos share permutes if they have the same axes, dim and shape of a row.
+    """
+    match way.steps:
+        case (Halo(units=(_, *_), axes=axes, dim=dim, before=before),):
+            shape = before.local_shape
+            return axes, dim, shape[:dim] + shape[dim + 1 :]
+        case _:
+            return None
+
+
+def joint(ways: Sequence[Path]) -> list[Path] | None:
+    """The paths of several arrays of one dtype if these share permutes, which the first path counts; None if they do not.
+
+    ```
+    roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
+    ```
+    """
+    if len(ways) == 1 or len(keys := {*map(sharing, ways)}) > 1 or None in keys:
+        return None
+    first, *others = halos = _halos(ways)
+    one = first.sending(halos)
+    is_less = one.bytes < sum(way.bytes for way in ways)
+    return [*map(Path.of, (one, *(each.receiving(()) for each in others)))] if is_less else None
+
+
+def exchanged(ways: Sequence[Path], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
+    """The ops of halos that share permutes, and the new local arrays."""
+    ops: list[Operation] = []
+    return ops, _Windows(values[0], _halos(ways), ops).of(values)
+
+
+def _halos(ways: Sequence[Path]) -> list[Halo]:
+    return [step for way in ways for step in way.steps if isinstance(step, Halo)]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -160,13 +179,13 @@ def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     lead = max(0, min(have.before, have.width - apart))
     owned = sorted((turn + have.start(device) + lead, device, turn) for turn in turns for device in range(have.size))
     begins = [first for first, *_ in owned]
-    ends = [*begins[1:], extent]
+    lasts = [*begins[1:], extent]
     found: dict[tuple[int, bool, int], list[Piece]] = {}
     for i in range(want.size):
         start = want.start(i)
         begin, end = max(0, start), min(start + want.width, extent)
         near = range(bisect_right(begins, begin) - 1, bisect_left(begins, end))
-        blocks = {owned[at][1:]: (begins[at], ends[at]) for at in near}
+        blocks = {owned[at][1:]: (begins[at], lasts[at]) for at in near}
         blocks |= {(i, turn): (own := turn + have.start(i), own + have.width) for _, turn in blocks}
         for (j, turn), (first, last) in blocks.items():
             if j != i:
