@@ -152,3 +152,11 @@ def test_what_a_halo_costs(extent: int, window: tuple[int, int, int], moves: int
     source = Layout.of((extent,), [(0, factor(mesh, "data", 64))])
     way = check(source, Layout.of((extent,), [(0, factor(mesh, "data", *window))]), mesh)
     assert (way.collectives, way.bytes) == (moves, received)
+
+
+def test_of_windows_that_overlap_a_device_receives_only_the_rows_that_it_lacks() -> None:
+    """Device 2 has rows 7 to 12 and is to have 10 to 15: it receives three of them, though device 3 has five."""
+    mesh = Mesh(x=4)
+    source = Layout.of((16,), [(0, factor(mesh, "x", 4, 1, 1))])
+    way = check(source, Layout.of((16,), [(0, factor(mesh, "x", 5, 0, 1))]), mesh)
+    assert (way.collectives, way.bytes) == (1, 3 * 4)
