@@ -105,7 +105,7 @@ def _part(source: Layout, target: Layout, dim: int) -> DimPart:
     Those at the outer end stay out only if each device has one block there, so that the rest is a run of its elements.
     """
     extent = source.global_shape[dim]
-    if not extent or any(layout.padded_shape != layout.global_shape for layout in (source, target)):
+    if not extent or source.is_padded or target.is_padded:
         return DimPart(dim, extent)
     here, there = source.at(dim), target.at(dim)
     staying, moving = [each for each in here if each in there], {*here} ^ {*there}

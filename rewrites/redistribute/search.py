@@ -33,7 +33,7 @@ from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
 from .collective_terms import Op
-from .ends import along, changed, with_all, with_rest, with_sums, without_gathers
+from .ends import along, changed, places, with_all, with_rest, with_sums, without_gathers
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
@@ -78,7 +78,8 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
     """The path over few bundles, for layouts with many axes; None if there are few, or if everything changes."""
     if not are_many(source, target):
         return None
-    if source.padded_shape == source.global_shape and target.padded_shape == target.global_shape:
+    is_even = not source.is_padded and not target.is_padded
+    if is_even:
         first, last = with_all(source, target, apart=True), with_all(target, source, apart=True)
         folded = with_sums(first, target)
         if source.pending and folded is not last:
@@ -94,7 +95,8 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
             return slices + folds + way + along(now, target, itemsize, AllGather)
     bundles = Bundles(source, target, itemsize)
     # A bundle takes the place of one of its own size, and its axes the places of any.
-    if not (bundles.are_fewer and bundles.are_alike) and (way := _permuted(source, target, itemsize)) is not None:
+    is_whole = is_even and not (bundles.are_fewer and bundles.are_alike)
+    if is_whole and (way := _permuted(source, target, itemsize)) is not None:
         return way
     if not bundles.are_fewer:
         return None
@@ -102,27 +104,24 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
 
 
 def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """Slices, one permute of the small parts and gathers, where no path is better; None if they do not lead to the target.
+    """One permute and gathers, where no path is better, between layouts to which no axis can be added.
+
+    None if they do not lead to the target.
 
     ```
-    [a*b*c*d*e*1] to [c*2*b*d*2]   -->   permute to [c*a*b*d*e*1], then gathers of a and of e
+    [a*b*c*d*e*1] to [c*2*b*d*e*1]   -->   permute to [c*a*b*d*e*1], then a gather of a
     ```
     """
-    is_even = source.padded_shape == source.global_shape and target.padded_shape == target.global_shape
-    if source.pending or not is_even or not prod(source.global_shape) or not _lacks_all(source, target):
+    # Where two axes say which of the same elements a device has, and they differ, it has nothing of its target part.
+    here = places(source)
+    lacks_all = any(here.get(place, axis) != axis for place, axis in places(target).items())
+    if source.pending or not lacks_all or not prod(source.global_shape) or (last := with_rest(target, source)) is None:
         return None
-    first = with_all(source, target, apart=True)
-    if (last := with_rest(target, first)) is None:
-        return None
-    axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in first.factors)
-    permute = replace(Permute.of(major_to_minor(axes), ()), bytes=itemsize * prod(first.local_shape), before=first, after=last)
-    return along(source, first, itemsize, Slice) + Path.of(permute) + along(last, target, itemsize, AllGather)
-
-
-def _lacks_all(source: Layout, target: Layout) -> bool:
-    """Whether two axes say which of the same elements a device has: where they differ, it holds nothing of its target part."""
-    here = {(dim, each.stride, each.size): each.axis for dim, each in source.factors}
-    return any(here.get((dim, each.stride, each.size), each.axis) != each.axis for dim, each in target.factors)
+    axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in source.factors)
+    permute = replace(
+        Permute.of(major_to_minor(axes), ()), bytes=itemsize * prod(source.local_shape), before=source, after=last
+    )
+    return Path.of(permute) + along(last, target, itemsize, AllGather)
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | None:
