@@ -7,16 +7,13 @@ So all steps in between move the smallest parts, and axes that only come or only
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import prod
-
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
 from .moves import Run, homeward, neighbours
-from .steps import Path, Step, devices
+from .steps import Path, Step
 
 
 def changed(layout: Layout, dim: int, factors: list[Factor]) -> Layout:
@@ -77,9 +74,7 @@ def along(before: Layout, after: Layout, itemsize: int, kind: type[Step], *monoi
         for run in neighbours([Run((each.axis,), dim, each.stride, each.span) for each in more], longest=True):
             on = now.at(dim)
             then = changed(now, dim, [each for each in many.at(dim) if (each in on) != (each.axis in run.axes)])
-            larger = itemsize * max(prod(layout.local_shape) for layout in (now, then))
-            bytes = kind.received(larger, devices(run.axes))
-            steps.append(replace(kind.of(*monoid, *run[:3]), bytes=bytes, before=now, after=then))
+            steps.append(kind.of(*monoid, *run[:3]).placed(now, then, itemsize))
             now = then
     return Path.of(*steps)
 

@@ -18,21 +18,21 @@ what they need, may be better.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import groupby
 from math import prod
 from operator import ne
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
 from .bundles import Bundles
-from .collective_terms import Op
+from .collective_terms import Op, kind_of, step_of
 from .ends import along, changed, places, with_all, with_rest, with_sums, without_gathers
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce, ReduceScatter
@@ -118,9 +118,7 @@ def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
     if source.pending or not lacks_all or not prod(source.global_shape) or (last := with_rest(target, source)) is None:
         return None
     axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in source.factors)
-    permute = replace(
-        Permute.of(major_to_minor(axes), ()), bytes=itemsize * prod(source.local_shape), before=source, after=last
-    )
+    permute = Permute.of(major_to_minor(axes), ()).placed(source, last, itemsize)
     return Path.of(permute) + along(last, target, itemsize, AllGather)
 
 
@@ -403,7 +401,7 @@ class _Search:
         """
         if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
-        rank, last = (Step.known[cast(str, each[0])].rank for each in (op, way.op))
+        rank, last = (kind_of(each).rank for each in (op, way.op))
         space, before = self.space, way.before.at
         moves = list(zip(before, way.at, after, strict=True))
         if way.op[0] == "permute":
@@ -444,7 +442,7 @@ class _Search:
 
     def received(self, op: Op, larger: int) -> Bytes:
         """The bytes that a device receives in a step."""
-        step = Step.known[cast(str, op[0])].of(*op[1:])
+        step = step_of(op)
         return step.received(larger, self.space.group(step.axes))
 
     def resized(self, before: State, op: Op, after: State) -> Iterator[Step]:
@@ -457,8 +455,7 @@ class _Search:
         ]
         if start is not ends[0]:
             yield Pad(before=ends[0], after=start)
-        received = self.received(op, space.larger(before, after))
-        yield replace(Step.known[cast(str, op[0])].of(*op[1:]), bytes=received, before=start, after=end)
+        yield step_of(op).placed(start, end, space.itemsize)
         if end is not ends[1]:
             yield Cut(before=end, after=ends[1])
 

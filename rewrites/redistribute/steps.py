@@ -92,6 +92,11 @@ class Step:
         """The bytes that a device of a group receives. `larger` is the larger of the local sizes before and after, in bytes."""
         return share(larger, group)
 
+    def placed(self, before: Layout, after: Layout, itemsize: int) -> Self:
+        """Returns the step between these layouts, with its bytes."""
+        larger = itemsize * max(prod(before.local_shape), prod(after.local_shape))
+        return replace(self, bytes=self.received(larger, devices(self.axes)), before=before, after=after)
+
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         """The ops that do the step on a local array. The result of the last one is the new local array."""
         raise NotImplementedError
