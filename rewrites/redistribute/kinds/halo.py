@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import prod
 from typing import ClassVar, NamedTuple, Self
 
@@ -46,8 +46,8 @@ class Piece(NamedTuple):
     rows: int
 
     def earlier(self, by: int) -> Piece:
-        """Returns the piece with so many rows in front of it."""
-        return self._replace(first=self.first - by, begin=self.begin - by)
+        """Returns the piece with so many more rows, in front of it."""
+        return self._replace(first=self.first - by, begin=self.begin - by, rows=self.rows + by)
 
 
 class Hop(NamedTuple):
@@ -55,13 +55,14 @@ class Hop(NamedTuple):
 
     Where blocks and windows have one stride, or run against each other, the pieces begin at the same rows on all devices.
     Elsewhere, the sender is so many places after the receiver, and each device looks its own rows up in a table. Devices send
-    as many rows as are in the longest piece, `rows`.
+    as many rows as are in the longest piece, `rows`. Of several arrays that share permutes, the pieces are of number `array`.
     """
 
     moves: bool
     is_alike: bool
     rows: int
     pieces: tuple[Piece, ...]
+    array: int = 0
 
     @property
     def begin(self) -> int:
@@ -81,6 +82,10 @@ class Hop(NamedTuple):
         return [piece.receiver for piece in self.pieces]
 
 
+Part = tuple[Hop, SSAValue]
+"""What a device sends, keeps or receives of a hop."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halo(Exchange):
     """Moves the windows of one dim. `units` counts rows; it is empty if the rows move in the permutes of another array."""
@@ -97,7 +102,7 @@ class Halo(Exchange):
 
     def sending(self, steps: Sequence[Halo]) -> Halo:
         """Returns the step as the one whose permutes move the pieces of all these steps."""
-        return self.receiving([max(hop.rows for _, hop in each) for each in rounds(tuple(step.hops for step in steps))])
+        return self.receiving([max(hop.rows for hop in each) for each in rounds(tuple(step.hops for step in steps))])
 
     @property
     def extent(self) -> int:
@@ -200,49 +205,45 @@ def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     return tuple(_hop(moves, is_alike, pieces) for (_, moves, _), pieces in sorted(found.items()))
 
 
-def _hop(moves: bool, is_alike: bool, pieces: Sequence[Piece]) -> Hop:
-    if not is_alike:
-        return Hop(moves, is_alike, max(piece.rows for piece in pieces), tuple(pieces))
-    begin, end = min(piece.begin for piece in pieces), max(piece.begin + piece.rows for piece in pieces)
-    return Hop(moves, is_alike, end - begin, tuple(piece.earlier(piece.begin - begin) for piece in pieces))
+def _hop(moves: bool, is_alike: bool, pieces: Sequence[Piece], array: int = 0) -> Hop:
+    begin = min(piece.begin for piece in pieces)
+    even = tuple(piece.earlier(piece.begin - begin) for piece in pieces) if is_alike else tuple(pieces)
+    return Hop(moves, is_alike, max(piece.rows for piece in even), even, array)
 
 
 @lru_cache(maxsize=1 << 12)
-def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    """Groups the pieces of several arrays into permutes. Each piece comes with the number of its array.
+def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[Hop, ...], ...]:
+    """Groups the pieces of several arrays into permutes.
 
     ```
     1 -> 0, 2 -> 1   and   3 -> 1, 4 -> 2   and   5 -> 2, 6 -> 3      -->      the first and the third, then the second
     ```
     """
-    every = [(at, hop) for at, each in enumerate(hops) for hop in each]
-    ways = [_first_fit(every), _first_fit(sorted(every, key=lambda part: -part[1].rows))]
-    best = min(ways, key=lambda way: (sum(max(hop.rows for _, hop in each) for each in way), len(way)))
+    every = [hop._replace(array=at) for at, each in enumerate(hops) for hop in each]
+    ways = [_first_fit(every), _first_fit(sorted(every, key=lambda hop: -hop.rows))]
+    best = min(ways, key=lambda way: (sum(max(hop.rows for hop in each) for each in way), len(way)))
     return tuple(map(_merged, best))
 
 
-def _first_fit(parts: Sequence[tuple[int, Hop]]) -> list[list[tuple[int, Hop]]]:
-    """Puts each piece into the first permute in which its devices neither send nor receive another piece."""
-    found: list[tuple[list[tuple[int, Hop]], set[int]]] = []
-    for part in parts:
-        taken = {end for pair in part[1].pairs for end in ends(pair)}
+def _first_fit(hops: Sequence[Hop]) -> list[list[Hop]]:
+    """Puts each hop into the first permute in which its devices neither send nor receive another piece."""
+    found: list[tuple[list[Hop], set[int]]] = []
+    for hop in hops:
+        taken = {end for pair in hop.pairs for end in ends(pair)}
         fitting = (each for each in found if each[1].isdisjoint(taken))
         if (first := next(fitting, None)) is None:
             found.append(first := ([], set()))
-        first[0].append(part)
+        first[0].append(hop)
         first[1].update(taken)
     return [each for each, _ in found]
 
 
-def _merged(permute: Sequence[tuple[int, Hop]]) -> tuple[tuple[int, Hop], ...]:
+def _merged(permute: Sequence[Hop]) -> tuple[Hop, ...]:
     """Merges those pieces of each array that devices look up in a table."""
-    found: dict[tuple[int, int | None], list[Hop]] = {}
-    for number, (at, hop) in enumerate(permute):
-        found.setdefault((at, number if hop.is_alike else None), []).append(hop)
-    return tuple(
-        (at, hops[0] if len(hops) == 1 else _hop(True, False, [*chain(*(hop.pieces for hop in hops))]))
-        for (at, _), hops in found.items()
-    )
+    found: dict[tuple[int, int | None], list[Piece]] = {}
+    for number, hop in enumerate(permute):
+        found.setdefault((hop.array, number if hop.is_alike else None), []).extend(hop.pieces)
+    return tuple(_hop(True, number is not None, pieces, array) for (array, number), pieces in found.items())
 
 
 class _Windows(Along):
@@ -259,14 +260,14 @@ class _Windows(Along):
 
     def of(self, arrays: Sequence[SSAValue]) -> list[SSAValue]:
         """The windows of these arrays."""
-        arrived: list[list[tuple[Hop, SSAValue]]] = [[] for _ in arrays]
+        arrived: list[list[Part]] = [[] for _ in arrays]
         for permute in rounds(tuple(step.hops for step in self.steps)):
-            sent = [self.taken(arrays[at], hop) for at, hop in permute]
-            for (at, _), (hop, _), piece in zip(permute, sent, self.sent(sent), strict=True):
-                arrived[at].append((hop, piece))
+            sent = [self.taken(arrays[hop.array], hop) for hop in permute]
+            for (hop, _), piece in zip(sent, self.sent(sent), strict=True):
+                arrived[hop.array].append((hop, piece))
         return [self.window(*each) for each in zip(self.steps, arrays, arrived, strict=True)]
 
-    def taken(self, x: SSAValue, hop: Hop) -> tuple[Hop, SSAValue]:
+    def taken(self, x: SSAValue, hop: Hop) -> Part:
         """The rows that this device sends, or keeps, for a hop. Pieces begin earlier if there are too few rows behind them."""
         if hop.is_alike:
             return hop, self.cut(x, hop.pieces[0].first, hop.rows)
@@ -274,7 +275,7 @@ class _Windows(Along):
         hop = hop._replace(pieces=tuple(piece.earlier(max(0, piece.first - most)) for piece in hop.pieces))
         return hop, self.cut_at(x, self.listed({piece.sender: piece.first for piece in hop.pieces}), hop.rows)
 
-    def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
+    def sent(self, parts: Sequence[Part]) -> list[SSAValue]:
         """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
         most = max(hop.rows for hop, _ in parts)
         (_, first), *others = parts
@@ -289,7 +290,7 @@ class _Windows(Along):
         cut = [(hop, self.cut(got, 0, hop.rows)) for hop, _ in parts]
         return [self.select(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
 
-    def window(self, step: Halo, x: SSAValue, parts: list[tuple[Hop, SSAValue]]) -> SSAValue:
+    def window(self, step: Halo, x: SSAValue, parts: list[Part]) -> SSAValue:
         """The window of an array, of the pieces that have arrived and those that the device keeps."""
         have, want, extent = step.have, step.want, step.extent
         if have is None:
@@ -317,7 +318,7 @@ class _Windows(Along):
             x = self.make("pad", [x, self.zero()], before + extent + after, padding_config=config)
         return self.cut_at(x, self.place(want.stride, want.start(0) + before), want.width)
 
-    def joined(self, parts: Sequence[tuple[Hop, SSAValue]], width: int) -> SSAValue:
+    def joined(self, parts: Sequence[Part], width: int) -> SSAValue:
         """Concatenates the pieces, which are the same rows on all devices."""
         at, rows = 0, list[SSAValue]()
         for hop, part in parts:
@@ -325,7 +326,7 @@ class _Windows(Along):
             at = hop.end
         return self.concatenated([*rows, *self.zeros(width - at)])
 
-    def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]], width: int) -> SSAValue:
+    def overlaid(self, parts: Sequence[Part], width: int) -> SSAValue:
         """Overlays the pieces on zeros, each on the devices that receive it.
 
         They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
@@ -337,7 +338,7 @@ class _Windows(Along):
             out = self.select(hop.receivers, self.concatenated([each for each in rows if self.length(each)]), out)
         return out
 
-    def written(self, parts: Sequence[tuple[Hop, SSAValue]], width: int) -> SSAValue:
+    def written(self, parts: Sequence[Part], width: int) -> SSAValue:
         """Writes each piece over zeros where its rows belong.
 
         On devices that receive none, it is written in front of the window.
