@@ -180,31 +180,33 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
     for device, units in enumerate(have):
         alike.setdefault(units.tobytes(), []).append(device)
     number = {device: at for group in alike.values() for at, device in enumerate(group)}
-    wishes = [
-        [(to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack)]
+    wishes = {
+        tuple(group): [
+            (to, found) for to, ids in enumerate(lack) if len(found := np.intersect1d(ids, have[group[0]], assume_unique=True))
+        ]
         for group in alike.values()
-    ]
-    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in zip(alike.values(), wishes, strict=True))
+    }
+    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in wishes.items())
     most, load = max([*map(len, lack), *fair]), Counter[int]()
-    found: dict[Pair, Ids] = {}
+    pieces: dict[Pair, Ids] = {}
 
     def give(sender: int, to: int, ids: Ids) -> Ids:
         """Gives as many units as the sender has room for, and returns the rest."""
-        found[sender, to], rest = np.split(ids, [most - load[sender]])
-        load[sender] += len(found[sender, to])
+        pieces[sender, to], rest = np.split(ids, [most - load[sender]])
+        load[sender] += len(pieces[sender, to])
         return rest
 
-    for group, each in zip(alike.values(), wishes, strict=True):
+    for group, each in wishes.items():
         late: list[tuple[int, Ids]] = []
         for to, ids in each:
-            if len(ids) > most - load[group[number[to]]]:
+            if len(ids) > most - load[own := group[number[to]]]:
                 late.append((to, ids))
-            elif len(ids):
-                give(group[number[to]], to, ids)
+            else:
+                give(own, to, ids)
         for to, ids in sorted(late, key=lambda wish: -len(wish[1])):
             while len(ids):
                 ids = give(min(group, key=lambda device: (load[device] + len(ids) > most, load[device])), to, ids)
-    return found
+    return pieces
 
 
 class _Units(Along):
