@@ -107,8 +107,7 @@ class Space:
 
         Only one block of the major axis may be padded. For axes in turn, the array itself is longer.
         """
-        singles = [run for dim in self.dims for run in self.on(at, dim)]
-        factors = [(dim, Factor(axis, stride)) for (axis,), dim, stride, _ in singles]
+        factors = [(spot[0], Factor(axis, spot[1])) for axis, spot in self.spots(at) if isinstance(spot, tuple)]
         ends = enumerate(zip(self.shape, self.during(at), strict=True))
         own = (extent if length == self.span(at, dim) else length for dim, (extent, length) in ends)
         return Layout.of(shape or tuple(own), factors)

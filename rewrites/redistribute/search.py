@@ -17,7 +17,7 @@ what they need, may be better.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -157,9 +157,8 @@ def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize
         return
     whole = changed(source.with_pending(()), dim, [])
     shape = tuple(factor.span if at == dim else extent for at, extent in enumerate(whole.global_shape))
-    rest = whole.factors
-    blocks = [(dim, each) for each in factor.at(factor.stride).parts]
-    gather = path(Layout.of(shape, [*rest, *blocks]), gone := Layout.of(shape, rest), itemsize)
+    gather = _gather(shape, dim, factor.at(factor.stride).parts, whole.factors, itemsize)
+    gone = Layout.of(shape, whole.factors)
     cut = Cut(before=gone, after=whole, first=tuple(factor.before if at == dim else 0 for at in range(whole.rank)))
     yield gather + Path.of(cut) + path(whole.with_pending(source.pending), target, itemsize)
 
@@ -258,15 +257,13 @@ def totals(source: Layout, dim: int, itemsize: int) -> Path:
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
     ```
     """
-    shape, factors = source.padded_shape, source.factors
-    along = source.at(dim)
+    shape, along = source.padded_shape, source.at(dim)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
     count = devices(factor.axis for factor in along) if source.windows(dim) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
-    apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
-    gathered = [each for each in apart if each[0] != dim]
-    return path(Layout.of(blocks, apart), Layout.of(blocks, gathered), itemsize)
+    rest = [each for each in source.factors if each[0] != dim]
+    return _gather(blocks, dim, [factor.at(factor.stride // block) for factor in along], rest, itemsize)
 
 
 def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
@@ -277,9 +274,14 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     ```
     """
     axes = [each.axis for each in folds]
-    stacked, inner = (devices(axes), *source.padded_shape), [(dim + 1, factor) for dim, factor in source.factors]
-    outer = [(0, factor) for factor in side_by_side(axes, 1)]
-    return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
+    inner = [(dim + 1, factor) for dim, factor in source.factors]
+    return _gather((devices(axes), *source.padded_shape), 0, side_by_side(axes, 1), inner, itemsize)
+
+
+def _gather(shape: Sequence[int], dim: int, own: Iterable[Factor], rest: Sequence[tuple[int, Factor]], itemsize: int) -> Path:
+    """The path on which an array of this shape loses the factors of one dim; the rest stays."""
+    placed = [(dim, factor) for factor in own]
+    return path(Layout.of(shape, [*placed, *rest]), Layout.of(shape, rest), itemsize)
 
 
 # After this many steps, a search compares its bound with the path that is known without a search.

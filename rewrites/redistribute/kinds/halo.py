@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 from typing import ClassVar, NamedTuple, Self
@@ -102,7 +102,7 @@ class Halo(Exchange):
 
     def sending(self, steps: Sequence[Halo]) -> Halo:
         """Returns the step as the one whose permutes move the pieces of all these steps."""
-        return self.receiving([max(hop.rows for hop in each) for each in rounds(tuple(step.hops for step in steps))])
+        return self.receiving([max(hop.rows for hop in each) for each in rounds(tuple(step.hops(True) for step in steps))])
 
     @property
     def extent(self) -> int:
@@ -119,10 +119,9 @@ class Halo(Exchange):
         assert want is not None, "windows are of all places together"
         return want
 
-    @property
-    def hops(self) -> tuple[Hop, ...]:
-        """The pieces that the step moves between devices."""
-        return tuple(hop for hop in hops(self.have, self.want, self.extent) if hop.moves)
+    def hops(self, moving: bool) -> tuple[Hop, ...]:
+        """The pieces that the step moves between devices, or those that devices keep."""
+        return tuple(hop for hop in hops(self.have, self.want, self.extent) if hop.moves is moving)
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)
@@ -131,7 +130,7 @@ class Halo(Exchange):
         return exchanged([Path.of(self)], [x])[0]
 
     def __str__(self) -> str:
-        shared = "" if self.units or not self.hops else ", in the permutes of another array"
+        shared = "" if self.units or not self.hops(True) else ", in the permutes of another array"
         return f"halo {self.over} {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
@@ -252,7 +251,7 @@ class _Windows(Along):
     def __init__(self, like: SSAValue, steps: Sequence[Halo], into: Sink) -> None:
         super().__init__(steps[0].axes, steps[0].dim, into)
         self.like, self.steps = like, steps
-        self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
+        self.cut = cache(self._cut)
 
     @cached_property
     def coordinate(self) -> SSAValue:
@@ -261,7 +260,7 @@ class _Windows(Along):
     def of(self, arrays: Sequence[SSAValue]) -> list[SSAValue]:
         """The windows of these arrays."""
         arrived: list[list[Part]] = [[] for _ in arrays]
-        for permute in rounds(tuple(step.hops for step in self.steps)):
+        for permute in rounds(tuple(step.hops(True) for step in self.steps)):
             sent = [self.taken(arrays[hop.array], hop) for hop in permute]
             for (hop, _), piece in zip(sent, self.sent(sent), strict=True):
                 arrived[hop.array].append((hop, piece))
@@ -295,7 +294,7 @@ class _Windows(Along):
         have, want, extent = step.have, step.want, step.extent
         if have is None:
             return self.of_whole(x, want, extent)
-        parts += [self.taken(x, hop) for hop in hops(have, want, extent) if not hop.moves]
+        parts += [self.taken(x, hop) for hop in step.hops(False)]
         if all(hop.is_alike for hop, _ in parts):
             parts.sort(key=lambda part: part[0].begin)
             # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
@@ -377,12 +376,8 @@ class _Windows(Along):
         """Appends zeros to the rows, up to this length."""
         return self.concatenated([x, *self.zeros(size - self.length(x))])
 
-    def cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
-        if size == self.length(x):
-            return x
-        if (key := (x, first, size)) not in self.cuts:
-            self.cuts[key] = self.emit.part(x, self.dim, first, size)
-        return self.cuts[key]
+    def _cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
+        return x if size == self.length(x) else self.emit.part(x, self.dim, first, size)
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
         return x if size == self.length(x) else self.make("dynamic_slice", [x, *self.starts(start)], size)
