@@ -69,7 +69,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     ends = start.with_pending(pending), target, itemsize
     if way := _through_windows(*ends) or _among_many(*ends):
         return way
-    way = shortened(_through_runs(*ends) or _searched(*ends), itemsize)
+    way = shortened(_through_runs(*ends) or _Search(*ends).path(), itemsize)
     apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
@@ -201,23 +201,6 @@ def _from(source: Layout, dim: int, factors: list[Factor], target: Layout, items
     return Path.of(first) + path(first.after.with_pending(source.pending), target, itemsize)
 
 
-def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
-    """A* search for the cheapest steps from one layout to another."""
-    search = _Search(source, target, itemsize)
-    if (steps := search.steps()) is None:
-        assert search.spare is not None, "it is the way"
-        return search.spare
-    return Path.of(*steps)
-
-
-def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """A path known without a search: an exchange of pieces or, with pending folds, the better of folding first or last."""
-    if source.pending:
-        return min(_apart(source, target, itemsize), key=lambda way: way.bytes, default=None)
-    step = Pieces.between(source, target, itemsize)
-    return None if step is None else Path.of(step)
-
-
 def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
     """The paths that fold first or last, and change the dims by the best path there is."""
     if not source.pending:
@@ -320,25 +303,31 @@ class _Search:
         self.whole = prod(space.longest) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
-    def steps(self) -> tuple[Step, ...] | None:
-        """Returns the steps of the best path found; None if the path that is known without a search is as good."""
+    def path(self) -> Path:
+        """The best path found, or the one that is known without a search if that is as good."""
         way = self.way(self.limit)
         if way is None and self.spare is not None:
-            return None
+            return self.spare
         way = way or self.way(self.whole) or self.way(self.whole, homeward=True)
         assert way is not None, "gathering everything leads everywhere"
         return self.made(way)
 
-    def made(self, way: _Way) -> tuple[Step, ...]:
-        return tuple(step for each in self.merged(way.steps()) for step in self.resized(*each))
+    def made(self, way: _Way) -> Path:
+        return Path.of(*(step for each in self.merged(way.steps()) for step in self.resized(*each)))
 
     @cached_property
     def spare(self) -> Path | None:
-        """A way that is known without a search, or soon found."""
-        if (way := _spare(*self.ends)) is not None or not self.space.is_wide:
-            return way
-        home = self.way(self.limit, homeward=True)
-        return None if home is None else Path.of(*self.made(home))
+        """A path that is known without a search, or soon found: an exchange of pieces or, with pending folds, one that folds
+        first or last."""
+        if self.ends[0].pending:
+            found = min(_apart(*self.ends), key=lambda way: way.bytes, default=None)
+        else:
+            step = Pieces.between(*self.ends)
+            found = None if step is None else Path.of(step)
+        if found is None and self.space.is_wide:
+            home = self.way(self.limit, homeward=True)
+            found = None if home is None else self.made(home)
+        return found
 
     def way(self, most: int, *, homeward: bool = False) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far.
