@@ -439,16 +439,17 @@ class _Search:
     def resized(self, before: State, op: Op, after: State) -> Iterator[Step]:
         """The step of a term between arrays with whole tiles: they are padded before it and cut after it, if need be."""
         space, shape = self.space, self.space.during(before, after)
-        ends = [space.layout(each) for each in (before, after)]
-        start, end = [
-            layout if shape == space.during(at) else space.layout(at, shape)
-            for layout, at in zip(ends, (before, after), strict=True)
-        ]
-        if start is not ends[0]:
-            yield Pad(before=ends[0], after=start)
+
+        def sized(at: State) -> tuple[Layout, Layout]:
+            own = space.layout(at)
+            return own, own if shape == space.during(at) else space.layout(at, shape)
+
+        (given, start), (wanted, end) = sized(before), sized(after)
+        if start is not given:
+            yield Pad(before=given, after=start)
         yield step_of(op).placed(start, end, space.itemsize)
-        if end is not ends[1]:
-            yield Cut(before=end, after=ends[1])
+        if end is not wanted:
+            yield Cut(before=end, after=wanted)
 
     def merged(self, steps: list[tuple[State, Op, State]]) -> Iterator[tuple[State, Op, State]]:
         """Replaces consecutive slices by one slice for each run of neighbours on a dim, major to minor."""
