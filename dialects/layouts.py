@@ -155,6 +155,11 @@ class Layout(Interned):
         return _padded_shape(self)
 
     @property
+    def is_padded(self) -> bool:
+        """Whether devices hold padding."""
+        return self.padded_shape != self.global_shape
+
+    @property
     def axes(self) -> tuple[MeshAxis, ...]:
         """The mesh axes that the dims are placed on, dim by dim. Axes of pending reductions are not included."""
         return _axes(self)

@@ -107,8 +107,7 @@ class Space:
 
         Only one block of the major axis may be padded. For axes in turn, the array itself is longer.
         """
-        singles = [run for dim in self.dims for run in self.on(at, dim)]
-        factors = [(dim, Factor(axis, stride)) for (axis,), dim, stride, _ in singles]
+        factors = [(spot[0], Factor(axis, spot[1])) for axis, spot in self.spots(at) if isinstance(spot, tuple)]
         ends = enumerate(zip(self.shape, self.during(at), strict=True))
         own = (extent if length == self.span(at, dim) else length for dim, (extent, length) in ends)
         return Layout.of(shape or tuple(own), factors)
@@ -245,7 +244,7 @@ class Space:
         alike = [(one, other) for one, other in combinations(free, 2) if one.size == other.size]
         swaps = [{one: other, other: one} for one, other in alike if here[one] != here[other]]
         ends = {(axis.size, there[axis]): axis for axis in free}
-        changes = [*swaps, _homeward({axis: ends.get((axis.size, here[axis])) for axis in placed}, free)]
+        changes = [*swaps, homeward({axis: ends.get((axis.size, here[axis])) for axis in placed}, free)]
         return [tuple(tuple(each.get(axis, axis) for axis in run.axes) for run in runs) for each in changes]
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
@@ -277,16 +276,18 @@ def rounded_up(extent: int, span: int) -> int:
     return -(-extent // span) * span
 
 
-def _homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Sequence[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
-    """Maps each axis to the axis that takes its place: the one that ends there or, if none does, one that is left over."""
+def homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Iterable[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
+    """Maps each axis to the axis that takes its place: its home, if it has one, or else one that is left over.
+
+    Those that can stay do so.
+    """
     found = {axis: home for axis, home in homes.items() if home is not None}
     left = dict.fromkeys(axis for axis in (*homes, *free) if axis not in found.values())
-    for axis in homes:
-        if axis not in found:
-            other = axis if axis in left else next((each for each in left if each.size == axis.size), None)
-            assert other is not None, "of each size as many axes are left as there are places"
-            found[axis] = other
-            del left[other]
+    for axis in sorted((axis for axis in homes if axis not in found), key=lambda axis: axis not in left):
+        other = axis if axis in left else next((each for each in left if each.size == axis.size), None)
+        assert other is not None, "of each size as many axes are left as there are places"
+        found[axis] = other
+        del left[other]
     return found
 
 

@@ -1,9 +1,16 @@
-"""Exchanges: each device gets the units that it lacks from devices that hold them, by a few collectives.
+"""Exchanges: each device gets the rows that it lacks from devices that have them, by a few collectives.
 
-    who holds what, before and after   -->   who sends what to whom   -->   collectives   -->   local ops around them
+    who has what, and who wants what   -->   who sends what to whom   -->   collectives   -->   local ops around them
 
-In a permute no device sends two pieces, or receives two. The units are rows of a dim, in intervals (`halo`), or blocks of
-several dims, listed one by one (`pieces`).
+In a permute no device sends two pieces, or receives two. There are two plans, for two ways to say who has what:
+
+    halo     intervals of rows of one dim. Each row has one owner, so all devices send and receive rows that lie alike, and
+             one program of slices is right on thousands of devices. Pieces move whole.
+    pieces   units of several dims, listed one by one. Devices that hold the same units share the load, and pieces are cut,
+             so that all rounds are as short as they can be. Devices look their units up in tables.
+
+A plan that cuts pieces is no longer alike on all devices: of a window of three, one round would bring rows from the device
+before to some devices and from the one after to others, and each slice would become a table of all devices.
 """
 
 from __future__ import annotations
