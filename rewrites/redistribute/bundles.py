@@ -53,17 +53,16 @@ class Bundles:
         dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
         self._parts = sorted((_part(source, target, dim) for dim in dims), key=looks)
         here, there = (_spots(layout, self._parts) for layout in (source, target))
-        named = major_to_minor({*source.axes, *target.axes, *(each.axis for each in source.pending)})
         rows = prod(part.rows for part in self._parts)
         self.itemsize = itemsize * rows * prod(size for dim, size in enumerate(local) if dim not in dims)
         self._staying = [each for each in source.factors if each[1].axis not in here]
-        staying = {factor.axis for _, factor in self._staying}
-        spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
+        moving = major_to_minor({*here, *there})
+        spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in moving}
         bundled = _bundled(spots)
         grid = Devices(tuple((f"bundle{at}", devices(each)) for at, each in enumerate(bundled)))
         self._axes: dict[MeshAxis, Axes] = dict(zip(grid.places, bundled, strict=True))
         self.source, self.target = self._joined(here), self._joined(there)
-        self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
+        self.are_fewer = len(self._axes) < len(moving) + len(self._staying) or len(self._parts) < source.rank
         """Whether several axes move as one, or some dims take no part."""
         self.are_alike = len({axis.size for axis in self._axes}) <= 1
         """Whether all bundles have the same size."""

@@ -27,8 +27,7 @@ def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
 
     Without `apart`, only on dims on which `many` has all factors that `few` has, and the rest of its factors are all new.
     """
-    named = {*few.axes, *(each.axis for each in few.pending)}
-    shape, found = few.global_shape, [*few.factors]
+    named, shape, found = few.named, few.global_shape, [*few.factors]
     for dim in range(few.rank):
         less, more = few.at(dim), many.at(dim)
         new = [factor for factor in more if factor.axis not in named]

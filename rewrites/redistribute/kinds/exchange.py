@@ -45,11 +45,12 @@ class Exchange(Step):
         return tuple(units * self.unit for units in self.units)
 
 
-class Along:
-    """Builds the ops of one device along one dim of its local arrays."""
+class Along(Emitter):
+    """Emits ops of one device along one dim of its local arrays."""
 
     def __init__(self, axes: tuple[MeshAxis, ...], dim: int, into: Sink) -> None:
-        self.axes, self.dim, self.into, self.emit = axes, dim, into, Emitter(into)
+        super().__init__(into)
+        self.axes, self.dim = axes, dim
 
     def add(self, op: Operation) -> SSAValue:
         self.into.append(op)
@@ -60,15 +61,16 @@ class Along:
         shape = type_at(x).shape
         return (*shape[: self.dim], size, *shape[self.dim + 1 :])
 
-    def make(self, kind: str, ins: Sequence[SSAValue], size: int, /, **params: Literal) -> SSAValue:
-        return self.emit.make(kind, ins, type_at(ins[0]).dtype, self.sized(ins[0], size), **params)
+    def of_length(self, size: int, kind: str, ins: Sequence[SSAValue], /, **params: Literal) -> SSAValue:
+        """The result of an op, with this length along the dim."""
+        return self.make(kind, ins, type_at(ins[0]).dtype, self.sized(ins[0], size), **params)
 
     def length(self, x: SSAValue) -> int:
         return type_at(x).shape[self.dim]
 
     def concatenated(self, parts: Sequence[SSAValue]) -> SSAValue:
         """Concatenates the parts along the dim."""
-        return self.emit.concatenate(parts, self.dim)
+        return self.concatenate(parts, self.dim)
 
     def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
         return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(pairs))))

@@ -251,7 +251,7 @@ class _Windows(Along):
     def __init__(self, like: SSAValue, steps: Sequence[Halo], into: Sink) -> None:
         super().__init__(steps[0].axes, steps[0].dim, into)
         self.like, self.steps = like, steps
-        self.cut = cache(self._cut)
+        self.cut_rows = cache(self._cut_rows)
 
     @cached_property
     def coordinate(self) -> SSAValue:
@@ -269,7 +269,7 @@ class _Windows(Along):
     def taken(self, x: SSAValue, hop: Hop) -> Part:
         """The rows that this device sends, or keeps, for a hop. Pieces begin earlier if there are too few rows behind them."""
         if hop.is_alike:
-            return hop, self.cut(x, hop.pieces[0].first, hop.rows)
+            return hop, self.cut_rows(x, hop.pieces[0].first, hop.rows)
         most = self.length(x) - hop.rows
         hop = hop._replace(pieces=tuple(piece.earlier(max(0, piece.first - most)) for piece in hop.pieces))
         return hop, self.cut_at(x, self.listed({piece.sender: piece.first for piece in hop.pieces}), hop.rows)
@@ -282,12 +282,12 @@ class _Windows(Along):
         for hop, part in others:
             if part is not first:
                 senders = [piece.sender for piece in hop.pieces]
-                payload = self.select(senders, self.lengthened(part, most), payload)
+                payload = self.choose(senders, self.lengthened(part, most), payload)
         got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
         if not others:
             return [got]
-        cut = [(hop, self.cut(got, 0, hop.rows)) for hop, _ in parts]
-        return [self.select(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
+        cut = [(hop, self.cut_rows(got, 0, hop.rows)) for hop, _ in parts]
+        return [self.choose(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
 
     def window(self, step: Halo, x: SSAValue, parts: list[Part]) -> SSAValue:
         """The window of an array, of the pieces that have arrived and those that the device keeps."""
@@ -307,14 +307,14 @@ class _Windows(Along):
         if not want.has_halo or not is_padded(extent, [have]):
             return out
         # Behind its end a padded dim may hold anything.
-        return self.emit.inside(out, self.dim, self.place(want.stride, want.start(0)), extent, self.zero())
+        return self.inside(out, self.dim, self.place(want.stride, want.start(0)), extent, self.outside())
 
     def of_whole(self, x: SSAValue, want: Factor, extent: int) -> SSAValue:
         """This device's window, cut out of the whole dim."""
         before, after = max(0, -want.begin), max(0, want.end - extent)
         if before or after:
             config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
-            x = self.make("pad", [x, self.zero()], before + extent + after, padding_config=config)
+            x = self.of_length(before + extent + after, "pad", [x, self.outside()], padding_config=config)
         return self.cut_at(x, self.place(want.stride, want.start(0) + before), want.width)
 
     def joined(self, parts: Sequence[Part], width: int) -> SSAValue:
@@ -333,8 +333,8 @@ class _Windows(Along):
         """
         (out,) = self.zeros(width)
         for hop, part in parts:
-            rows = [self.cut(out, 0, hop.begin), part, self.cut(out, hop.end, width - hop.end)]
-            out = self.select(hop.receivers, self.concatenated([each for each in rows if self.length(each)]), out)
+            rows = [self.cut_rows(out, 0, hop.begin), part, self.cut_rows(out, hop.end, width - hop.end)]
+            out = self.choose(hop.receivers, self.concatenated([each for each in rows if self.length(each)]), out)
         return out
 
     def written(self, parts: Sequence[Part], width: int) -> SSAValue:
@@ -346,49 +346,50 @@ class _Windows(Along):
         (out,) = self.zeros(length := room + width + room)
         for hop, part in parts:
             at = self.listed({piece.receiver: room + piece.begin for piece in hop.pieces})
-            out = self.make("dynamic_update_slice", [out, part, *self.starts(at)], length)
-        return self.cut(out, room, width)
+            out = self.of_length(length, "dynamic_update_slice", [out, part, *self.starts(at)])
+        return self.cut_rows(out, room, width)
 
     def place(self, stride: int, first: int) -> SSAValue:
         """This device's coordinate times `stride`, plus `first`."""
         if not stride:
-            return self.emit.number(first, IDS)
-        scaled = self.coordinate if stride == 1 else self.emit.apply("mul", self.coordinate, stride)
-        return self.emit.apply("add", scaled, first) if first else scaled
+            return self.number(first, IDS)
+        scaled = self.coordinate if stride == 1 else self.apply("mul", self.coordinate, stride)
+        return self.apply("add", scaled, first) if first else scaled
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
         """The number that a table lists for this device; zero if it lists none."""
         every = [numbers.get(device, 0) for device in range(devices(self.axes))]
         if len(steps := {after - before for before, after in pairwise(every)}) == 1:
             return self.place(steps.pop(), every[0])
-        return self.emit.reshape(self.picked(self.emit.iota((max(every) + 1,), 0), [[number] for number in every], 0), ())
+        return self.reshape(self.picked(self.iota((max(every) + 1,), 0), [[number] for number in every], 0), ())
 
-    def select(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
+    def choose(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
         """Selects `mine` on these devices, and `other` on all others."""
         first, last = min(devices), max(devices)
         if last - first < len(devices):
-            is_among = self.emit.between(self.place(1, -first), len(devices))
+            is_among = self.between(self.place(1, -first), len(devices))
         else:
-            is_among = self.emit.equals(self.listed(dict.fromkeys(devices, 1)), 1)
-        return self.emit.select(self.emit.spread(is_among, type_at(mine).shape), mine, other)
+            is_among = self.equals(self.listed(dict.fromkeys(devices, 1)), 1)
+        return self.select(self.spread(is_among, type_at(mine).shape), mine, other)
 
     def lengthened(self, x: SSAValue, size: int) -> SSAValue:
         """Appends zeros to the rows, up to this length."""
         return self.concatenated([x, *self.zeros(size - self.length(x))])
 
-    def _cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
-        return x if size == self.length(x) else self.emit.part(x, self.dim, first, size)
+    def _cut_rows(self, x: SSAValue, first: int, size: int) -> SSAValue:
+        return x if size == self.length(x) else self.part(x, self.dim, first, size)
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
-        return x if size == self.length(x) else self.make("dynamic_slice", [x, *self.starts(start)], size)
+        return x if size == self.length(x) else self.of_length(size, "dynamic_slice", [x, *self.starts(start)])
 
     def starts(self, start: SSAValue) -> list[SSAValue]:
-        zero = self.emit.number(0, IDS)
+        zero = self.number(0, IDS)
         return [start if at == self.dim else zero for at in range(len(type_at(self.like).shape))]
 
     def zeros(self, size: int) -> list[SSAValue]:
         """An array of so many rows; none if there are no rows."""
-        return [self.emit.spread(self.zero(), self.sized(self.like, size))] if size else []
+        return [self.spread(self.outside(), self.sized(self.like, size))] if size else []
 
-    def zero(self) -> SSAValue:
-        return self.emit.unit("add", type_at(self.like).dtype)
+    def outside(self) -> SSAValue:
+        """What windows hold where they are outside of the array."""
+        return self.unit("add", type_at(self.like).dtype)

@@ -247,19 +247,19 @@ class _Units(Along):
     def apart(self, x: SSAValue) -> SSAValue:
         """Makes units the first dim: `[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
         shape, order = self.split(type_at(x).shape)
-        x = self.emit.transpose(self.emit.reshape(x, shape), order)
+        x = self.transpose(self.reshape(x, shape), order)
         merged, count = type_at(x).shape, max(1, len(self.blocks))
-        return self.emit.reshape(x, (prod(merged[:count]), *merged[count:]))
+        return self.reshape(x, (prod(merged[:count]), *merged[count:]))
 
     def together(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """The inverse of `apart`."""
         split, order = self.split(shape)
-        x = self.emit.reshape(x, tuple(split[at] for at in order))
-        return self.emit.reshape(self.emit.transpose(x, tuple(order.index(at) for at in range(len(order)))), shape)
+        x = self.reshape(x, tuple(split[at] for at in order))
+        return self.reshape(self.transpose(x, tuple(order.index(at) for at in range(len(order)))), shape)
 
     def resized(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """Pads or cuts the array at the end of its dims, to this shape."""
         now = type_at(x).shape
         if now == shape:
             return x
-        return (self.emit.cut if any(map(lt, shape, now)) else self.emit.pad)(x, shape)
+        return (self.cut if any(map(lt, shape, now)) else self.pad)(x, shape)
