@@ -23,7 +23,7 @@ from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.parts import parts
 from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.program.reached import reached
-from ...rewrites.redistribute.search import sharing
+from ...rewrites.redistribute.kinds.halo import sharing
 from ..cost.costs import Cost, cost, cost_of, seconds
 from ..cost.memory import peak_bytes
 from ..inputs.reader import cited

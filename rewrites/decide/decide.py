@@ -16,8 +16,9 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
+from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
-from ..redistribute.search import Path, joint, path, sharing
+from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
 from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read
