@@ -189,7 +189,7 @@ def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     for i in range(want.size):
         start = want.start(i)
         begin, end = max(0, start), min(start + want.width, extent)
-        near = range(bisect_right(begins, begin) - 1, bisect_left(begins, end))
+        near = range(max(0, bisect_right(begins, begin) - 1), bisect_left(begins, end))
         blocks = {owned[at][1:]: (begins[at], lasts[at]) for at in near}
         blocks |= {(i, turn): (own := turn + have.start(i), own + have.width) for _, turn in blocks}
         for (j, turn), (first, last) in blocks.items():
