@@ -9,7 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from ...dialects.ground.dtypes import itemsize
@@ -17,13 +17,13 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import joint, sharing
+from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
-from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
-from .place_by_cut import CutPrice
-from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read
-from .regather import gathered_at_source, is_stored
+from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read
+from .price import Price, is_stored
+from .regather import gathered_at_source
 from .relocate import Mismatch, elsewhere
 from .sort_strategy import unmerged
 from .table import Table
@@ -81,11 +81,10 @@ class Decisions:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
 
     @property
-    def price(self) -> CutPrice:
+    def price(self) -> Price:
         """What a device receives in one call, with the trips that loops are taken to have."""
         trips = self.placements.program.likely_trips
-        ways = [(move.path, trips(move.region)) for move in self.moves]
-        return CutPrice(sum(way.bytes * times for way, times in ways), sum(way.collectives * times for way, times in ways))
+        return Price.of((move.path, trips(move.region)) for move in self.moves)
 
 
 def decide(table: Table) -> Decisions:
@@ -133,7 +132,7 @@ class _Mover:
             if placed.selected is not None:
                 self.gather(node, placed.selected)
             if placed.merged is not None:
-                self.merge(node, placed, placed.merged)
+                self.merge(node, placed.produced[0], placed.merged)
         for (value, _), uses in sorted(self.mismatches().items()):
             self.move_value(value, uses)
         for move in self.result.moves:
@@ -188,9 +187,8 @@ class _Mover:
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)
 
-    def merge(self, node: Node, placed: OpPlacement, merged: Merged) -> None:
+    def merge(self, node: Node, layout: Layout, step: Merge) -> None:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
-        layout, step = placed.produced[0], merged.step(placed.produced[0])
         trips, way = self.program.trips(node.region), Path((step,), step.bytes)
         uses = [(node.number, SELECTED)]
         self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
@@ -292,7 +290,7 @@ class _Mover:
             common = self.common(targets)
             first = self.make(value, source, pend, common, None, True, region)
             rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
-            if _cost([first, *rest]) < _cost(direct):
+            if Price.of((move.path, 1) for move in (first, *rest)) < Price.of((move.path, 1) for move in direct):
                 moves = [first, *rest]
         by_target = {move.target: move for move in moves}
         for number, position, wanted in uses:
@@ -316,14 +314,6 @@ class _Mover:
     ) -> Move:
         way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
-
-
-def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
-    """The bytes received, then the number of collectives."""
-    return (
-        sum(move.path.bytes for move in moves),
-        sum(move.path.collectives for move in moves),
-    )
 
 
 def first_use(move: Move) -> tuple[NodeId, int]:

@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tilings import Instance, Placeable, bind
+from ...dialects.definitions.tilings import Instance, bind
 from ...dialects.definitions.tree import Leaf, Number, Param, Read
 from ...dialects.ground.names import ARGUMENTS, RESULTS, names_of
 from ...dialects.lax import RegionOp
@@ -268,7 +268,7 @@ def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple
     out_types = [(t.dtype, t.shape) for t in outs]
     if not outs:
         # A border without results: a predicate or a branch number, which all devices read replicated.
-        return Instance(definitions[kind], (), tuple((Placeable(),) * len(shape) for _, shape in in_types), (), moves=False)
+        return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
     if kind in BORDERS:
         # Every region receives the same value.
         one = bind(definitions[kind], params, in_types, out_types[:1])
