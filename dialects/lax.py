@@ -19,7 +19,7 @@ from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .definitions.registry import definitions
-from .lax_shapes import check_constant, disagreement
+from .lax_verify import check_constant, disagreement
 from .op_text import ArrayOp, Terminator, array_types, parse_operands, print_operands
 from .params import NO_PARAMS, ParamsAttr
 from .regions import BORDERS, CHECKS, Entry, count, entry_of

@@ -16,7 +16,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from .text import TextAttr, behind
+from .program_text import TextAttr, behind
 from .types import ArrayType
 
 NOTHING: Mapping[str, Attribute] = {}

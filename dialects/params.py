@@ -19,7 +19,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
 from .ground.dtypes import kind_of
-from .text import TextAttr, go_on
+from .program_text import TextAttr, go_on
 
 Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | None"
 

@@ -25,12 +25,12 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Coordinate, check_axes
+from .collective_arrays import fold, join, library, split
 from .ground.dtypes import Array
 from .ground.monoids import NAMES
-from .group_arrays import fold, join, library, split
 from .op_text import ArrayOp, Word, array_types
+from .program_text import TextAttr, take
 from .ranges.algebra import MeshAxis
-from .text import TextAttr, take
 from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]

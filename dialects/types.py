@@ -12,8 +12,8 @@ from .ground.dtypes import itemsize
 from .ground.errors import Error
 from .layouts import Layout, parse_array
 from .mesh import axis_of
+from .program_text import TextAttr, meshes, take
 from .ranges.algebra import Extent, MeshAxis
-from .text import TextAttr, meshes, take
 
 # A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
 # Pending reductions follow without a blank, so a `{` after a blank is always something else.

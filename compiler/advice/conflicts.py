@@ -13,7 +13,7 @@ from ...rewrites.decide.table import Key
 from ...rewrites.program.program import NodeId, ValueId
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
-from ..inputs.reader import Question, explained, question
+from ..inputs.message_language import Question, explained, question
 from ..plan.claims import Some
 from ..plan.source_lines import line_of
 from ..plan.state import State

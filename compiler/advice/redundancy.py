@@ -14,7 +14,7 @@ from heapq import nsmallest
 from math import prod
 from typing import NamedTuple
 
-from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.placements import boundary
@@ -24,7 +24,7 @@ from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.grouped import grouped
+from ..views.grouping import grouped
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
 from .stops import main_value, whole_ops

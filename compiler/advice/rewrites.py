@@ -18,14 +18,14 @@ from ..cost.collectives import bytes_per_device
 from ..cost.costs import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
-from ..inputs.reader import cited
+from ..inputs.message_language import cited
 from ..plan.claims import Some
-from ..plan.laws import law_of
+from ..plan.named_laws import law_of
 from ..plan.rewriting import rewrite
 from ..plan.state import State
 from ..views.listing import Listing, Shape
 from ..views.view import Cell, Part, View
-from .candidates import LawCandidate, matched, said, searched, unnumbered
+from .rewrite_candidates import LawCandidate, matched, said, searched, unnumbered
 
 SHOWN = "recompute", "stack"
 """Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""

@@ -6,7 +6,7 @@ So do the ops after it, until one is placed on the axis again. Such an op counts
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import BlockedOp
@@ -16,14 +16,14 @@ from ..cost.collectives import exchanges
 from ..cost.counts import received
 from ..cost.flops import Flops, on_device, op_name, work
 from ..inputs.lines import SourceLine, at_line
-from ..inputs.reader import Question, question, taken
+from ..inputs.message_language import Question, question, taken
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.grouped import grouped
+from ..views.grouping import grouped
 from ..views.listing import Listing, Shape
 from ..views.view import Cell
-from .fixes import Cure, advice, advice_for_whole, cure
 from .open_stops import open_stops
+from .stop_fixes import Cure, advice, advice_for_whole, cure
 
 MOST = 4
 """The most ops that a text names."""

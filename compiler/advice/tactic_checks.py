@@ -13,12 +13,12 @@ from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node, ValueId
 from ..cost.collectives import use_of
 from ..inputs.lines import at_line
-from ..inputs.reader import cited, step
+from ..inputs.message_language import cited, step
 from ..plan.addresses import argument, is_seen_through
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..structure.products import is_product, sums
-from .fixes import instead
+from .stop_fixes import instead
 
 
 def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:

@@ -14,27 +14,27 @@ from itertools import combinations, islice, zip_longest
 from math import prod
 from typing import NamedTuple
 
-from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import first_use
 from ...rewrites.decide.table import WHOLE, Key
-from ...rewrites.program.parts import parts
+from ...rewrites.program.breadth_first import reached
+from ...rewrites.program.independent_parts import parts
 from ...rewrites.program.program import Node, NodeId, ValueId
-from ...rewrites.program.reached import reached
 from ...rewrites.redistribute.search import sharing
 from ..cost.costs import Cost, cost, cost_of, seconds
 from ..cost.memory import peak_bytes
-from ..inputs.reader import cited
+from ..inputs.message_language import cited
 from ..plan.claims import Some, replicate, tile
 from ..plan.history import redone
 from ..plan.refusals import Refused
 from ..plan.state import State
-from ..views.grouped import alike, grouped
+from ..views.grouping import alike, grouped
 from .open_conflicts import is_open, open_keys
 from .stops import main_value
-from .trace_edits import Change
+from .tactic_edits import Change
 
 FARTHEST = 16
 """How many values before a conflict, and ops after it, are searched for smaller values that could be gathered."""

@@ -13,7 +13,7 @@ from ..cost.collectives import bytes_per_device, counts
 from ..cost.counts import Counts
 from ..cost.flops import Flops, flops_per_device
 from ..cost.memory import peak_bytes
-from ..inputs.reader import all_of, cited
+from ..inputs.message_language import all_of, cited
 from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import MOST, merged

@@ -22,16 +22,16 @@ from ..advice.open_stops import open_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
 from ..cost.flops import in_blocks, op_name, work
-from ..cost.lookups import is_own, lines, terms_of
 from ..cost.memory import peak_bytes
+from ..cost.op_strategies import is_own, lines, terms_of
 from ..cost.relocations import along, because, parameter
 from ..inputs.lines import SourceLine, at_line
+from ..inputs.message_language import all_of, step
 from ..inputs.names import Patterns
-from ..inputs.reader import all_of, step
 from ..plan.claims import each_trip
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
-from ..views.grouped import grouped
+from ..views.grouping import grouped
 from ..views.listing import starred
 from ..views.view import Part, View
 

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
-from ..inputs.calls import Call, renamed
-from ..notation.statements import AXIS, statement
+from ..inputs.tactic_calls import Call, renamed
+from ..notation.tactic_statements import AXIS, statement
 from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import merged

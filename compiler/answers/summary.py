@@ -11,9 +11,9 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialects.ground.english import counted, of_bytes, of_flops
+from ...dialects.ground.amounts import counted, of_bytes, of_flops
 from ..advice.conflicts import conflict, warning
-from ..advice.in_parts import in_parts
+from ..advice.large_values import in_parts
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
 from ..advice.stops import TRIED, Stop, stops
@@ -21,8 +21,8 @@ from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
 from ..cost.memory import memory
 from ..gc_pause import without_collector
-from ..inputs.reader import Question, question, step
-from ..plan.annotations import unapplied
+from ..inputs.message_language import Question, question, step
+from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
 
 MOST_TACTICS = 8

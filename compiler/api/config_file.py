@@ -13,14 +13,14 @@ from typing import NoReturn, cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
 from ...dialects.ground.validation import checked, shown
-from ..inputs.calls import NESTS, Call
-from ..inputs.config import Config, Keys, value_at
 from ..inputs.files import path_of
+from ..inputs.tactic_calls import NESTS, Call
+from ..inputs.toml_files import Config, Keys, value_at
 from ..notation.diagnostics import Text
 from .notation import load
 from .notation_plans import steps_in
 from .plan import Tactic
-from .replay import Located, is_tactic, tactic_of
+from .tactic_text import Located, is_tactic, tactic_of
 
 PARTS = ("plan", "tactics")
 """The keys of a table that holds tactics. A table has one of them."""

@@ -19,15 +19,15 @@ from jax.sharding import NamedSharding
 from jax.stages import Lowered, Traced as JaxTraced, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import UserFunction, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
+from ..run.boundary_resharding import PlacementWarning, gathered, moved
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
-from ..run.program_mesh import Gathered
-from ..run.resharded import PlacementWarning, gathered, moved
+from ..run.extended_shard_map import Gathered
 from ..trace.trace import trace as trace_function
 from .plan import Plan, Tactic, start, what_is_open
 

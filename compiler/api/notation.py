@@ -22,7 +22,7 @@ from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked, refused, text_of
 from ...dialects.mesh import Mesh
 from ..inputs.files import path_of, read_text
-from ..inputs.literals import Written
+from ..inputs.string_literals import Written
 from ..jax_private import jax
 from ..notation.check import CheckedFile, check
 from ..notation.codegen import elaborate
@@ -30,7 +30,7 @@ from ..notation.diagnostics import Text
 from ..notation.terms import CheckedFunction
 from .notation_plans import Block, annotated, block
 from .plan import Plan, plan as make_plan
-from .replay import Step
+from .tactic_text import Step
 
 
 @dataclass(frozen=True, eq=False)

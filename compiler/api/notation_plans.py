@@ -16,11 +16,11 @@ from ...dialects.ranges.text import check_array_text
 from ..notation.addresses import addresses, known
 from ..notation.check import CheckedFile
 from ..notation.diagnostics import Text, span
-from ..notation.read import tree
-from ..notation.statements import Known, Statements, moved
+from ..notation.parse import tree
+from ..notation.tactic_statements import Known, Statements, moved
 from ..notation.terms import CheckedFunction
 from .plan import Plan
-from .replay import Located, tactic_of
+from .tactic_text import Located, tactic_of
 from .tactics import Tile
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 import click
 
 from ...dialects.ground.errors import Error
-from ..shell.forms import FORMS
+from ..shell.lowered_forms import FORMS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -157,7 +157,7 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 
     NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
     """
-    from ..run.trial import enough_devices, errors, host_devices, inputs
+    from ..run.trial_run import enough_devices, errors, host_devices, inputs
     from .tables import compared
 
     host_devices(devices)
@@ -185,8 +185,8 @@ def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
     if is_talk:
         # JAX is loaded and the program traced before the first answer: some seconds.
         click.echo(f"tracing {what['target']} ...", err=True)
-    from ..run.trial import host_devices
-    from .conversation import recorded, scripted, talked
+    from ..run.trial_run import host_devices
+    from .shell import recorded, scripted, talked
 
     host_devices(devices)
     plan = made(**what)

@@ -15,14 +15,14 @@ from typing import cast
 
 import jax
 
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import short
-from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..api.notation import load
 from ..api.plan import Plan, plan
-from ..api.replay import tactics_of
+from ..api.tactic_text import tactics_of
 from ..inputs.files import regular
 from ..inputs.lines import raised_at
 

@@ -16,7 +16,7 @@ from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
-from .lookups import is_own, terms_of
+from .op_strategies import is_own, terms_of
 
 
 class Cause(NamedTuple):

@@ -11,7 +11,7 @@ from ..ops.shard_map import own_collectives
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.colours import paragraph
-from ..views.grouped import grouped
+from ..views.grouping import grouped
 from ..views.listing import Listing, Shape, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, listed

@@ -10,7 +10,7 @@ from ...dialects.ranges.factor import Factor, joined
 from ...rewrites.decide.placements import OpPlacement, place
 from ...rewrites.program.program import Node
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouping import alike
 from .counts import most
 
 

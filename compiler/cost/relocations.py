@@ -10,7 +10,7 @@ from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node, ValueId
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
-from .lookups import terms_of, why
+from .op_strategies import terms_of, why
 
 
 def because(plan: State, move: Move, step: Step) -> str:

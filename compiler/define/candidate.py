@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from jax import Array
 
-from ...dialects.definitions.tree import Definition
-from ..inputs.literals import Written
+from ...dialects.definitions.syntax_tree import Definition
+from ..inputs.string_literals import Written
 from .samples import Type
 
 Run = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]

@@ -19,17 +19,17 @@ from jax import Array
 from jax.extend.core import Primitive
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Formal, Param, titled
+from ...dialects.definitions.syntax_tree import Definition, Formal, Param, titled
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import flag_of, refused, taken
 from ..inputs.arguments import abstract, passed
 from ..inputs.checks import is_deep, shown
-from ..inputs.literals import Written
+from ..inputs.string_literals import Written
 from ..jax_private import Tracer, jax, jnp, tree
 from ..ops.params import OP_NAMES, op_name
 from ..ops.primitives import known, name_of, names
 from ..ops.prng_keys import is_key
-from .op import Op, added, made, read
+from .user_op import Op, added, made, read
 
 R = TypeVar("R")
 Example = Sequence[object] | None

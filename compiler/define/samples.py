@@ -11,9 +11,9 @@ from math import prod
 import numpy as np
 from jax import Array
 
-from ...dialects.definitions.dims import Sites
+from ...dialects.definitions.dim_terms import Sites
 from ...dialects.definitions.indices import Indices
-from ...dialects.definitions.tree import Definition, Formal, Group, Var, Whole
+from ...dialects.definitions.syntax_tree import Definition, Formal, Group, Var, Whole
 from ...dialects.ground.dtypes import short
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, jnp

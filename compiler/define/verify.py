@@ -19,8 +19,8 @@ from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, eval_context, jax
 from ..ops.params import Foreign, encode
 from .candidate import DefinitionCandidate, Unfit
+from .definition_trial import Trial
 from .samples import LARGEST, Type, candidates, types_of
-from .trial import Trial
 
 Params = Mapping[str, object]
 

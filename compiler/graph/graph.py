@@ -24,14 +24,14 @@ from ...dialects import context
 from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked
-from ...dialects.text import error_of, read_module
+from ...dialects.program_text import error_of, read_module
 from ...rewrites.lower.to_flow import cut_at
-from ...rewrites.program.executions import Marks, executions
+from ...rewrites.program.run_counts import Marks, executions
 from ..cost.counts import CountedCollective, Counts, counted, received
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
-from ..plan.lowered import lowered
+from ..plan.lowering import lowered
 from ..plan.state import State
 from .module import GraphModule
 from .nodes import Edge, Node, edges, nodes

@@ -11,7 +11,7 @@ from ...dialects import flow, spmd
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
-from ...rewrites.program.executions import Marks, executions
+from ...rewrites.program.run_counts import Marks, executions
 from ...rewrites.redistribute.steps import Step
 from ..cost.counts import CountedCollective, received as total
 from .module import GraphModule

@@ -19,7 +19,7 @@ from ...dialects.ground.validation import (
     text_of,
 )
 from ...dialects.mesh import Mesh
-from .reader import Question, question, step
+from .message_language import Question, question, step
 
 Some = TypeVar("Some")
 

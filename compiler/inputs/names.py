@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import TypeAlias
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean, nearest
 from ..jax_private import Shaped
 from .checks import patterns_of, shortened

@@ -9,7 +9,7 @@ out[m, n] = sum(k) lhs[m, k] * rhs[k, n]        CALL: reads stored arrays, and s
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ...dialects.definitions.tree import (
+from ...dialects.definitions.syntax_tree import (
     Definition,
     Fold,
     Group,

@@ -7,7 +7,7 @@ z[i] = x[i]            the same value as x, so its address is `x`
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...dialects.definitions.tree import Read
+from ...dialects.definitions.syntax_tree import Read
 from ...dialects.ground.errors import Span
 from .check import CheckedFile
 from .terms import Array, Calling, CheckedEquation, CheckedFunction, Left

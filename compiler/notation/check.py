@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import long
-from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Span
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
-from . import scalars
+from . import scalar_functions
+from .check_equations import Equations
+from .check_expressions import check_dtype
 from .diagnostics import Reader, Text, span, word_of
-from .equations import Equations
-from .expressions import check_dtype
-from .read import tree
-from .sizes import bind, check_bytes, extent_of, size
+from .extents import bind, check_bytes, extent_of, size
+from .parse import tree
 from .terms import Array, Calling, CheckedEquation, CheckedFunction
 
 
@@ -40,7 +40,7 @@ def check(text: Text) -> CheckedFile:
             bind(text, word_of(phrases(let)[0]), size(text, phrases(let)[1], lets), lets)
     nodes = named(text, items, "function", "function_twice")
     for name, node in nodes.items():
-        if name in scalars.functions() or name in (*WRITTEN, "where", "lax"):
+        if name in scalar_functions.functions() or name in (*WRITTEN, "where", "lax"):
             text.fail("function_taken", word_of(phrases(node)[0]), name=name, why="the notation has a function of this name")
         if name[0].isupper():
             text.fail("array_upper", word_of(phrases(node)[0]), name=name, lower=name.lower())

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ...dialects.definitions.tree import Apply, Group, Number
+from ...dialects.definitions.syntax_tree import Apply, Group, Number
 from ..jax_private import jax, jnp, lax
 from . import runtime
 from .check import CheckedFile
+from .codegen_terms import Values
 from .diagnostics import Text
+from .python_code import Code, Value, squeezed, transposed
 from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, at, free
-from .value import Code, Value, squeezed, transposed
-from .values import Values
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
+from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number
 from ...dialects.grammar import Word
 from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read, parts
+from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read, parts
 from ...dialects.ground.dtypes import short
 from ...dialects.ground.errors import Span
 

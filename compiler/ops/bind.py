@@ -21,8 +21,8 @@ from ...dialects.regions import entry_of
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
+from .index_operands import inside, scattered, widened
 from .params import WHOLE, ArrayLike, decode, from_literal
-from .positions import inside, scattered, widened
 from .primitives import find
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped

@@ -12,12 +12,12 @@ from typing import Any
 
 from jax import Array
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
 from ..inputs.arguments import abstract
 from ..inputs.checks import refused
 from ..jax_private import ad, batching
-from .identity import identity
+from .identity_primitives import identity
 
 Dims = tuple[tuple[str, ...] | None, ...]
 """For each dim, the axes that tile it, major to minor: empty if it is whole, None if nothing is said about it."""

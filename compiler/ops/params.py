@@ -18,9 +18,9 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.dropped_params import restore
+from ...dialects.definitions.local_params import restore
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition
+from ...dialects.definitions.syntax_tree import Definition
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
 from .primitives import find, name_of

@@ -8,8 +8,8 @@ from jax.extend.core import JaxprEqn, Primitive
 
 from ..jax_private import ABSENT, lax, lowerings, platform_lowerings
 from .constrain import constrain_p
-from .grouped import grouped_dot_p, grouped_outer_p
-from .stored import stored_p
+from .ragged_products import grouped_dot_p, grouped_outer_p
+from .store_once import stored_p
 from .tag import tag_p
 from .update_slice import update_slice_p
 

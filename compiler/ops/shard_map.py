@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec
 from xdsl.ir import Block, Operation
 
 from ...dialects.params import ParamsAttr
-from ...rewrites.program.executions import Marks, executions
+from ...rewrites.program.run_counts import Marks, executions
 from ..jax_private import jax
 from .mapped_collectives import exchanged, has_rule
 

@@ -16,7 +16,7 @@ from ...dialects.ground.errors import Error
 from ..inputs.checks import refused
 from ..inputs.names import escape_parts, path
 from ..jax_private import ad, batching, tree
-from .identity import identity
+from .identity_primitives import identity
 
 T = TypeVar("T")
 

@@ -22,13 +22,13 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ...dialects.ground.errors import Error
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, Program, ValueId
-from ...rewrites.program.reached import reached
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, join, match, unknown
 from ..ops.tag import cotangent_name
-from ..trace.scopes import counted_in, renamed
 from ..trace.trace import Traced
+from ..trace.value_names import counted_in, renamed
 
 TODAY = "./"
 """What a name of today begins with where it could be one of an earlier version."""

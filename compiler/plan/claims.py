@@ -22,8 +22,8 @@ from ...rewrites.program.program import Node, NodeId, Program, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
+from ..inputs.message_language import step
 from ..inputs.names import Patterns
-from ..inputs.reader import step
 from .refusals import (
     Refused,
     Seed,

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...dialects.ground.amounts import counted, there_are
 from ...dialects.ground.dtypes import short
-from ...dialects.ground.english import counted, there_are
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..inputs.names import beginnings, parts, pattern
-from ..views.grouped import grouped
+from ..views.grouping import grouped
 from ..views.listing import starred
 
 MOST = 6

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from math import isqrt, prod
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis

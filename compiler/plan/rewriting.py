@@ -17,11 +17,11 @@ from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import SourceLines
+from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
-from ..inputs.reader import Question, question
 from .claims import Some, place_own
 from .derived_plans import Kin, placed_as
-from .laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
+from .named_laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
 from .state import Action, State
 
 

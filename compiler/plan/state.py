@@ -24,8 +24,8 @@ from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import Program, Signatures, ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
+from ..inputs.message_language import Question, cited, question, step
 from ..inputs.names import Patterns, pattern
-from ..inputs.reader import Question, cited, question, step
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses

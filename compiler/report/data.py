@@ -15,7 +15,7 @@ from ..graph.graph import lower
 from ..plan.history import prefixes
 from ..plan.state import State
 from .collective_rows import sent_json
-from .kernels import kernels_json
+from .dataflow import kernels_json
 from .layout_drawings import Kept, changes, layout_numbers, layouts_pool
 from .memory_timeline import memory_json
 from .problems import open_json

@@ -23,7 +23,7 @@ from ..memory.live_ranges import Buffer, Profile, over_steps
 from ..memory.local_arrays import LocalArray, MemoryStep
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouping import alike
 from ..views.listing import starred
 from .scopes import Scopes
 from .string_table import Json, Pools

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...rewrites.program.program import Control, Program
 from ..inputs.lines import SourceLine
 from ..plan.state import State
-from ..trace.scopes import written
+from ..trace.value_names import written
 from ..views.listing import starred
 from .string_table import Json, Pools, code_of
 

@@ -7,13 +7,13 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..jax_private import Tracer, jax, tree
 from ..ops.prng_keys import is_void, unwrap
 from ..plan.state import State
 from .compiled import Compiled
-from .program_mesh import is_explicit
+from .extended_shard_map import is_explicit
 
 T = TypeVar("T")
 

@@ -39,10 +39,11 @@ from ..jax_private import (
 )
 from ..ops.prng_keys import physical
 from ..plan.derived_plans import Kin, follow
-from ..plan.lowered import spmd
+from ..plan.lowering import spmd
 from ..plan.state import State
 from ..trace.trace import trace
-from .device import run_local
+from .device_code import run_local
+from .extended_shard_map import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
 from .jaxprs import (
     Flags,
     avals,
@@ -56,7 +57,6 @@ from .jaxprs import (
     on_arrays,
     which,
 )
-from .program_mesh import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
 
 M = TypeVar("M")
 Types = tuple[ShapedArray, ...]

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import chain
 
-from ...dialects.ground.english import counted
-from ..advice.candidates import places
+from ...dialects.ground.amounts import counted
 from ..advice.open_conflicts import open_keys
+from ..advice.rewrite_candidates import places
 from ..api.tactics import Tactic
 from ..cost.counts import KINDS
-from ..plan.laws import described
-from .commands import TABLE, known
-from .forms import FORMS
+from ..plan.named_laws import described
+from .command_table import TABLE, known
+from .lowered_forms import FORMS
 from .session import Session
-from .tactics import STATEMENTS, calls
-from .typed import Typed
+from .typed_line import Typed
+from .typed_tactics import STATEMENTS, calls
 
 
 @dataclass(frozen=True, slots=True)

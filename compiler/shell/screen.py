@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from textwrap import fill, wrap
 
-from ...dialects.ground.english import counted, of_bytes
+from ...dialects.ground.amounts import counted, of_bytes
 from ..api.plan import Plan
+from ..inputs.message_language import Question, question, read_in
 from ..inputs.names import parts
-from ..inputs.reader import Question, question, read_in
-from .language import SHELL
+from .message_language import SHELL
 from .session import Session
 
 MOST = 8

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from ...dialects.ground.errors import Error
-from .answers import prompt
-from .colours import coloured
-from .dialogue import do
+from .answer import prompt
+from .run_line import do
 from .screen import folded, greeting
 from .session import Session
-from .typed import Typed
+from .terminal_colours import coloured
+from .typed_line import Typed
 
 Write = Callable[[str], None]
 

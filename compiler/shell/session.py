@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...dialects.grammar import grammar
-from ...dialects.ground.english import there_are
+from ...dialects.ground.amounts import there_are
 from ...dialects.ground.errors import Error, did_you_mean
 from ..api.plan import Plan
-from ..notation.read import GRAMMAR, STARTS
-from .names import Names
+from ..notation.parse import GRAMMAR, STARTS
+from .name_tree import Names
 
 MAIN = "main"
 WIDEST = 160

@@ -21,16 +21,16 @@ from rich.console import Console
 from rich.status import Status
 
 from ...dialects.ground.errors import Error
-from ..notation.statements import statement
+from ..notation.tactic_statements import statement
 from ..views.colours import pieces
 from . import completion
-from .answers import Answer, prompt
-from .colours import coloured, styles
-from .commands import TABLE
-from .dialogue import do
+from .answer import Answer, prompt
+from .command_table import TABLE
+from .run_line import do
 from .screen import folded, greeting
 from .session import WIDEST, Session
-from .typed import Typed
+from .terminal_colours import coloured, styles
+from .typed_line import Typed
 
 SIGN = 3
 """The columns of the spinner."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, ValueId
-from ...rewrites.program.reached import reached
 from ..plan.addresses import argument
 from ..plan.state import State
 

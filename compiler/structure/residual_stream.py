@@ -8,8 +8,8 @@ from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import AxisTable
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Program, ValueId
-from ...rewrites.program.reached import reached
 from ..plan.addresses import argument
 from ..plan.state import State
 from .products import Passes, sums

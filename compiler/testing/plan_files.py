@@ -18,11 +18,11 @@ from ...dialects.ground.errors import Error
 from ..answers.plan_text import written
 from ..api.notation import load
 from ..api.plan import Plan
-from ..api.plan_file import Replayed
+from ..api.replay import Replayed
 from ..cost.collectives import Collective
 from ..cost.counts import KINDS
 from ..inputs.files import read_text, write_text
-from ..notation.statements import statement
+from ..notation.tactic_statements import statement
 from ..plan.history import plain
 
 MOST = 8

@@ -14,17 +14,17 @@ import numpy as np
 from jax import Array
 from jax.extend.core import JaxprEqn
 
-from ...dialects.definitions.gather_form import GatherForm, general
-from ...dialects.definitions.gathers import CLAMPS, DROPS
+from ...dialects.definitions.front_ends.gather import CLAMPS, DROPS
+from ...dialects.definitions.front_ends.gather_form import GatherForm, general
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Otherwise
+from ...dialects.definitions.syntax_tree import Otherwise
 from ..jax_private import lax
+from ..ops.index_operands import Combine, combiner
 from ..ops.params import Foreign, encode, op_name
-from ..ops.positions import Combine, combiner
 from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key
 from ..ops.update_slice import update_slice_p
-from .constants import Positions
+from .constant_folding import Positions
 
 Shape = tuple[int, ...]
 Function = Callable[..., Array]

@@ -16,16 +16,16 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ...dialects.definitions.registry import definitions
-from ..define.by_call import DERIVED
+from ..define.self_defining import DERIVED
 from ..jax_private import jax, jnp, lax, prng
-from ..ops.grouped import ragged_dot_general
+from ..ops.jax_expansions import unfold
 from ..ops.monoids import SPELLED
 from ..ops.params import op_name
 from ..ops.primitives import name_of
 from ..ops.prng_keys import Aval, is_key, key_rank, physical
-from ..ops.python_lowerings import unfold
+from ..ops.ragged_products import ragged_dot_general
+from .constant_folding import Positions
 from .constant_positions import sliced
-from .constants import Positions
 from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS

@@ -27,7 +27,7 @@ from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, Wh
 from ...dialects.params import NO_PARAMS, Literal as Value, ParamsAttr, literal as literal_of
 from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
-from ..define.by_call import DERIVED, derive
+from ..define.self_defining import DERIVED, derive
 from ..inputs.lines import Origin
 from ..jax_private import called, dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
@@ -35,7 +35,7 @@ from ..ops.primitives import check, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import ShardMapBody, dims_of
 from .annotations import Annotation, Said, read
-from .constants import Constants, Positions
+from .constant_folding import Constants, Positions
 from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE

@@ -22,7 +22,7 @@ from jax.extend.core import JaxprEqn
 from jax.typing import ArrayLike
 
 from ..jax_private import jnp, lax
-from ..ops.stored import stored
+from ..ops.store_once import stored
 
 FEW = 16
 """The most elements of a window. With larger windows the op is not expanded, and its windowed dims run unpartitioned."""

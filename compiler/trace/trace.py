@@ -23,10 +23,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
+from ...dialects.ground.argument_names import set_names
 from ...dialects.ground.errors import Error
-from ...dialects.ground.names import set_names
-from ...dialects.module import Module
+from ...dialects.module_op import Module
 from ..gc_pause import without_collector
 from ..inputs.arguments import UserFunction, said
 from ..inputs.lines import Origin, SourceLines, resolve
@@ -35,9 +35,9 @@ from ..jax_private import PyTreeDef, Tracer, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
 from .annotations import Annotation, of_arguments
 from .importer import Importer, imported
-from .mutated import Given, captured, kept
-from .references import check_references, with_effect, without_references
-from .scopes import former, leaving, tags
+from .mutable_references import check_references, with_effect, without_references
+from .mutated_arguments import Given, captured, kept
+from .value_names import former, leaving, tags
 
 _is_ordered = ordered_effects.contains
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from ...dialects.ground.english import counted
-from ..inputs.reader import all_of, numbered
-from .grouped import alike
+from ...dialects.ground.amounts import counted
+from ..inputs.message_language import all_of, numbered
+from .grouping import alike
 from .view import Cell, Grid, Part, View
 
 T = TypeVar("T")

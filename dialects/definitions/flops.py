@@ -20,7 +20,7 @@ from ..params import ParamsAttr
 from .ground_form import Ground, Grounded, Guarded, along, inner
 from .grounding import ground
 from .registry import definitions
-from .tree import Apply, Fold, Read, Shape, Whole, factors
+from .syntax_tree import Apply, Fold, Read, Shape, Whole, factors
 
 CHOOSES = ("cast", "either", "last", "select")
 """The functions and folds in definitions that compute nothing: each element of the result is one of the given elements."""

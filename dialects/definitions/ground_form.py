@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from ..params import Literal
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Number, Otherwise, Read, Whole, parts
+from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Number, Otherwise, Read, Whole, parts
 
 Ids = tuple[int, ...]
 

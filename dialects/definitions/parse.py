@@ -16,9 +16,9 @@ from .. import grammar
 from ..grammar import Node, TooDeep, Word, phrases, words
 from ..ground.errors import Error, Location, did_you_mean
 from ..ground.monoids import SELECTIONS
-from .front_ends import FRONT_ENDS
-from .phrases import assign, bare, expr, formal, placing, target
-from .tree import Definition, Formal, Number, Read
+from .from_lark import assign, bare, expr, formal, placing, target
+from .front_ends.by_name import FRONT_ENDS
+from .syntax_tree import Definition, Formal, Number, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 _DEEPEST = 50

@@ -26,7 +26,7 @@ from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, inner
 from .grounding import ground
 from .requires import BUILT, OP, Component, Elements, Picks, Term, part
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
+from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
 
 
 class Placeable(NamedTuple):

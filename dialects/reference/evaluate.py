@@ -19,14 +19,14 @@ from ..definitions.ground_form import ELEMENT, Access, Dim, Ground, Grounded, Gu
 from ..definitions.grounding import ground
 from ..definitions.operators import ARITHMETIC
 from ..definitions.registry import definitions
-from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
+from ..definitions.syntax_tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
 from ..ground.dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
 from ..ground.errors import Error
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS
 from ..params import Literal, ParamsAttr, Record
-from . import scalars, whole_dims
+from . import scalar_functions, whole_dims
 from .linalg import Task
-from .scalars import cast_to
+from .scalar_functions import cast_to
 from .scans import scan
 from .user_functions import FUNCTIONS
 
@@ -62,7 +62,7 @@ def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], out
 
 
 # Integers divide as integers.
-_ARITHMETIC = {name: sign.function for name, sign in ARITHMETIC.items()} | {"div": scalars.divide}
+_ARITHMETIC = {name: sign.function for name, sign in ARITHMETIC.items()} | {"div": scalar_functions.divide}
 _NOWHERE: Mapping[int, Labelled] = {}
 
 
@@ -269,7 +269,7 @@ class _Evaluator:
         if name in whole_dims.FUNCTIONS:
             results = whole_dims.FUNCTIONS[name](Task(arrays, self.params, self.out_types, len(ids)))
         else:
-            results = scalars.apply(name, arrays, self.params, context.dtype)
+            results = scalar_functions.apply(name, arrays, self.params, context.dtype)
         return [Labelled(result, ids) for result in results]
 
     # Folds

@@ -18,8 +18,8 @@ from xdsl.traits import SymbolTable
 
 from .. import array, flow, lax, spmd
 from ..array import MESH, Barrier, Coordinate, around, mesh_of
+from ..ground.amounts import counted
 from ..ground.dtypes import Array, dtype_of
-from ..ground.english import counted
 from ..ground.errors import Error
 from ..mesh import Mesh
 from ..types import ArrayType

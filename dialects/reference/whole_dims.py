@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from ..definitions.front_ends import moving
+from ..definitions.front_ends.by_name import moving
 from ..ground.dtypes import Array, descending, dtype_of, widen
 from ..params import Record
 from . import linalg

@@ -32,8 +32,8 @@ from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, Program, ValueId
-from ..program.reached import reached
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TypeAlias, cast
 
-from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
+from ...dialects.definitions.syntax_tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
 from ...dialects.ground.monoids import MONOIDS
 from ..rules.compile import Environment
-from ..rules.files import rules
+from ..rules.rule_files import rules
 
 Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
-from ..program.reached import reached
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, through
 from .placements import Placements

@@ -15,9 +15,9 @@ from ...dialects.definitions.requires import OP, Component, Term, placed
 from ...dialects.definitions.tilings import Index
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
+from ..rules.allowed_heads import Head, Heads
 from ..rules.compile import RuleSet
-from ..rules.files import checked, rules
-from ..rules.heads import Head, Heads
+from ..rules.rule_files import checked, rules
 
 
 class Placing(NamedTuple):

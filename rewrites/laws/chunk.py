@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 
+from ..program.breadth_first import reached
 from ..program.dim_classes import Classes
 from ..program.program import NO_NODE, Node, NodeId, Program, Signature, ValueId
-from ..program.reached import reached
 from .chunk_loop import ChunkLoop
 from .chunk_part import FOLDS, LoopPart, arrays, at_dim
 from .law import Site

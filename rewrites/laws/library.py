@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from ..rules.files import rules
-from .by_rule import ByRule
+from ..rules.rule_files import rules
 from .law import Law
+from .rule_laws import ByRule
 from .stack import Stack
 
 PROVED = frozenset({"f"})

@@ -17,8 +17,8 @@ from xdsl.ir import SSAValue
 
 from ...dialects.lax import OPS
 from ..emit import again
+from ..program.breadth_first import reached
 from ..program.program import NO_NODE, Node, NodeId, Program, ValueId
-from ..program.reached import reached
 from .law import Site
 from .module_copy import Before, Draft
 

@@ -14,7 +14,7 @@ from functools import cache
 
 from ...dialects.definitions.operators import COMPARISONS
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Param, Read
+from ...dialects.definitions.syntax_tree import Apply, Definition, Expr, Fold, Param, Read
 
 PRODUCT = "dot_general"
 NAMES = {"dot": PRODUCT}

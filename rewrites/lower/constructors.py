@@ -29,7 +29,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..redistribute.search import path
 from ..rewire import rewire_users
-from ..rules.files import rules
+from ..rules.rule_files import rules
 
 
 @dataclass(eq=False, slots=True)

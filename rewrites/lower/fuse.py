@@ -30,8 +30,8 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..emit import type_at
 from .constructors import Constructor, Fusing, Global, returned, with_regions
+from .local_redistribution import moved
 from .materialise import Start, written
-from .moved import moved
 
 
 def fuse(module: ModuleOp) -> ModuleOp:

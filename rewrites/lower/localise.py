@@ -17,11 +17,11 @@ from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects.definitions.gather_form import general
-from ...dialects.definitions.gathers import DROPS
+from ...dialects.definitions.front_ends.gather import DROPS
+from ...dialects.definitions.front_ends.gather_form import general
 from ...dialects.definitions.requires import Component, Elements, Picks, Term
+from ...dialects.definitions.syntax_tree import Param
 from ...dialects.definitions.tilings import Placeable
-from ...dialects.definitions.tree import Param
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
@@ -35,11 +35,11 @@ from ..decide.placements import Merged, OpPlacement, Selected
 from ..decide.requirements import Placing, counts_once, law, requirements
 from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
+from ..rules.allowed_heads import Head, Heads
 from ..rules.compile import RuleSet
-from ..rules.files import checked
-from ..rules.heads import Head, Heads
+from ..rules.rule_files import checked
 from .constructors import Constructor
-from .lookups import Vectors, masked, shifted
+from .masked_lookups import Vectors, masked, shifted
 
 PROMISES = ("indices_are_sorted", "unique_indices")
 """Parameters by which an op assumes something about the ids."""

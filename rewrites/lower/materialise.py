@@ -15,17 +15,17 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Region, SSAValue
 
-from ...dialects.ground.names import keep_names
+from ...dialects.ground.argument_names import keep_names
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
-from ...dialects.module import Module
+from ...dialects.module_op import Module
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Unreduced, boundary
 from ..program.program import Control, Node, ValueId
+from .bit_exact_lookups import picked
 from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
-from .exact_lookups import picked
 from .localise import localise, on_first, same_op
 from .walk import Walk
 

@@ -22,7 +22,7 @@ from ...dialects.types import ArrayType
 from .before_loops import free_before_loops
 from .constructors import Built, End, Global, Globals, Make, Nest, Nesting, Types, function, on_device, type_of
 from .fuse import AsWritten, replayed
-from .moved import moved
+from .local_redistribution import moved
 from .transposed_products import swap_products
 
 

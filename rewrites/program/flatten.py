@@ -16,17 +16,17 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.syntax_tree import Leaf, Number, Param, Read
 from ...dialects.definitions.tilings import Instance, Placeable, bind
-from ...dialects.definitions.tree import Leaf, Number, Param, Read
-from ...dialects.ground.names import ARGUMENTS, RESULTS, names_of
+from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
-from .executions import Marks, trips
 from .program import NO_NODE, Control, Node, NodeId, Program, Region, Signature, Signatures, ValueId
-from .runs_once import once_signature
+from .run_counts import Marks, trips
 from .shard_maps import misfit, own_signature
+from .single_device_ops import once_signature
 
 UNKNOWN_TRIPS = 16
 """The trip count that is assumed of a loop whose trip count is unknown."""

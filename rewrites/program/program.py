@@ -28,7 +28,7 @@ from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
-from .reached import reached
+from .breadth_first import reached
 
 ValueId = NewType("ValueId", int)
 """The number of a value, by which the tables of a program are read."""

@@ -31,16 +31,16 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
-from .bundles import Bundles
+from .axis_bundles import Bundles
 from .collective_terms import Op
-from .ends import along, changed, with_all, with_rest, with_sums, without_gathers
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
 from .kinds.permute import Permute
 from .kinds.pieces import Pieces
-from .moves import Space, State, are_many
+from .path_ends import along, changed, with_all, with_rest, with_sums, without_gathers
+from .search_space import Space, State, are_many
 from .shortcuts import moves, shortened
 from .steps import Bytes, Path, Step, devices, share, side_by_side
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import firing
+from . import fire_counts
 from .parse import parse
 from .rule import (
     All,
@@ -32,7 +32,7 @@ from .rule import (
     subterms,
     terms_of,
 )
-from .terms import TUPLES, Terms
+from .term_interface import TUPLES, Terms
 
 # The functions that a condition may call on the values of the variables, by name (`size`, `disjoint`, `widening`).
 Environment = Mapping[str, Callable[..., object]]
@@ -63,7 +63,7 @@ class CompiledRule:
     @property
     def fired(self) -> int:
         """How often the rule has fired."""
-        return firing.fired(self.name)
+        return fire_counts.fired(self.name)
 
     def __call__(self, args: tuple[object, ...], env: Environment, terms: Terms = TUPLES) -> object | None:
         """Applies the rule to the root's arguments. Returns the result, or None if the rule does not apply."""
@@ -75,7 +75,7 @@ class CompiledRule:
                 return None
         if self.test is not None and not self.test(slots, env):
             return None
-        firing.count(self.rule.name)
+        fire_counts.count(self.rule.name)
         return self.right(slots, terms)
 
 

@@ -23,6 +23,7 @@ from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.op_text import array_types
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, read
+from partita.dialects.program_text import read_module
 from partita.dialects.regions import BORDERS
 from partita.dialects.spmd import (
     AllGatherOp,
@@ -35,7 +36,6 @@ from partita.dialects.spmd import (
     RowsAttr,
     SliceOp,
 )
-from partita.dialects.text import read_module
 from partita.dialects.types import ArrayType
 
 CONTEXT = context()

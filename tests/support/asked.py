@@ -22,10 +22,10 @@ from typing import Any, cast
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
 from partita.compiler.advice.open_stops import is_open
-from partita.compiler.advice.trace_edits import Change
+from partita.compiler.advice.tactic_edits import Change
 from partita.compiler.answers.expect import QUANTITIES
 from partita.compiler.api.plan import Plan
-from partita.compiler.api.replay import ACTIONS
+from partita.compiler.api.tactic_text import ACTIONS
 from partita.compiler.api.tactics.combinators import Composable
 from partita.compiler.cost.counts import KINDS
 from partita.compiler.graph.graph import Graph
@@ -33,12 +33,12 @@ from partita.compiler.graph.run import CompiledGraph
 from partita.compiler.plan.history import plain
 from partita.compiler.plan.state import Action, State
 from partita.compiler.run.partitioned import Partitioned
-from partita.compiler.shell.commands import TABLE
+from partita.compiler.shell.command_table import TABLE
 from partita.compiler.shell.completion import completions
-from partita.compiler.shell.dialogue import do
-from partita.compiler.shell.forms import FORMS
+from partita.compiler.shell.lowered_forms import FORMS
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 from partita.compiler.trace.trace import Traced
 from partita.compiler.views.view import View
 from partita.rewrites.lower.to_flow import GRANULARITIES

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.compiler.notation.scalars import parameters
+from partita.compiler.notation.scalar_functions import parameters
 from partita.compiler.notation.terms import (
     SETTLED,
     Array,
@@ -19,9 +19,9 @@ from partita.compiler.notation.terms import (
     free,
     settled,
 )
-from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
+from partita.dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.ground.dtypes import dtype_of
-from partita.dialects.reference import scalars
+from partita.dialects.reference import scalar_functions
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 Places = Mapping[CheckedIndex, int]
@@ -96,7 +96,7 @@ def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, par
         case "add" | "sub" | "mul":
             return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name](*given)[()]
         case "div":
-            return scalars.divide(*given)[()]
+            return scalar_functions.divide(*given)[()]
         case "neg":
             return (-given[0])[()]
         case "stop_gradient":
@@ -104,7 +104,7 @@ def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, par
         case "relu":
             return max(values[0], 0)
         case _:
-            return scalars.apply(name, given, parameters(params), dtype_of(made))[0][()]
+            return scalar_functions.apply(name, given, parameters(params), dtype_of(made))[0][()]
 
 
 def place(sub: Dim, array: Array, dim: int, places: Places, arrays: Arrays) -> int:

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 
 from jax.extend.core import Primitive
 
-from partita.compiler.define.by_call import DERIVED
+from partita.compiler.define.self_defining import DERIVED
 from partita.compiler.jax_private import (
     FIRST_WITH,
     FIRST_WITHOUT,
@@ -26,8 +26,8 @@ from partita.compiler.jax_private import (
     lowerings,
     platform_lowerings,
 )
+from partita.compiler.ops.jax_expansions import written
 from partita.compiler.ops.params import op_name
-from partita.compiler.ops.python_lowerings import written
 from partita.compiler.ops.tag import tag_p
 from partita.compiler.trace.expansions import EXPANDED
 from partita.compiler.trace.importer import INLINED

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
+from ...inputs.message_language import Question, question
 from ...inputs.names import Patterns
-from ...inputs.reader import Question, question
-from ...plan.annotations import misfit, misnamed, of_program
+from ...plan.annotation_claims import binds, place_said, seeds_of
+from ...plan.annotation_outcomes import misfit, misnamed, of_program
 from ...plan.claims import Seed
-from ...plan.said import binds, place_said, seeds_of
 from ...trace.annotations import Said
 from ..plan import Plan
 from .base import Tactic

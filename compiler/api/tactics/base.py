@@ -10,9 +10,9 @@ from typing import ClassVar, Self, cast
 from ....dialects.ground.errors import Error
 from ....dialects.ground.validation import check_of, checked, taken
 from ....rewrites.program.program import ValueId
-from ...inputs.calls import no_argument
 from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
+from ...inputs.tactic_calls import no_argument
 from ...plan.claims import Seed, having, wanted
 from ...plan.state import State
 from ..plan import Plan

@@ -18,8 +18,8 @@ from ....dialects.ground.errors import Error
 from ....dialects.ground.validation import checked
 from ....rewrites.decide.table import same
 from ...inputs.checks import patterns_of, run_tactic, tactic_given
+from ...inputs.message_language import step
 from ...inputs.names import Patterns
-from ...inputs.reader import step
 from ..plan import Plan
 
 Step = Callable[[Plan], Plan]

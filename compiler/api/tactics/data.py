@@ -10,8 +10,8 @@ from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import in_parts
 from ...inputs.checks import Axes, axes_of
+from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, trees
-from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...plan.range_names import BATCH
 from ..plan import Plan

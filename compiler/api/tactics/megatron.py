@@ -10,7 +10,7 @@ from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
 from ...inputs.checks import axis_of, flag_of, patterns_of
-from ...structure.pairs import Pair, pairs, with_stops
+from ...structure.product_pairs import Pair, pairs, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
 from .base import Dims, Structural

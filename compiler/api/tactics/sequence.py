@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ....dialects.ground.english import counted
+from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...inputs.checks import axis_of
+from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, trees
-from ...inputs.reader import step
 from ...plan.addresses import BORDERS
 from ...plan.claims import Seed
 from ...plan.range_names import LENGTH
-from ...structure.keys import keys
+from ...structure.attention_keys import keys
 from ...structure.products import Passes
 from ...structure.residual_stream import kind, stream
 from ..plan import Plan

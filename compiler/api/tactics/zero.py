@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from ....dialects.ground.english import counted
+from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
 from ....rewrites.decide.table import WHOLE
 from ....rewrites.program.program import ValueId
 from ...advice.open_conflicts import open_keys
 from ...inputs.checks import Axes, axis_of, shown
+from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, parts, trees
-from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...structure.next_state import mistaken
 from ..plan import Plan

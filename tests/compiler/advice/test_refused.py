@@ -10,7 +10,7 @@ import pytest
 from models import chain
 
 import partita as pt
-from partita.dialects.ground.english import of_bytes
+from partita.dialects.ground.amounts import of_bytes
 
 CUBE = np.ones((16, 16, 16), np.float32)
 ARGS = [np.ones(shape, np.float32) for shape in ((256, 8), (8, 16), (16, 8))]
@@ -108,7 +108,7 @@ def test_padding_is_offered_where_it_is_possible(
 
 def test_what_helps_is_tried_only_if_the_error_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[object]()
-    monkeypatch.setattr("partita.compiler.advice.refused.redone", tried.append)
+    monkeypatch.setattr("partita.compiler.advice.refused_claims.redone", tried.append)
     plan = pt.plan(chain, pt.Mesh(data=4), *ARGS).tile("w1", 0, "data")
     plan.apply(pt.or_else(lambda plan: plan.tile("x", 0, "data"), lambda plan: plan))
     assert not tried

@@ -18,12 +18,12 @@ from models import chain
 import partita as pt
 from partita.compiler.answers.plan_text import written
 from partita.compiler.api.notation_plans import steps_of
-from partita.compiler.api.plan_file import Replayed
-from partita.compiler.inputs.calls import Call
+from partita.compiler.api.tactic_text import Replayed
+from partita.compiler.inputs.tactic_calls import Call
 from partita.compiler.notation.check import CheckedFile
 from partita.compiler.notation.diagnostics import Text
-from partita.compiler.notation.read import tree
-from partita.compiler.notation.statements import Statements, statement
+from partita.compiler.notation.parse import tree
+from partita.compiler.notation.tactic_statements import Statements, statement
 from partita.compiler.plan.history import plain
 from partita.compiler.plan.refusals import Seed
 from partita.dialects.grammar import phrases

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.define.one_op import in_blocks, program_of
+from partita.compiler.define.one_op_program import in_blocks, program_of
 from partita.dialects.params import Literal, ParamsAttr
 from partita.rewrites.emit import Emitter
 from partita.rewrites.lower import localise

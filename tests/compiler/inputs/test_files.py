@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import partita as pt
 from partita.compiler.cli.main import main
 from partita.compiler.inputs import files
-from partita.compiler.run.trial import read
+from partita.compiler.run.trial_run import read
 
 X = jnp.ones((8, 4))
 TEXT = "mesh a=2\nplan doubled {\n  tile x.0 @a\n}\n"

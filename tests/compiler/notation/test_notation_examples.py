@@ -8,7 +8,7 @@ from root import ROOT
 
 import partita as pt
 from partita.compiler.cli.main import main
-from partita.compiler.run.trial import errors, inputs
+from partita.compiler.run.trial_run import errors, inputs
 
 EXAMPLES = ROOT / "examples"
 COUNTS: dict[tuple[str, str], dict[str, int]] = {

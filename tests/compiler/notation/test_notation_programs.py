@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.run.trial import errors, inputs
+from partita.compiler.run.trial_run import errors, inputs
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNTS: dict[tuple[str, str | None], dict[str, int]] = {

@@ -15,10 +15,10 @@ import pytest
 
 import partita as pt
 from partita.compiler.advice import rewrites as rewrites_module
-from partita.compiler.advice.candidates import places
+from partita.compiler.advice.rewrite_candidates import places
 from partita.compiler.advice.rewrites import tried
 from partita.compiler.api.plan import Plan
-from partita.compiler.api.replay import tactics_of
+from partita.compiler.api.tactic_text import tactics_of
 from partita.compiler.plan.rewriting import rewrite
 from partita.examples import gpt
 from partita.rewrites.laws.law import Law

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.shell.names import Names
+from partita.compiler.shell.name_tree import Names
 
 MESH = pt.Mesh(data=2)
 W = np.ones((8, 8), np.float32)

@@ -14,13 +14,13 @@ from root import ROOT
 from strategies import strategy
 
 import partita as pt
-from partita.compiler.inputs import reader
-from partita.compiler.inputs.reader import Question
-from partita.compiler.shell.commands import TABLE
-from partita.compiler.shell.dialogue import do
-from partita.compiler.shell.language import language
+from partita.compiler.inputs import message_language as reader
+from partita.compiler.inputs.message_language import Question
+from partita.compiler.shell.command_table import TABLE
+from partita.compiler.shell.message_language import language
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 
 PYTHON = re.compile(r"\bplan\.[a-z_]+\b(?!\.partita)|\bpt\.[A-Z]\w*\(|\s\.all\(\)")
 # Errors of what only Python can do: to keep an object of one plan for another one, to pickle it, and to expect counts.
@@ -47,7 +47,7 @@ def written(path: Path) -> Iterator[str]:
 
 
 def test_no_text_about_a_plan_writes_python_itself() -> None:
-    # They ask `inputs/reader.py` for it.
+    # They ask `inputs/message_language.py` for it.
     files = [
         path
         for folder in ("plan", "cost", "structure", "advice", "answers", "views", "api/tactics")

@@ -14,11 +14,11 @@ from models import Transformer, chain, train_step
 import partita as pt
 from partita.compiler.answers.plan_text import written
 from partita.compiler.shell import script
-from partita.compiler.shell.answers import prompt
-from partita.compiler.shell.commands import TABLE
-from partita.compiler.shell.dialogue import do
+from partita.compiler.shell.answer import prompt
+from partita.compiler.shell.command_table import TABLE
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import KEPT, Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 
 MESH = pt.Mesh(data=4, model=2)
 SHAPES = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((256, 8), (8, 16), (16, 8))]

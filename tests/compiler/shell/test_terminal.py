@@ -15,16 +15,16 @@ from strategies import strategy
 
 import partita as pt
 from partita.compiler.advice import rewrites
-from partita.compiler.advice.candidates import LawCandidate
+from partita.compiler.advice.rewrite_candidates import LawCandidate
 from partita.compiler.plan.state import State
 from partita.compiler.shell import script
-from partita.compiler.shell.colours import styles
 from partita.compiler.shell.completion import completions
 from partita.compiler.shell.screen import folded, greeting
 from partita.compiler.shell.script import picture
 from partita.compiler.shell.session import Session
 from partita.compiler.shell.terminal import Terminal
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.terminal_colours import styles
+from partita.compiler.shell.typed_line import Typed
 from partita.compiler.views.colours import pieces
 from partita.rewrites.laws.law import Law
 

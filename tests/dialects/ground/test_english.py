@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from partita.dialects.ground.english import of_bytes, of_flops
+from partita.dialects.ground.amounts import of_bytes, of_flops
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedInput
 import partita as pt
 from partita.compiler.ops.monoids import SPELLED, WRITTEN
 from partita.dialects.definitions.parse import parse_definitions
-from partita.dialects.definitions.tree import Fold
+from partita.dialects.definitions.syntax_tree import Fold
 from partita.dialects.ground.dtypes import descending, dtype_of
 from partita.dialects.ground.monoids import FOLDS, MONOIDS, NAMES, UNITS, Monoid
 from partita.dialects.layouts import Layout, Pending, parse_array

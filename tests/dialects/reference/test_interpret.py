@@ -12,10 +12,10 @@ from partita.dialects import context
 from partita.dialects.ground.errors import Error
 from partita.dialects.layouts import Layout, parse_array
 from partita.dialects.mesh import Mesh
+from partita.dialects.program_text import read_module
 from partita.dialects.reference.interpret import entry_of, interpret, run_devices
 from partita.dialects.reference.lockstep import Value, collect, distribute, redistribute
-from partita.dialects.reference.scalars import cast_to
-from partita.dialects.text import read_module
+from partita.dialects.reference.scalar_functions import cast_to
 
 A = np.arange(32, dtype=np.float32).reshape(8, 4)
 B = np.arange(8, dtype=np.float32).reshape(4, 2)

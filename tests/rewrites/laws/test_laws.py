@@ -26,13 +26,13 @@ from tolerance import differs
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
-from partita.rewrites.laws.by_rule import ByRule, checked
 from partita.rewrites.laws.law import Site
 from partita.rewrites.laws.library import PROVED, library
 from partita.rewrites.laws.rule_check import kinds_of
+from partita.rewrites.laws.rule_laws import ByRule, checked
 from partita.rewrites.rules.compile import CompiledRule
-from partita.rewrites.rules.files import rules
 from partita.rewrites.rules.parse import parse
+from partita.rewrites.rules.rule_files import rules
 
 Array = Any
 MESH = pt.Mesh(data=4, model=2)

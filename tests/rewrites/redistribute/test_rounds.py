@@ -6,7 +6,7 @@ from collections import Counter
 
 from hypothesis import given, strategies as st
 
-from partita.rewrites.redistribute.rounds import Pair, Round, busiest, rounds
+from partita.rewrites.redistribute.permute_rounds import Pair, Round, busiest, rounds
 
 DEVICES = st.integers(0, 5)
 PAIRS = st.tuples(DEVICES, DEVICES).filter(lambda pair: pair[0] != pair[1])

@@ -10,9 +10,9 @@ import pytest
 from partita.dialects.ground.errors import Error
 from partita.rewrites.decide import requirements
 from partita.rewrites.lower import localise
-from partita.rewrites.rules import files
+from partita.rewrites.rules import rule_files
+from partita.rewrites.rules.allowed_heads import Head, Heads
 from partita.rewrites.rules.compile import RuleSet, load
-from partita.rewrites.rules.heads import Head, Heads
 
 
 def mask(rows: object, inside: object) -> None:
@@ -146,17 +146,17 @@ def test_the_rules_of_masks_are_checked_when_they_load(
     good: str, wrong: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert localise.WRITERS.rows
-    text = Path(files.__file__).with_name("masks.rules").read_text(encoding="utf-8")
+    text = Path(rule_files.__file__).with_name("masks.rules").read_text(encoding="utf-8")
     assert good in text
     changed = load(text.replace(good, wrong))
 
     def wrongly(_: Path) -> RuleSet:
         return changed
 
-    monkeypatch.delitem(files.LOADED, "masks", raising=False)
-    monkeypatch.setattr(files, "load", wrongly)
+    monkeypatch.delitem(rule_files.LOADED, "masks", raising=False)
+    monkeypatch.setattr(rule_files, "load", wrongly)
     with pytest.raises(Error, match=error):
-        files.rules("masks")
+        rule_files.rules("masks")
 
 
 def test_a_term_that_no_definition_asks_for_is_no_unlawful_index() -> None:
