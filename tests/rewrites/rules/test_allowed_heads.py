@@ -128,7 +128,7 @@ def test_what_runs_a_head_that_no_rule_makes_is_shown_where_it_is_defined() -> N
     with pytest.raises(Error, match="no rule makes `mask` as `result`") as caught:
         check(load("lookup: take(k, build(m, x)) => sum(m, take(k, x))"))
     assert (location := caught.value.location) is not None
-    assert location.file == "test_rule_heads.py"
+    assert location.file == "test_allowed_heads.py"
     assert location.line == mask.__code__.co_firstlineno
     assert location.text[location.column - 1 : location.end_column - 1] == "mask"
 
