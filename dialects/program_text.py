@@ -112,7 +112,7 @@ def _mesh(parser: AttrParser, declared: re.Match[str]) -> Mesh:
         parser.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error}', *declared.span(1))
 
 
-def take(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:
+def take_match(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:
     """Reads the text that matches `pattern` at the parser's position and moves past it.
 
     Raises the parser's error, `expected WHAT`, when nothing matches. The matched text may hold anything: the lexer

@@ -24,7 +24,7 @@ TRIPS = frozenset({"trip", "collect"})
 """The borders of a scanned dim: `trip` splits it into one row a trip, and `collect` stacks the rows again."""
 
 
-NONE = slice(0, 0)
+NO_OPERANDS = slice(0, 0)
 """An empty slice: no operands."""
 
 
@@ -56,9 +56,9 @@ def entry_of(op: str, params: ParamsAttr, regions: int) -> Entry:
             return Entry((slice(consts),), slice(consts, consts + carries), slice(consts + carries, None))
         case "lax.while":
             asked, fixed = (count(op, params, name) for name in ("cond_nconsts", "body_nconsts"))
-            return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NONE)
+            return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NO_OPERANDS)
         case _:
-            return Entry((slice(1, None),) * regions, NONE, NONE)
+            return Entry((slice(1, None),) * regions, NO_OPERANDS, NO_OPERANDS)
 
 
 def count(op: str, params: ParamsAttr, name: str) -> int:

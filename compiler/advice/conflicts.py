@@ -17,7 +17,7 @@ from ..inputs.message_language import Question, explained, question
 from ..plan.claims import Some
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.listing import Listing, Shape
+from ..views.listing import Listing, ListingForm
 from .open_conflicts import is_open, open_keys
 from .ways_out import Resolution, node_of, ways_out
 
@@ -74,7 +74,7 @@ def its_own(plan: State, conflict: Conflict) -> Conflict:
 
 def conflicts(plan: State) -> Listing[Conflict]:
     """The open conflicts: those at which no later tactic has placed the op, or the argument, on the axis."""
-    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts", notes=_ways))
+    return Listing([conflict(plan, key) for key in open_keys(plan)], ListingForm("open conflicts", notes=_ways))
 
 
 def _ways(found: Sequence[Conflict]) -> Sequence[str]:

@@ -9,7 +9,7 @@ from ...rewrites.laws.chunk import NotInParts, part_of
 from ...rewrites.laws.chunk_part import LoopPart
 from ...rewrites.program.program import ValueId
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
-from ..plan.named_laws import made_by, named
+from ..plan.named_laws import made_by, value_name
 from ..plan.state import State
 
 TRIPS = 8
@@ -40,13 +40,13 @@ def in_parts(plan: State) -> tuple[str, int] | None:
         return None
     value, peak = values[0], peak_bytes(plan)
     for dim in dims_in_parts(plan.source.program.shape(value)):
-        part = None if plan.table.on_dim(value, dim) else _part(plan, value, dim)
+        part = None if plan.table.on_dim(value, dim) else _loop_part(plan, value, dim)
         if part is not None and (size := _freed(plan, part)) * SHARE > peak:
-            return f"rewrite('chunk', at={_said(plan, part, value)!r}, dim={dim}, trips={TRIPS})", size
+            return f"rewrite('chunk', at={_value_name(plan, part, value)!r}, dim={dim}, trips={TRIPS})", size
     return None
 
 
-def _part(plan: State, value: ValueId, dim: int) -> LoopPart | None:
+def _loop_part(plan: State, value: ValueId, dim: int) -> LoopPart | None:
     try:
         part = part_of(plan.source.program, plan.source.classes, value, dim)
     except NotInParts:
@@ -65,9 +65,11 @@ def _freed(plan: State, part: LoopPart) -> int:
     return sum({value: size for size, value in held_at_peak(plan) if is_freed(value)}.values())
 
 
-def _said(plan: State, part: LoopPart, value: ValueId) -> str:
+def _value_name(plan: State, part: LoopPart, value: ValueId) -> str:
     """A name for the value: preferably one that the user gave to a value like it in the same loop."""
     program = plan.source.program
     made = [each for node in part.nodes for each in node.results]
-    names = [named(plan, each) for each in (value, *(each for each in made if program.types[each] == program.types[value]))]
+    names = [
+        value_name(plan, each) for each in (value, *(each for each in made if program.types[each] == program.types[value]))
+    ]
     return next((name for name in names if "#" not in name and not name.startswith(("grad(", "tangent("))), names[0])

@@ -20,7 +20,7 @@ from ..plan.refusals import Refused, Seed
 from ..plan.state import State
 from .stops import TRIED
 
-Step = Callable[[State], State]
+PlanStep = Callable[[State], State]
 
 
 def advised(plan: Some, act: Callable[[Some], Some]) -> Some:
@@ -29,7 +29,7 @@ def advised(plan: Some, act: Callable[[Some], Some]) -> Some:
         return act(plan)
     except Refused as error:
         ways = _around if error.have is not None else _padded
-        helps = partial(_helps, error, partial(ways, plan, error, cast(Step, act)))
+        helps = partial(_helps, error, partial(ways, plan, error, cast(PlanStep, act)))
         told = Refused(error.title, error.seed, error.have, error.notes, helps)
         told.among = error.among
         raise told from None
@@ -43,7 +43,7 @@ def _helps(error: Refused, ways: Callable[[], Iterator[str]]) -> Iterator[str]:
 # --- a claim in the way -----------------------------------------------------------------------------------------------------
 
 
-def _around(plan: State, error: Refused, act: Step) -> Iterator[str]:
+def _around(plan: State, error: Refused, act: PlanStep) -> Iterator[str]:
     """Yields ways around an earlier claim, with the bytes that a device then receives. Each takes a whole plan to try."""
     if len(plan.source.program.nodes) > TRIED:
         yield f"another axis, or this tactic first, may help; in a program of more than {TRIED:,} ops neither is tried"
@@ -67,7 +67,7 @@ def _other_axes(plan: State, seed: Seed) -> Iterator[tuple[str, State]]:
             yield f"use the axis `{axis}` ({plan.mesh[axis]} devices)", made
 
 
-def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str, State]]:
+def _other_orders(plan: State, act: PlanStep, error: Refused) -> Iterator[tuple[str, State]]:
     """Yields the plans in which this action comes before the one that placed the value, or in which only its claim does."""
     seed, number = error.seed, error.have.tactic if error.have is not None else -1
     if number < plan.own:
@@ -84,7 +84,7 @@ def _other_orders(plan: State, act: Step, error: Refused) -> Iterator[tuple[str,
 # --- what does not divide ---------------------------------------------------------------------------------------------------
 
 
-def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
+def _padded(plan: State, error: Refused, act: PlanStep) -> Iterator[str]:
     """Yields a help to pad the dim, if it can be padded. One tactic can pad for all axes that it places on the dim."""
     del act
     seed, dim = error.seed, error.seed.dim
@@ -107,7 +107,7 @@ def _padded(plan: State, error: Refused, act: Step) -> Iterator[str]:
         yield f"place all axes of the dim at once, which pads for all of them: {step(text)}, {instead}"
 
 
-def _tried(plan: State, steps: Sequence[Step]) -> State | None:
+def _tried(plan: State, steps: Sequence[PlanStep]) -> State | None:
     """The plan after these steps; None if one of them is refused."""
     try:
         for step in steps:

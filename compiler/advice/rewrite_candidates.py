@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library
 from ..inputs.names import Patterns
-from ..plan.named_laws import OF_PLANS, made_by, named, scope_of
+from ..plan.named_laws import OF_PLANS, made_by, scope_of, value_name
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.grouping import grouped
 from .large_values import TRIPS, dims_in_parts, large
 
-MOST = 8
+MOST_KINDS = 8
 """The most kinds of places that are tried for laws of the library: those that by themselves save most flops and elements."""
-LARGEST = 4
+MOST_VALUES = 4
 """The number of kinds of the largest values at the peak of memory that are tried in parts."""
 
 
@@ -38,10 +38,10 @@ class LawCandidate:
 
     @property
     def patterns(self) -> Patterns:
-        return said(self.at)
+        return place_names(self.at)
 
 
-def said(at: tuple[str, ...]) -> Patterns:
+def place_names(at: tuple[str, ...]) -> Patterns:
     """The names of places, as a user passes them to `plan.rewrite`."""
     return at[0] if len(at) == 1 else list(at)
 
@@ -49,7 +49,7 @@ def said(at: tuple[str, ...]) -> Patterns:
 def matched(plan: State) -> list[LawCandidate]:
     """The library's laws at the places where they save most by themselves. They are matched, not tried."""
     groups = [group for law in library().values() for group in _groups(plan, law)]
-    best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST]
+    best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST_KINDS]
     return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
 
 
@@ -68,10 +68,10 @@ def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]]
 
     def kind(site: Site) -> tuple[object, ...]:
         ends = (value for each in (site.value, *site.inside) for value in (*program.made_of(each), each))
-        return unnumbered(named(plan, site.value)), *(program.types[value] for value in ends)
+        return unnumbered(value_name(plan, site.value)), *(program.types[value] for value in ends)
 
     for sites in grouped(law.sites(program), kind).values():
-        at = tuple(named(plan, site.value) for site in sites)
+        at = tuple(value_name(plan, site.value) for site in sites)
         yield (law.name, at), sum(site.flops for site in sites), sum(site.elements for site in sites)
 
 
@@ -83,10 +83,10 @@ def unnumbered(name: str) -> str:
 def _in_parts(plan: State) -> Iterator[LawCandidate]:
     """Yields the largest values at the peak of memory, computed in parts of each of their dims."""
     program = plan.source.program
-    alike = {(unnumbered(named(plan, value)), program.types[value]): value for value in reversed(large(plan))}
-    for value in list(alike.values())[: -LARGEST - 1 : -1]:
+    alike = {(unnumbered(value_name(plan, value)), program.types[value]): value for value in reversed(large(plan))}
+    for value in list(alike.values())[: -MOST_VALUES - 1 : -1]:
         for dim in dims_in_parts(program.shape(value)):
-            yield _candidate(plan, "chunk", (named(plan, value),), 1, dim=dim, trips=TRIPS)
+            yield _candidate(plan, "chunk", (value_name(plan, value),), 1, dim=dim, trips=TRIPS)
 
 
 def _again(plan: State) -> Iterator[LawCandidate]:
@@ -111,7 +111,7 @@ def places(plan: State, law: str) -> dict[str, str]:
     if law in OF_PLANS:
         return {each.at[0]: each.line for each in _in_parts(plan)}
     sites = library()[law].sites(plan.source.program) if law in library() else ()
-    return {name: _line(plan, [name]) for name in dict.fromkeys(named(plan, site.value) for site in sites)}
+    return {name: _line(plan, [name]) for name in dict.fromkeys(value_name(plan, site.value) for site in sites)}
 
 
 def _line(plan: State, at: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from ..plan.state import State
 from ..trace.why_whole import REASONS
 from ..views.grouping import grouped
 from .open_stops import WANTED_WHOLE, is_open, open_stops
-from .tactic_edits import Change, Step, tried
+from .tactic_edits import Change, PlanStep, helpful_edits
 
 MOST_TRIED = 6
 """The most changes that are tried for a stop. Each takes a plan."""
@@ -80,7 +80,7 @@ def cure(plan: State, stop: BlockedOp) -> Cure | None:
     Changes with which all devices of the axis share the work come first. If none of them works, fewer devices are used; then
     the value is gathered once; then the tactic that tiles it is undone. Stops that are alike, as in layers, are cured together.
     """
-    known, key = plan.once(_known), _alike(plan, stop)
+    known, key = plan.once(_cure_cache), _alike(plan, stop)
     if key not in known:
         alike = plan.once(_groups)[key]
         ways = _WAYS if stop.weight is None else (_in_turn,)
@@ -105,7 +105,7 @@ def advice(node: Node) -> str:
     return advice_for_whole(node)
 
 
-def _known(plan: State) -> dict[object, Cure | None]:
+def _cure_cache(plan: State) -> dict[object, Cure | None]:
     """A cache of the cures that have been searched for."""
     del plan
     return {}
@@ -126,7 +126,7 @@ def _alike(plan: State, stop: BlockedOp) -> object:
 
 def _tried(plan: State, alike: Sequence[BlockedOp], changes: Iterable[Change]) -> Iterator[Cure]:
     """Yields the changes after which none of these stops is open, as cures."""
-    for change, made in tried(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
+    for change, made in helpful_edits(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
         costs = bytes_per_device(made), flops_per_device(made)
@@ -144,7 +144,7 @@ def _changes(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     if (blocks := _one_block(stop)) is not None and _fits(plan.table, stop, node, blocks):
         yield from _otherwise("have one block on each device", plan, stop, "block", stop.factor.stride, None)
     for position, dim in _other_dims(plan, stop, node):
-        values = _said(plan, [nodes[each.node].end(position) for each in alike])
+        values = _pattern_of(plan, [nodes[each.node].end(position) for each in alike])
         yield Change(partial(tile, values=values, dim=dim, axis=axis), why="tile another dim here")
 
 
@@ -153,7 +153,7 @@ def _in_turn(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     stop, weights = alike[0], [each.weight for each in alike if each.weight is not None]
     block, rest = divmod(weights[0].part, stop.size)
     if not rest:
-        values = _said(plan, [weight.value for weight in weights])
+        values = _pattern_of(plan, [weight.value for weight in weights])
         step = partial(tile, values=values, dim=weights[0].dim, axis=str(stop.axis), block=block)
         yield Change(step, stop.tactic, keeps=True, why="tile its parts in turn")
 
@@ -164,14 +164,14 @@ def _otherwise(why: str, plan: State, stop: BlockedOp, name: str, old: object, n
     if isinstance(redo, partial):
         given: Mapping[str, object] = redo.keywords
         if name in given and given[name] == old:
-            yield Change(partial(cast(Step, redo), **{name: new}), stop.tactic, why=why)
+            yield Change(partial(cast(PlanStep, redo), **{name: new}), stop.tactic, why=why)
     elif is_dataclass(redo) and name in {each.name for each in fields(redo)} and getattr(redo, name) == old:
-        yield Change(cast(Step, replace(redo, **{name: new})), stop.tactic, why=why)
+        yield Change(cast(PlanStep, replace(redo, **{name: new})), stop.tactic, why=why)
 
 
 def _gathered_once(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields a tactic that keeps the values whole from here on."""
-    values, step = _whole(plan, alike)
+    values, step = _replicating_step(plan, alike)
     if _is_wanted(plan, alike) and all(plan.table.axes[alike[0].axis].values[value] is None for value in values):
         yield Change(step, why="if all of it is needed anyway, gather it once")
 
@@ -187,7 +187,7 @@ def _on_fewer(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
 def _undoing(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields a tactic that keeps the values whole, before the one that tiles them, or in its place if it tiles nothing else."""
     stop = alike[0]
-    values, step = _whole(plan, alike)
+    values, step = _replicating_step(plan, alike)
     claimed = set(plan.actions[stop.tactic].values)
     if _is_wanted(plan, alike) and stop.tactic >= plan.own and (claimed.isdisjoint(values) or claimed == set(values)):
         why = "if all of it is needed anyway, keep it replicated"
@@ -203,13 +203,13 @@ def _is_wanted(plan: State, alike: Sequence[BlockedOp]) -> bool:
     return alike[0].reason == WANTED_WHOLE or not advice(plan.source.program.nodes[alike[0].node])
 
 
-def _whole(plan: State, alike: Sequence[BlockedOp]) -> tuple[Sequence[ValueId], Step]:
+def _replicating_step(plan: State, alike: Sequence[BlockedOp]) -> tuple[Sequence[ValueId], PlanStep]:
     """The values at which the axis stops, and a step that replicates them."""
     values = [plan.source.program.nodes[each.node].end(each.operand) for each in alike]
-    return values, partial(replicate, values=_said(plan, values), axis=str(alike[0].axis))
+    return values, partial(replicate, values=_pattern_of(plan, values), axis=str(alike[0].axis))
 
 
-def _said(plan: State, values: Sequence[ValueId]) -> Patterns:
+def _pattern_of(plan: State, values: Sequence[ValueId]) -> Patterns:
     """A pattern for these values that matches no others; if there is none, all of their names."""
     addresses = plan.source.addresses
     names = list(dict.fromkeys(addresses.names[value] for value in values))

@@ -11,13 +11,13 @@ from ..plan.claims import Some
 from ..plan.history import redone
 from ..plan.state import State
 
-Step = Callable[[State], State]
+PlanStep = Callable[[State], State]
 
 
 class Change(NamedTuple):
     """A step to apply after all tactics or, with a `number`, before that tactic or instead of it."""
 
-    step: Step
+    step: PlanStep
     number: int | None = None
     keeps: bool = False
     why: str = ""
@@ -28,7 +28,7 @@ class Change(NamedTuple):
         return redone(plan, self.number, [self.step], keeps=self.keeps)
 
 
-def tried(plan: Some, changes: Iterable[Change], is_open: Callable[[State], bool]) -> Iterator[tuple[Change, Some]]:
+def helpful_edits(plan: Some, changes: Iterable[Change], is_open: Callable[[State], bool]) -> Iterator[tuple[Change, Some]]:
     """Yields the changes that are not refused and that end what they are meant to end, each with the plan that it makes."""
     for change in changes:
         try:

@@ -45,7 +45,7 @@ MOST_VALUES = 8
 MOST_WAYS = 5
 """The most ways out that a conflict lists."""
 
-NOTHING = Cost({}, {})
+NO_COST = Cost({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
         left = [each for each in open_keys(plan) if each not in known.ways]
         start = left.index(key)
         keys = left[start : start + known.count]
-        known.ways |= (found := tried(plan, keys))
+        known.ways |= (found := tried_ways_out(plan, keys))
         known.count = next_count(known.count, found)
     return known.ways[key].found
 
@@ -174,7 +174,7 @@ def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
     return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
-def tried(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
+def tried_ways_out(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
     """Tries the ways out of these conflicts, and returns them, the fastest first. Of several with equal costs, one is kept."""
     found: dict[Key, list[_Tried]] = {key: [] for key in keys}
     for ways in zip_longest(*(_ways(plan, key) for key in keys)):
@@ -209,12 +209,12 @@ def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
     """What comes of each of these ways; of those that are refused together, or do not stay apart, one half after the other."""
     if not ways:
         return
-    together, settled = _together(plan, ways), set[Key]()
+    together, settled = _all_taken(plan, ways), set[Key]()
     if together is None and len(ways) == 1:
         return
     if together is not None:
         made, ways = together
-        for each in _apart(plan, made, ways):
+        for each in _singly(plan, made, ways):
             settled.add(each.way.key)
             if not is_open(made, each.way.key):
                 yield each
@@ -223,7 +223,7 @@ def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         yield from _tried_together(plan, half)
 
 
-def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
+def _all_taken(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
     """The plan with all of these ways out, except those that get in the way of a tactic; None if it is refused."""
     first, after = ([way for way in ways if way.first == is_first] for is_first in (True, False))
     made = plan
@@ -246,7 +246,7 @@ def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]]
     return made, [*first, *after]
 
 
-def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
+def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
     """Of ways out that are taken together, those that are alone in what they are about, each as if it were taken alone."""
     before, after = plan.once(_by_part), made.once(_by_part)
     shared = before.sharing | after.sharing
@@ -258,7 +258,7 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         if len(ways) > 1:
             now, stored = cost(plan), cache(partial(_stored, plan, way))
             for part in touched:
-                now = now.instead(before.costs.get(part, NOTHING), after.costs.get(part, NOTHING))
+                now = now.instead(before.costs.get(part, NO_COST), after.costs.get(part, NO_COST))
         yield _Tried(way, now, touched, stored)
 
 
@@ -284,7 +284,7 @@ def _by_part(plan: State) -> _ByPart:
 
 def _stored(plan: State, way: _Way) -> int:
     """The most bytes that a device stores at one time with this way out alone."""
-    made = _together(plan, [way])
+    made = _all_taken(plan, [way])
     assert made is not None, "it was taken together with others"
     return peak_bytes(made[0])
 

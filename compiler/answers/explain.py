@@ -24,7 +24,7 @@ from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, us
 from ..cost.flops import in_blocks, op_name, work
 from ..cost.memory import peak_bytes
 from ..cost.op_strategies import is_own, lines, terms_of
-from ..cost.relocations import along, because, parameter
+from ..cost.relocations import because, parameter, relocated_ops
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import all_of, step
 from ..inputs.names import Patterns
@@ -35,7 +35,7 @@ from ..views.grouping import grouped
 from ..views.listing import starred
 from ..views.view import Part, View
 
-MOST = 3
+MOST_OPS = 3
 """For a propagated claim, the most ops listed at which it loses."""
 MOST_LINES = 40
 """The most lines that the text of an explanation has."""
@@ -102,7 +102,7 @@ def _values(plan: State, values: Patterns) -> Iterator[Reason]:
     moves = grouped(plan.decisions.moves, lambda move: move.value)
     carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
     for name, value in found.items():
-        yield from _placed(plan, name, value, carried)
+        yield from _layout_steps(plan, name, value, carried)
         for move in moves.get(value, ()):
             yield from _moved(plan, move)
 
@@ -225,7 +225,9 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _placed(plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict[ValueId, list[Move]]]) -> Iterator[Reason]:
+def _layout_steps(
+    plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict[ValueId, list[Move]]]
+) -> Iterator[Reason]:
     """Yields a value's layout, the tactic that placed each axis, and the later ops at which that claim loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
@@ -246,7 +248,7 @@ def _placed(plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict
                 lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
                 yield Reason(lost, 2, line_of(plan, move.value, use_of(plan, move)))
     yield from _rim(plan, value)
-    for text, node in (*along(plan, value), *lines(plan, value)):
+    for text, node in (*relocated_ops(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
         yield Reason(text.format(at_line(place)), 1, place)
 
@@ -366,5 +368,5 @@ def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -
             own = plan.table.claim(value, axis)
             if own is not None and own.at != WHOLE and own.tactic == claim.tactic:
                 here = lost.setdefault(value, [])
-                here += [move for move in behind if move not in here][: MOST - len(here)]
+                here += [move for move in behind if move not in here][: MOST_OPS - len(here)]
     return lost

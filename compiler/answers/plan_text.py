@@ -26,11 +26,11 @@ from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import merged
 
-MOST = 4
+MOST_VALUES = 4
 """The most values that a record names. Layers that are alike count as one."""
 
 
-def written(plan: State) -> str:
+def text_of_plan(plan: State) -> str:
     """The text of a plan's file. Equal plans have equal texts."""
     lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
@@ -68,8 +68,8 @@ def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], name
         return ""
     # The order of arguments is not the tactic's.
     rows = [str(row[0]) for row in merged([name] for name in sorted(values))]
-    more = [f"and {len(rows) - MOST} more"] if len(rows) > MOST else []
-    return f"{', '.join([*rows[:MOST], *more])}: {sent or 'no collectives'}"
+    more = [f"and {len(rows) - MOST_VALUES} more"] if len(rows) > MOST_VALUES else []
+    return f"{', '.join([*rows[:MOST_VALUES], *more])}: {sent or 'no collectives'}"
 
 
 def layout_rows(plan: State) -> list[str]:

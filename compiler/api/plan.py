@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.ground.errors import warn
-from ...dialects.ground.validation import CHECKS, LARGEST, checked, integer, refused
+from ...dialects.ground.validation import CHECKS, INTEGER_BOUND, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..advice import conflicts, redundancy as silent, stops
@@ -48,7 +48,7 @@ from ..plan.claims import Seed
 from ..plan.state import State
 from ..report.page import Page, html, write
 from ..run.boundary_resharding import PlacementWarning
-from ..run.compare import check
+from ..run.compare import largest_difference
 from ..run.compiled import Compiled
 from ..structure.ranges import Range, ranges
 from ..trace.trace import Traced, trace
@@ -296,7 +296,7 @@ class Plan(State, Generic[R]):
                                     => params/w1: 1 all_reduce
                                   ...
         """
-        write_text(file, saved.written(self))
+        write_text(file, saved.text_of_plan(self))
 
     def arguments(self) -> list[str]:
         """The names of the arguments' leaves."""
@@ -419,7 +419,7 @@ class Plan(State, Generic[R]):
 
     def check(self, *args: object, **kwargs: object) -> float:
         """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result."""
-        return check(self, args, kwargs)
+        return largest_difference(self, args, kwargs)
 
 
 def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object) -> Plan[R]:
@@ -468,7 +468,7 @@ def _asked(name: str, given: object) -> object:
     if isinstance(given, Collective | Conflict | Stop):
         return given
     if (number := integer(given)) is not None:
-        at = number if abs(number) < LARGEST else 0
+        at = number if abs(number) < INTEGER_BOUND else 0
         helps = [
             f"take it from its list, which counts from 0: plan.explain(plan.collectives()[{at}])",
             "print(plan.collectives()) shows the numbers in the list",

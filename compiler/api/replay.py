@@ -16,7 +16,7 @@ from ...dialects.mesh import Mesh
 from ..answers.plan_text import layout_rows, records
 from ..gc_pause import without_collector
 from ..inputs.checks import mesh_given
-from ..plan.program_changes import MOST, Types, layouts_changed, types
+from ..plan.program_changes import MOST_CHANGES, ProgramTypes, layouts_changed, types
 from .notation import Notation, load
 from .notation_plans import Block, Line
 from .plan import Plan, R, plan
@@ -162,18 +162,18 @@ class Replayed:
             *program,
             *(
                 f"{line.location}: `{line.said}`\nwas {line.record or 'nothing'}\n is {now or 'nothing'}"
-                for line, now in lines[:MOST]
+                for line, now in lines[:MOST_CHANGES]
             ),
         ]
-        notes += [f"and {len(lines) - MOST} more tactics"] if len(lines) > MOST else []
+        notes += [f"and {len(lines) - MOST_CHANGES} more tactics"] if len(lines) > MOST_CHANGES else []
         notes += _noted("layouts have changed", moved)
         at = lines[0][0].location if lines else None
         return Error(title, location=at, notes=notes, helps=[f'to keep what it does now: plan.save("{file}")'])
 
 
 def _noted(title: str, changes: Sequence[str]) -> list[str]:
-    more = [f"and {len(changes) - MOST} more"] if len(changes) > MOST else []
-    return ["\n".join([f"{title}:", *changes[:MOST], *more])] if changes else []
+    more = [f"and {len(changes) - MOST_CHANGES} more"] if len(changes) > MOST_CHANGES else []
+    return ["\n".join([f"{title}:", *changes[:MOST_CHANGES], *more])] if changes else []
 
 
 def _program_note(block: Block, plan: Plan) -> list[str]:
@@ -181,7 +181,7 @@ def _program_note(block: Block, plan: Plan) -> list[str]:
     return _noted("its arguments and results are not the same", _types(block, plan).differences()) if block.layouts else []
 
 
-def _types(block: Block, plan: Plan) -> Types:
+def _types(block: Block, plan: Plan) -> ProgramTypes:
     return types(block.layouts, block.mesh or plan.mesh, layout_rows(plan), plan.mesh)
 
 

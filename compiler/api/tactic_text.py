@@ -20,7 +20,7 @@ from .tactics import Composable, Tactic, at
 ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate", "rewrite")
 """The methods of a plan that a trace may call."""
 
-Step = Callable[[Plan], Plan]
+PlanStep = Callable[[Plan], Plan]
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,7 +28,7 @@ class Located(Composable):
     """A tactic read from a text. It prints as written there, and `moved` locates its errors there."""
 
     text: str
-    step: Step
+    step: PlanStep
     moved: Callable[[Error], Error]
     is_saved: bool = False
     """Whether a plan was saved with it, maybe by an earlier version: then names are read as that version made them."""
@@ -46,12 +46,12 @@ class Located(Composable):
         return self.text
 
 
-def tactics_of(text: str) -> list[Step]:
+def tactics_of(text: str) -> list[PlanStep]:
     """Reads the tactics of a trace, in order. Raises Error, with the line, for a line that is not a tactic."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         helps = ["pass the text of `plan.trace`", "to apply a list of tactics: pt.plan(fn, mesh, *args).apply(*tactics)"]
         raise refused("text", "a trace, a string", text, *helps)
-    found: list[Step] = []
+    found: list[PlanStep] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             start = len(line) - len(line.lstrip())
@@ -66,13 +66,13 @@ def _at_line(location: Location, error: Error) -> Error:
     return relocated(error, location.narrowed(error.title))
 
 
-def tactic_of(call: Call, location: Location | None = None) -> Step:
+def tactic_of(call: Call, location: Location | None = None) -> PlanStep:
     """Makes the tactic that a call describes. Raises Error, at this location, for an unknown tactic or wrong arguments."""
     name = call.name
     act: Callable[..., Plan] | None = getattr(Plan, name) if name in ACTIONS else None
-    make = cast("Callable[..., Step]", at if name == at.__name__ else Tactic.known.get(name, Tactic))
+    make = cast("Callable[..., PlanStep]", at if name == at.__name__ else Tactic.known.get(name, Tactic))
     if act is None and make is Tactic:
-        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), f"the tactics are {_known()}", most=3)
+        helps = did_you_mean(name, (*Tactic.known, *ACTIONS), f"the tactics are {_known_calls()}", most=3)
         title = f"unknown tactic `{name}`"
         raise Error(title, location=location and location.narrowed(title), helps=helps)
     signature = inspect.signature(make if act is None else partial(act, None))
@@ -98,10 +98,10 @@ def is_tactic(given: object) -> bool:
 
 def calls_known() -> str:
     """What a line of a trace may be, as errors say it."""
-    return f"write a call of {_known()} with literal arguments"
+    return f"write a call of {_known_calls()} with literal arguments"
 
 
-def _known() -> str:
+def _known_calls() -> str:
     """The library's tactics and the steps of a plan, as errors list them."""
     folder = Tactic.__module__.rpartition(".")[0]
     library = sorted(name for name, each in Tactic.known.items() if each.__module__.startswith(folder))

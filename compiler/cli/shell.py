@@ -10,12 +10,12 @@ from rich.console import Console
 from ...dialects.ground.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
-from ..shell.script import picture, run
+from ..shell.script import picture, run_script
 from ..shell.session import WIDEST, Session
 
 WIDTH = 100
 """The width of answers, in columns, where there is no terminal."""
-LONGEST = 1 << 20
+LONGEST_LINE = 1 << 20
 """The most characters of a line of a script."""
 
 
@@ -27,9 +27,9 @@ def _file() -> str:
 
 def _lines() -> Iterator[str]:
     """Yields the lines of the input. Raises Error for a line that does not end, as of a device."""
-    while line := sys.stdin.readline(LONGEST):
-        if len(line) == LONGEST:
-            raise Error(f"`{_file()}` is no script: it has a line of {LONGEST:,} characters or more")
+    while line := sys.stdin.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise Error(f"`{_file()}` is no script: it has a line of {LONGEST_LINE:,} characters or more")
         yield line
 
 
@@ -39,7 +39,7 @@ def _session(plan: Plan) -> Session:
 
 def scripted(plan: Plan) -> None:
     """Answers each line of the standard input. Raises Error for the first line that fails."""
-    run(_session(plan), _lines(), _file(), click.echo)
+    run_script(_session(plan), _lines(), _file(), click.echo)
 
 
 def recorded(plan: Plan, file: str, title: str) -> None:

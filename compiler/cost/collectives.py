@@ -12,10 +12,10 @@ from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.colours import paragraph
 from ..views.grouping import grouped
-from ..views.listing import Listing, Shape, by_index
+from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, listed
-from .counts import CountedCollective, Counts, counted, received
+from .counts import CountedCollective, Counts, bytes_received, counted
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -103,13 +103,15 @@ def counts(plan: State) -> Counts:
 
 
 def bytes_per_device(plan: State) -> int:
-    return received(_exchanges(plan))
+    return bytes_received(_exchanges(plan))
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
     """The bytes that one device receives in one call, by the axes that they are sent over."""
     found = list(_exchanges(plan))
-    return {axes: received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)}
+    return {
+        axes: bytes_received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)
+    }
 
 
 def _exchanges(plan: State) -> Iterator[CountedCollective]:
@@ -140,7 +142,7 @@ def by_cause(plan: State) -> dict[int, Counts]:
 def collectives(plan: State) -> Listing[Collective]:
     found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
     spare = "for", "when", "times", "at"
-    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
+    return Listing(found, ListingForm("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
 
 
 def of_move(plan: State, number: int) -> list[Collective]:

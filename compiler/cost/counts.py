@@ -19,7 +19,7 @@ from ...rewrites.redistribute.steps import Bytes
 from ..jax_private import tree
 from ..views.view import Grid
 
-MOST = 4
+MOST_LOOPS = 4
 """The most loops of unknown trip count that a summary names."""
 
 KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
@@ -69,8 +69,8 @@ class Counts(dict[str, int]):
         else:
             said = f"no collectives but in branches, at most: {inside}" if inside else "no collectives"
         loops = {**self.unknown, **{where: row for where, row in self.branches.items() if "while#" in where}}
-        again = [f"and in each further trip of {where}: {_listed(row)}" for where, row in list(loops.items())[:MOST]]
-        more = [f"and so in {len(loops) - MOST} more loops"] if len(loops) > MOST else []
+        again = [f"and in each further trip of {where}: {_listed(row)}" for where, row in list(loops.items())[:MOST_LOOPS]]
+        more = [f"and so in {len(loops) - MOST_LOOPS} more loops"] if len(loops) > MOST_LOOPS else []
         own = [f"and of the program's own shard_maps: {self.own.text()}"] if self._own else []
         return ", ".join([said, *again, *more, *own])
 
@@ -120,7 +120,7 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
         if not where:
             total += size
             continue
-        first, rest = _inside(where)
+        first, rest = _split_at_cond(where)
         op, _, branch = first.partition(":")
         if branch:
             choices.setdefault(op, {}).setdefault(branch, []).append((size, rest))
@@ -129,10 +129,10 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
     return total + sum(max(map(most, branches.values())) for branches in choices.values())
 
 
-def _inside(where: str) -> tuple[str, str]:
+def _split_at_cond(where: str) -> tuple[str, str]:
     """Splits a path at its outermost `cond`: that, and the path inside of it."""
     first, _, rest = where.partition("/")
-    return (first, rest) if ":" in first or not rest else _inside(rest)
+    return (first, rest) if ":" in first or not rest else _split_at_cond(rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def counted(exchanges: Iterable[CountedCollective], own: Iterable[tuple[str, int
     return tally(((each.kind, each.times, each.where) for each in exchanges), own)
 
 
-def received(exchanges: Iterable[CountedCollective]) -> int:
+def bytes_received(exchanges: Iterable[CountedCollective]) -> int:
     """The bytes that a device receives in these collectives, rounded once.
 
     Of the branches of a `cond`, the most expensive counts.

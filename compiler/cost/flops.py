@@ -7,7 +7,7 @@ from typing import cast
 from ...dialects.definitions.flops import flops
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, joined
-from ...rewrites.decide.placements import OpPlacement, place
+from ...rewrites.decide.placements import OpPlacement, place_op
 from ...rewrites.program.program import Node
 from ..plan.state import State
 from ..views.grouping import alike
@@ -69,7 +69,7 @@ def in_blocks(plan: State, node: Node) -> int | None:
     """The flops of one device in one run of an op if it computed only its block of each dim, without the rims of windows."""
     placement = plan.decisions.placements.nodes[node.number].placement
     blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
-    return _in(plan, node, place(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
+    return _in(plan, node, place_op(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
 
 
 def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:

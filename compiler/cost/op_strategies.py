@@ -21,7 +21,7 @@ from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
 
 IN_BLOCKS = "looked up in blocks: masked partial sum"
-WHOLE = "gathered for the lookup"
+GATHERED = "gathered for the lookup"
 WRITTEN = "gathered for the write"
 TOTALS = "the totals of the blocks of a scan"
 BEST = "the best elements of each block"
@@ -41,7 +41,7 @@ def why(plan: State, move: Move, step: Step) -> str:
         return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
         terms = terms_of(plan, move)
-        found = [any(node.signature.indices[at].reads for at in _placed(plan, node, step.axes)) for node in terms]
+        found = [any(node.signature.indices[at].reads for at in _placed_indices(plan, node, step.axes)) for node in terms]
         return IN_BLOCKS if found and all(found) else f"a term of it is {IN_BLOCKS}" if any(found) else ""
     if at_boundary := _at_boundary(plan, move):
         return at_boundary
@@ -90,7 +90,7 @@ def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
                 yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops writes outside its block", node
 
 
-def _placed(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int]:
+def _placed_indices(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int]:
     """The indices of an op that are placed on these axes."""
     placement = plan.decisions.placements.nodes[node.number].placement
     return (index for index, factor in placement if factor.axis in axes)
@@ -104,5 +104,5 @@ def _wanted_whole(plan: State, step: Step, number: NodeId, position: int) -> str
     for digit in nodes[number].signature.operand_dims[position][step.dim]:
         info = nodes[number].signature.indices[digit.at]
         if info.lookups:
-            return WRITTEN if info.monoid is None else WHOLE
+            return WRITTEN if info.monoid is None else GATHERED
     return ""

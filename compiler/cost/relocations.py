@@ -33,7 +33,7 @@ def follows(plan: State, move: Move, step: Step) -> str:
     return ""
 
 
-def along(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
+def relocated_ops(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
     """Yields the ops that run along a dim of this value because that receives less than a gather, each with a text."""
     for node, position in plan.source.program.reads(value):
         for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():

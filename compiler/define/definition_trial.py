@@ -27,7 +27,7 @@ from ..ops.params import decode
 from .candidate import DefinitionCandidate, Unfit
 from .one_op_program import in_blocks, program_of
 from .pallas_kernels import without_steps
-from .samples import Type, arrays, first_difference, shown, spelled, told_apart, types_of
+from .samples import Type, arrays, first_difference, spelled, told_apart, types_of, types_text
 
 Results = Callable[[Sequence[Array]], list[list[Array]]]
 """Takes operands; for each result, returns an array, or several arrays that should be equal."""
@@ -36,7 +36,7 @@ Pulled = tuple[list[list[Array]], Sequence[Array]]
 
 COUNTS = (2, 4)
 """The numbers of devices over which an index is placed."""
-MOST = 16
+MOST_DEVICES = 16
 """The largest number of devices tried for an index that is major in a joint dim."""
 
 
@@ -105,7 +105,7 @@ class Trial:
         extent = self.signature.instance.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
         joined = any(at[index].minor > 1 for at in tables if index in at)
-        return [extent] if joined and COUNTS[-1] < extent <= MOST else []
+        return [extent] if joined and COUNTS[-1] < extent <= MOST_DEVICES else []
 
     def compare(self, index: int, count: int) -> None:
         """Compares the op over `count` devices with the function. Raises Unfit if the function does not take such blocks."""
@@ -131,7 +131,11 @@ class Trial:
         info = self.signature.instance.indices[index]
         parts, _ = self.resized(index, info.extent // count)
         rows = zip(self.operands(), self.ins, parts, self.signature.operand_at, strict=True)
-        cut = [f"{each} {shown([type])} in parts of {shown([part])}" for each, type, part, table in rows if index in table]
+        cut = [
+            f"{each} {types_text([type])} in parts of {types_text([part])}"
+            for each, type, part, table in rows
+            if index in table
+        ]
         how = "" if result is None else f"; the parts of `{name}` {self.put_together(index, result)}"
         blocks = f"over {count} blocks: {', '.join(cut) or 'no operand is cut'}{how}"
         notes = blocks, told_apart(name, at, one, "at once", other, "in blocks")
@@ -154,7 +158,7 @@ class Trial:
         results = self.candidate.run(own, operands, outs)
         got = types_of([jax.typeof(x) for x in results])
         if got != list(outs):
-            raise Unfit(f"on {self.listed(operands)} it gives {shown(got)}, but its definition says {shown(outs)}")
+            raise Unfit(f"on {self.listed(operands)} it gives {types_text(got)}, but its definition says {types_text(outs)}")
         return results
 
     @cached_property
@@ -241,7 +245,7 @@ class Trial:
 
     def listed(self, operands: Sequence[Array]) -> str:
         """Operands with their types: `x f32[4, 8], ids i32[4]`."""
-        return ", ".join(f"{name} {shown([type])}" for name, type in zip(self.operands(), types_of(operands), strict=True))
+        return ", ".join(f"{name} {types_text([type])}" for name, type in zip(self.operands(), types_of(operands), strict=True))
 
     def variable(self, index: int) -> str:
         """The name of an index in the definition's text."""

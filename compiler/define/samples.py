@@ -27,7 +27,7 @@ Corner = tuple[object, ...]
 Classes = Mapping[Corner, Corner]
 """Each corner -> the corner that stands for all corners of the same extent."""
 
-LARGEST = 1 << 22
+MOST_ELEMENTS = 1 << 22
 """The most elements, summed over all arrays, on which a definition is tried."""
 
 _TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
@@ -39,7 +39,7 @@ def candidates(definition: Definition, params: ParamsAttr, ins: Types, outs: Typ
     classes = _classes(definition, params, ins, outs)
     tried = [_resized(classes, ins, outs, first, step) for first, step in ((8, 4), (256, 128))] if classes else []
     for found in (*tried, (list(ins), list(outs))):
-        if sum(prod(shape) for _, shape in (*found[0], *found[1])) <= LARGEST:
+        if sum(prod(shape) for _, shape in (*found[0], *found[1])) <= MOST_ELEMENTS:
             yield found
 
 
@@ -132,7 +132,7 @@ def types_of(arrays: Sequence[Shaped]) -> list[Type]:
     return [(each.dtype.name, tuple(map(int, each.shape))) for each in arrays]
 
 
-def shown(types: Sequence[Type]) -> str:
+def types_text(types: Sequence[Type]) -> str:
     """Types as errors write them: `f32[4, 8], i32[4]`."""
     return ", ".join(f"{short(dtype)}[{', '.join(map(str, shape))}]" for dtype, shape in types)
 

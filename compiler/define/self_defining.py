@@ -27,7 +27,7 @@ from ..ops.primitives import name_of
 from . import pallas_kernels, sharding_rules
 from .candidate import DefinitionCandidate
 from .samples import types_of
-from .user_op import read
+from .user_op import definition_of_text
 from .verify import accept
 
 
@@ -77,7 +77,7 @@ def derive(eqn: JaxprEqn) -> Found:
 def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
     """The name of the op that a text defines. Raises Error if the call does not fit it."""
     known, written = _OPS.get(text), Written(text)
-    definition = known or read(written)
+    definition = known or definition_of_text(written)
     ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
     bind(definition, NO_PARAMS, types_of(ins), types_of(outs))
     if known is None:

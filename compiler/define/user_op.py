@@ -32,7 +32,7 @@ from ..inputs.string_literals import Written
 from ..jax_private import PyTreeDef, Tracer, ad, batching, eval_context, jax, mlir, shaped_abstractify, tree
 from ..ops.params import ArrayLike, Foreign, decode, encode
 from ..ops.primitives import remember
-from ..ops.prng_keys import text
+from ..ops.prng_keys import aval_text
 from .candidate import DefinitionCandidate
 from .verify import accept
 
@@ -40,7 +40,7 @@ Run = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
 Leaves = Callable[..., list[Array]]
 """Like `Run`, but returns the leaves of the results."""
-Types = tuple[list[ShapedArray], PyTreeDef]
+FlatTypes = tuple[list[ShapedArray], PyTreeDef]
 """The types and the tree structure of the results."""
 
 
@@ -52,7 +52,7 @@ class Op:
     written: Written
     run: Run
     primitive: Any
-    traced: dict[object, Types] = field(default_factory=dict[object, Types])
+    traced: dict[object, FlatTypes] = field(default_factory=dict[object, FlatTypes])
     mapped: dict[tuple[bool, ...], Leaves] = field(default_factory=dict[tuple[bool, ...], Leaves])
     checked: bool = True
     """Whether the definition is tried before a program may contain the op."""
@@ -77,7 +77,7 @@ class Op:
         _, structure = self.trace([jax.typeof(each) for each in arrays], params)
         return tree.tree_unflatten(structure, self.primitive.bind(*arrays, **params))
 
-    def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> Types:
+    def trace(self, avals: Sequence[ShapedArray], params: Mapping[str, object]) -> FlatTypes:
         """The types and the tree structure of the results. Raises Error if they do not match the definition."""
         key = (jax.config.jax_enable_x64, *avals, *params.items())
         if key not in self.traced:
@@ -99,7 +99,9 @@ class Op:
                 rank = len(avals[at].shape)
                 if rank < named or (rank > named and not free):
                     wanted = f"{'at least ' if free else ''}{counted(named, 'dim')}"
-                    title = f"operand `{read.array}` of `{self.title}` is {text(avals[at])}, but its definition names {wanted}"
+                    title = (
+                        f"operand `{read.array}` of `{self.title}` is {aval_text(avals[at])}, but its definition names {wanted}"
+                    )
                     self.written.fail(read.array, title, "`i..` stands for any number of dims, including none")
 
     def traced_once(self, structs: Sequence[ShapeDtypeStruct], params: Mapping[str, object]) -> tuple[ClosedJaxpr, object]:
@@ -117,7 +119,7 @@ class Op:
             self.written.fail(self.title, title, "remove the effect: a defined op is a function of its operands", other)
         for const in closed.consts:
             if isinstance(const, Tracer):
-                title = f"`{self.title}` closes over a value that is being traced, {text(jax.typeof(const))}"
+                title = f"`{self.title}` closes over a value that is being traced, {aval_text(jax.typeof(const))}"
                 self.written.fail(self.title, title, "pass it as an operand that the definition names")
         return closed, shapes
 
@@ -195,7 +197,9 @@ class Op:
         names = [formal.name for formal, each in zip(self.definition.operands, batched, strict=True) if each]
         title = f"vmap_{self.title}" + ("" if all(batched) else f"_{'_'.join(names)}")
         written = self.written.renamed(printer.definition(_mapped(self.definition, names, title)))
-        return made(written, run, self.checked, self.name.replace(self.title, title), self.own or self.written).primitive.bind
+        return make_op(
+            written, run, self.checked, self.name.replace(self.title, title), self.own or self.written
+        ).primitive.bind
 
     def interpret(self, inputs: Sequence[np.ndarray], params: ParamsAttr, outs: Sequence[ArrayLike]) -> list[np.ndarray]:
         """Runs the function on NumPy arrays, for the interpreter."""
@@ -218,7 +222,7 @@ class Op:
 
 
 def _listed(avals: Sequence[ShapedArray]) -> str:
-    return ", ".join(map(text, avals))
+    return ", ".join(map(aval_text, avals))
 
 
 def _types(avals: Sequence[ShapedArray]) -> tuple[ArrayType, ...]:
@@ -242,7 +246,7 @@ def _mapped(definition: Definition, operands: Sequence[str], title: str) -> Defi
     return replace(definition, name=title, targets=targets, body=body)
 
 
-def read(written: Written) -> Definition:
+def definition_of_text(written: Written) -> Definition:
     """The one definition of a text. Raises Error with its location in the user's file."""
     try:
         found = parse_definitions(written.text)
@@ -285,14 +289,14 @@ def _check_wholes(definition: Definition, written: Written) -> None:
 
 def added(written: Written, run: Run, primitive: Primitive, checked: bool, name: str, own: Written | None = None) -> Op:
     """Registers a primitive as an op of this name, so that planning, lowering and the interpreter know it."""
-    op = Op(definitions.add(replace(read(written), name=name)), written, run, primitive, checked=checked, own=own)
+    op = Op(definitions.add(replace(definition_of_text(written), name=name)), written, run, primitive, checked=checked, own=own)
     if "@" in written.text:
         FUNCTIONS[op.name] = op.interpret
     remember(primitive, op.name, op.accept if checked else None)
     return op
 
 
-def made(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
+def make_op(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
     """Makes an op with its own primitive. For an op that `vmap` makes, `own` is the text that the user wrote."""
     primitive: Any = Primitive(titled(name))
     primitive.multiple_results = True

@@ -20,7 +20,7 @@ from ..jax_private import Shaped, eval_context, jax
 from ..ops.params import Foreign, encode
 from .candidate import DefinitionCandidate, Unfit
 from .definition_trial import Trial
-from .samples import LARGEST, Type, candidates, types_of
+from .samples import MOST_ELEMENTS, Type, candidates, types_of
 
 Params = Mapping[str, object]
 
@@ -93,7 +93,7 @@ def _untried(candidate: DefinitionCandidate, stored: ParamsAttr, unfit: Unfit | 
         numbers = (name for name, value in stored.items() if isinstance(value, int) and not isinstance(value, bool))
         extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in numbers)
         candidate.refuse(unfit.variable, (str(unfit),), extents)
-    notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
+    notes = (str(unfit),) if unfit else (f"its arrays have more than {MOST_ELEMENTS:,} elements",)
     helps = ("`example=` gives other shapes to try it on", "`check=False` skips the trial")
     title = f"the definition of `{candidate.title}` could not be tried"
     candidate.written.fail(candidate.title, title, *helps, notes=notes)

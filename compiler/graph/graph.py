@@ -27,7 +27,7 @@ from ...dialects.ground.validation import checked
 from ...dialects.program_text import error_of, read_module
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
-from ..cost.counts import CountedCollective, Counts, counted, received
+from ..cost.counts import CountedCollective, Counts, bytes_received, counted
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
@@ -83,7 +83,7 @@ class Graph(GraphModule):
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
-        return received(self._exchanges())
+        return bytes_received(self._exchanges())
 
     def _exchanges(self) -> Iterator[CountedCollective]:
         return (each for node in self.nodes for each in node.collectives)

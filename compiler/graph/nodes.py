@@ -13,7 +13,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ...rewrites.program.run_counts import Marks, executions
 from ...rewrites.redistribute.steps import Step
-from ..cost.counts import CountedCollective, received as total
+from ..cost.counts import CountedCollective, bytes_received as total
 from .module import GraphModule
 
 

@@ -160,7 +160,7 @@ class UserFunction:
                 help = "its elements are Python objects: make an array of numbers, or pass a list of arrays"
             elif is_dataclass(leaf) and not isinstance(leaf, type):
                 help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
-            raise self.error(title, help, at=path, label=f"got {said(leaf)}") from None
+            raise self.error(title, help, at=path, label=f"got {described(leaf)}") from None
 
 
 def abstract(leaf: object) -> ShapedArray:
@@ -189,7 +189,7 @@ def _static_names(given: object) -> tuple[str, ...]:
     return tuple(str.__str__(cast(str, name)) for name in names)
 
 
-def said(leaf: object) -> str:
+def described(leaf: object) -> str:
     """Describes a leaf that is not an array: a function by its name, any other value by its `repr` and type."""
     if callable(leaf) and hasattr(leaf, "__name__"):
         return f"the function `{leaf.__name__}`"

@@ -116,7 +116,7 @@ def numbered(index: int) -> int:
     return _READER.get().first + index
 
 
-def taken(number: int) -> str:
+def cure_command(number: int) -> str:
     """What to type to take the cure of a stop, by its number from 0, followed by a colon."""
     return _READER.get().taken(number)
 

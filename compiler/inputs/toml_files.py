@@ -20,7 +20,7 @@ Keys = Sequence[str | int]
 """The path to a value: keys of tables, and numbers of list elements."""
 
 _MARK = "partita-is-looking-for-this-key"
-MOST = 1 << 22
+MOST_CHARACTERS = 1 << 22
 """The most characters that are parsed again to find a location."""
 WIDEST = 1000
 """A value is marked alone only up to this width. For a wider one, its whole line is marked."""
@@ -109,7 +109,7 @@ class Config:
         *into, name = keys
         word = re.escape(str(name))
         for tried, found in enumerate(re.finditer(rf"\"{word}\"|'{word}'|(?<![\w-]){word}(?![\w-])", self.text), 1):
-            if tried * len(self.text) > MOST:
+            if tried * len(self.text) > MOST_CHARACTERS:
                 return
             try:
                 renamed = tomllib.loads(self.text[: found.start()] + _MARK + self.text[found.end() :])

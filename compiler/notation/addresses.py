@@ -23,7 +23,7 @@ class Address:
     span: Span
 
 
-def known(program: CheckedFile, function: CheckedFunction) -> Mapping[str, Address]:
+def addresses_by_name(program: CheckedFile, function: CheckedFunction) -> Mapping[str, Address]:
     """Name in the text -> address, for every value that a plan of the function can name."""
     arguments = [Address(each.name, each.name, each, each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}

@@ -4,7 +4,7 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, kinds, phrases, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import long
 from ...dialects.ground.errors import Span
@@ -26,7 +26,7 @@ class CheckedFile:
     text: Text
     mesh: Mesh | None
     functions: Mapping[str, CheckedFunction]
-    plans: Mapping[str, Node]
+    plans: Mapping[str, SyntaxNode]
     order: Mapping[tuple[str, str], int]
 
 
@@ -38,7 +38,7 @@ def check(text: Text) -> CheckedFile:
     for each in kinds(items, "lets"):
         for let in kinds(each, "let"):
             bind(text, word_of(phrases(let)[0]), size(text, phrases(let)[1], lets), lets)
-    nodes = named(text, items, "function", "function_twice")
+    nodes = items_by_name(text, items, "function", "function_twice")
     for name, node in nodes.items():
         if name in scalar_functions.functions() or name in (*WRITTEN, "where", "lax"):
             text.fail("function_taken", word_of(phrases(node)[0]), name=name, why="the notation has a function of this name")
@@ -48,10 +48,10 @@ def check(text: Text) -> CheckedFile:
     for name in callees_first(text, nodes):
         functions.function(nodes[name])
     done = {name: functions.done[name] for name in nodes}
-    return CheckedFile(text, mesh, done, named(text, items, "plan", "plan_twice"), functions.order)
+    return CheckedFile(text, mesh, done, items_by_name(text, items, "plan", "plan_twice"), functions.order)
 
 
-def read_mesh(text: Text, items: Node) -> Mesh | None:
+def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
     found = kinds(items, "mesh")
     if not found:
         return None
@@ -74,9 +74,9 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
     return Mesh(axes, slow=slow).on(sets[0])
 
 
-def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
+def items_by_name(text: Text, items: SyntaxNode, kind: str, twice: str) -> dict[str, SyntaxNode]:
     """The items of a kind by name. Raises `Wrong`, of kind `twice`, for a name that two of them have."""
-    found: dict[str, Node] = {}
+    found: dict[str, SyntaxNode] = {}
     for each in kinds(items, kind):
         word = word_of(phrases(each)[0])
         if word.text in found:
@@ -85,12 +85,12 @@ def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
     return found
 
 
-def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
+def callees_first(text: Text, nodes: Mapping[str, SyntaxNode]) -> list[str]:
     """The functions, each after those that it calls. Raises `Wrong` for recursion."""
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:
-        if len(path) > DEEPEST:
+        if len(path) > DEEPEST_CALLS:
             text.fail("too_deep", word_of(phrases(nodes[name])[0]))
         called = [word_of(call) for call in nodes[name].find_data("call")]
         for word in sorted((each for each in called if each.text in nodes), key=lambda word: word.start):
@@ -109,9 +109,9 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
     return order
 
 
-DEEPEST = 200
+DEEPEST_CALLS = 200
 """The deepest nesting of function calls."""
-MOST = 1_000_000
+MOST_EQUATIONS = 1_000_000
 """The most equations of a function when its calls are inlined."""
 
 
@@ -124,7 +124,7 @@ class Functions(Reader):
     done: dict[str, CheckedFunction]
     order: dict[tuple[str, str], int]
 
-    def function(self, node: Node) -> None:
+    def function(self, node: SyntaxNode) -> None:
         name = word_of(phrases(node)[0])
         extents = dict(self.lets)
         arrays: dict[str, Array] = {}
@@ -146,10 +146,10 @@ class Functions(Reader):
         called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
         depth = 1 + max((each.depth for each in called), default=0)
         count = len(statements) + sum(each.count for each in called)
-        if depth > DEEPEST:
+        if depth > DEEPEST_CALLS:
             self.fail("too_deep", name)
-        if count > MOST:
-            self.fail("too_many", name, count=count, most=MOST)
+        if count > MOST_EQUATIONS:
+            self.fail("too_many", name, count=count, most=MOST_EQUATIONS)
         return depth, count
 
     def check_name(self, word: Word) -> None:
@@ -158,7 +158,7 @@ class Functions(Reader):
         if keyword.iskeyword(word.text):
             self.fail("name_python", word)
 
-    def type(self, node: Node, value: str, extents: dict[str, int]) -> Array:
+    def type(self, node: SyntaxNode, value: str, extents: dict[str, int]) -> Array:
         """An argument or a result of a type."""
         word = word_of(node)
         dtype = long(str(word))
@@ -199,7 +199,7 @@ class Functions(Reader):
                 self.order.setdefault((str(major), str(axis)), axis.span.line)
         return tuple(map(str, axes))
 
-    def statements(self, node: Node, equations: Equations) -> tuple[list[CheckedEquation | Calling], Node | None]:
+    def statements(self, node: SyntaxNode, equations: Equations) -> tuple[list[CheckedEquation | Calling], SyntaxNode | None]:
         """The checked equations, and the phrase of the `return`; None if there is none."""
         found, last = list[CheckedEquation | Calling](), None
         for each in phrases(node):
@@ -216,7 +216,9 @@ class Functions(Reader):
                     raise self.text.wrong("too_deep", each) from None
         return found, last
 
-    def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
+    def returned(
+        self, node: SyntaxNode, last: SyntaxNode | None, arrays: Mapping[str, Array], results: Sequence[Array]
+    ) -> tuple[str, ...]:
         name = str(word_of(phrases(node)[0]))
         if last is None:
             end = span(node)

@@ -6,7 +6,7 @@ from math import prod
 from typing import TypeAlias
 
 from ...dialects.definitions.syntax_tree import Apply, Group, Number, Value
-from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, kinds, phrases, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import short
 from ..ops.primitives import names
@@ -34,7 +34,7 @@ class Equations(Reader):
     arrays: dict[str, Array]
     axes: Callable[[Sequence[Word], str, int, set[str]], tuple[str, ...]]
 
-    def equation(self, node: Node) -> CheckedEquation | Calling:
+    def equation(self, node: SyntaxNode) -> CheckedEquation | Calling:
         targets, pieces = phrases(node)[0], phrases(phrases(node)[1])
         for target in phrases(targets):
             if (word := word_of(target)).text in self.arrays:
@@ -48,7 +48,7 @@ class Equations(Reader):
             self.fail("call_results", targets, name=self.text.said(pieces[0]), wanted=wanted, given=1 + len(more))
         return self.pointwise(node, first, pieces)
 
-    def pointwise(self, node: Node, target: Node, pieces: Sequence[Node]) -> CheckedEquation:
+    def pointwise(self, node: SyntaxNode, target: SyntaxNode, pieces: Sequence[SyntaxNode]) -> CheckedEquation:
         lefts = _lefts(target) or []
         joined = next((dim for dim, left in enumerate(lefts) if left.data == "summed"), None)
         self.check_pieces(target, lefts, len(pieces))
@@ -78,7 +78,7 @@ class Equations(Reader):
         check_bytes(self.text, word, array)
         return CheckedEquation(self.left(array, target, lefts, tuple(dims)), tuple(terms), joined, span(node))
 
-    def check_pieces(self, target: Node, lefts: Sequence[Node], count: int) -> None:
+    def check_pieces(self, target: SyntaxNode, lefts: Sequence[SyntaxNode], count: int) -> None:
         """Raises `Wrong` if several pieces are not joined along exactly one dim, or a single piece is joined."""
         joined = [left for left in lefts if left.data == "summed"]
         if len(joined) == 1 and count == 1:
@@ -86,7 +86,7 @@ class Equations(Reader):
         if len(joined) != (count > 1):
             self.fail("pieces", target, count=len(joined) or "none")
 
-    def declare(self, scope: Scope, left: Node, word: Word) -> None:
+    def declare(self, scope: Scope, left: SyntaxNode, word: Word) -> None:
         """Declares an index on the left, with its range if the text gives one."""
         if word.text in scope.indices:
             self.fail("left_twice", word)
@@ -97,14 +97,16 @@ class Equations(Reader):
     def reader(self, indices: dict[str, CheckedIndex]) -> Expressions:
         return Expressions(self.text, self.extents, self.functions, self.arrays, indices)
 
-    def dtype(self, pieces: Sequence[Node], terms: Sequence[Term]) -> str:
+    def dtype(self, pieces: Sequence[SyntaxNode], terms: Sequence[Term]) -> str:
         first = settled(terms[0])
         for piece, term in zip(pieces, terms, strict=True):
             if (found := settled(term)) != first:
                 self.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
         return first
 
-    def left(self, array: Array, target: Node, lefts: Sequence[Node], dims: tuple[Group[CheckedIndex], ...] | None) -> Left:
+    def left(
+        self, array: Array, target: SyntaxNode, lefts: Sequence[SyntaxNode], dims: tuple[Group[CheckedIndex], ...] | None
+    ) -> Left:
         """A left side, which defines the array: with the mesh axes behind its indices."""
         used, given = set[str](), [words(kinds(left, "places")[0]) for left in lefts]
         for left, axes in zip(lefts, given, strict=True):
@@ -114,7 +116,7 @@ class Equations(Reader):
         array = self.arrays[array.name] = replace(array, places=places)
         return Left(array, dims, span(target))
 
-    def calling(self, node: Node, targets: Sequence[Node], pieces: Sequence[Node]) -> Calling:
+    def calling(self, node: SyntaxNode, targets: Sequence[SyntaxNode], pieces: Sequence[SyntaxNode]) -> Calling:
         if len(pieces) > 1:
             self.fail("call_inside", pieces[0], name=word_of(pieces[0]))
         call = pieces[0]
@@ -134,7 +136,7 @@ class Equations(Reader):
         lefts = tuple(self.named(name, target, *result) for target, result in zip(targets, results, strict=True))
         return Calling(lefts, primitive, arguments, params, span(node))
 
-    def argument(self, name: str, node: Node) -> Given:
+    def argument(self, name: str, node: SyntaxNode) -> Given:
         """An argument of a primitive: an array, or a number such as `3`, `0.5`, `u32(3)`."""
         if name.startswith("lax.") and node.data in ("number", "neg", "call"):
             reader = self.reader({})
@@ -151,7 +153,7 @@ class Equations(Reader):
             self.fail("value_unknown", word, self.arrays)
         return self.arrays[str(word)]
 
-    def called(self, call: Node, function: CheckedFunction, given: Sequence[Given]) -> list[Value]:
+    def called(self, call: SyntaxNode, function: CheckedFunction, given: Sequence[Given]) -> list[Value]:
         wanted = function.arguments
         signature = f"{function.name}({', '.join(f'{each.name}: {each.type}' for each in wanted)})"
         if len(given) != len(wanted):
@@ -164,7 +166,9 @@ class Equations(Reader):
                 self.fail("call_type", node, argument=want.name, name=function.name, value=have.name, **types)
         return [(each.dtype, each.shape) for each in function.results]
 
-    def primitive(self, call: Node, name: str, given: Sequence[Given], params: str, targets: Sequence[Node]) -> list[Value]:
+    def primitive(
+        self, call: SyntaxNode, name: str, given: Sequence[Given], params: str, targets: Sequence[SyntaxNode]
+    ) -> list[Value]:
         """The types of the results of a primitive, which JAX computes."""
         # The parameters of some primitives contain the shape of the result, which the left side declares.
         declared = [[each for each in map(extent_of, _lefts(target) or ()) if each is not None] for target in targets]
@@ -180,7 +184,7 @@ class Equations(Reader):
             # The author of the text can fix any error that JAX raises for the parameters.
             self.fail("primitive", call, name=name, why=reason(error))
 
-    def named(self, name: str, target: Node, made: str, shape: tuple[int, ...]) -> Left:
+    def named(self, name: str, target: SyntaxNode, made: str, shape: tuple[int, ...]) -> Left:
         """The left side of a call: a bare name, or an index for each dim."""
         word = word_of(target)
         array = Array(str(word), made, shape, span(word))
@@ -195,7 +199,7 @@ class Equations(Reader):
         return self.left(array, target, lefts or (), None)
 
 
-def _lefts(target: Node) -> list[Node] | None:
+def _lefts(target: SyntaxNode) -> list[SyntaxNode] | None:
     """The indices of a left side; None without brackets."""
     found = kinds(target, "lefts")
     return phrases(found[0]) if found else None

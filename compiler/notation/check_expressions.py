@@ -10,7 +10,7 @@ import ml_dtypes
 
 from ...dialects.definitions.operators import ARITHMETIC, COMPARISONS, SIGNS
 from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read
-from ...dialects.grammar import Node, Word, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, phrases, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import dtype_of, long, short
 from ...dialects.ground.monoids import MONOIDS
@@ -18,7 +18,7 @@ from ..jax_private import jax
 from ..ops.monoids import WRITTEN, pools
 from . import scalar_functions
 from .diagnostics import Text, span, word_of
-from .extents import named, size
+from .extents import named_extent, size
 from .parse import left_spine
 from .scope import Scope, linearity
 from .terms import Array, CheckedIndex, Constant, Dim, Mask, Reading, Term, alone, at, dtype, free, settled
@@ -39,13 +39,15 @@ NUMERIC = {"int", "float", "truth"}
 class Expressions(Scope):
     """Reads the expressions of one equation."""
 
-    def term(self, node: Node) -> Term:
+    def term(self, node: SyntaxNode) -> Term:
         match node.data:
             case "number":
                 return self.literal(node)
             case "extent":
                 word = word_of(node)
-                return Number(TRUTHS[word.text] if word.text in TRUTHS else named(self.text, word, self.extents), span(node))
+                return Number(
+                    TRUTHS[word.text] if word.text in TRUTHS else named_extent(self.text, word, self.extents), span(node)
+                )
             case "name":
                 return self.name(word_of(node))
             case "read":
@@ -79,7 +81,7 @@ class Expressions(Scope):
             self.fail("not_scalar", word, type=array.type, indices=indices)
         return Read(array, (), span=span(word))
 
-    def read(self, node: Node) -> Reading:
+    def read(self, node: SyntaxNode) -> Reading:
         word, given = word_of(node), phrases(node)
         if word.text not in self.arrays:
             self.fail("value_unknown", word, self.arrays)
@@ -90,7 +92,7 @@ class Expressions(Scope):
         dims = tuple(self.position(array, dim, each) for dim, each in enumerate(given))
         return Read(array, dims, span=span(node))
 
-    def position(self, array: Array, dim: int, node: Node) -> Dim:
+    def position(self, array: Array, dim: int, node: SyntaxNode) -> Dim:
         """The position of a phrase in one dim of an array; an index alone gets its range from the dim."""
         extent = array.shape[dim]
         if node.data == "join":
@@ -116,7 +118,7 @@ class Expressions(Scope):
             self.check_window(extent, window, span(node), hangs=False)
         return window
 
-    def literal(self, node: Node) -> Constant:
+    def literal(self, node: SyntaxNode) -> Constant:
         word = word_of(node)
         if word.text.isdecimal() and len(word.text.lstrip("0")) > DIGITS:
             self.fail("number_large", node, number=word, low=f"-1e{DIGITS}", high=f"1e{DIGITS}", cure=FLOATING)
@@ -136,14 +138,14 @@ class Expressions(Scope):
                 cure = FLOATING if dtype_of(made).kind in "fV" else "use a wider dtype"
                 self.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
 
-    def negative(self, node: Node) -> Term:
+    def negative(self, node: SyntaxNode) -> Term:
         arg = self.term(phrases(node)[0])
         self.no_truth(node, "-", arg)
         if isinstance(arg, Number):
             return Number(-arg.value, span(node))
         return Apply("neg", (arg,), dtype(arg), span(node))
 
-    def arithmetic(self, node: Node) -> Term:
+    def arithmetic(self, node: SyntaxNode) -> Term:
         """The term of a chain of operators, built from its first operand on, so that its length does not matter."""
         *operators, first = left_spine(node, BINARY)
         made = self.term(first)
@@ -151,7 +153,7 @@ class Expressions(Scope):
             made = self.combined(each, made, self.term(phrases(each)[1]))
         return made
 
-    def combined(self, node: Node, left: Term, right: Term) -> Term:
+    def combined(self, node: SyntaxNode, left: Term, right: Term) -> Term:
         sign = SIGNS[node.data].text
         self.no_truth(node, sign, *(each for each in (left, right) if isinstance(each, Number)))
         if isinstance(left, Number) and isinstance(right, Number):
@@ -172,7 +174,7 @@ class Expressions(Scope):
             self.fail("divide", node, dtype=short(made))
         return Apply(node.data, (left, right), made, span(node))
 
-    def same(self, node: Node, sign: str, *args: Term) -> str:
+    def same(self, node: SyntaxNode, sign: str, *args: Term) -> str:
         """The common dtype of the arguments; numbers take the dtype of the others."""
         kinds = {dtype(arg) for arg in args}
         strong = sorted(kinds - NUMERIC, key=[dtype(arg) for arg in args].index)
@@ -186,19 +188,19 @@ class Expressions(Scope):
             self.fail("number", at(number), number=f"{number.value:g}", dtype=short(strong[0]))
         return strong[0]
 
-    def no_truth(self, node: Node, sign: str, *args: Term) -> None:
+    def no_truth(self, node: SyntaxNode, sign: str, *args: Term) -> None:
         if any(settled(arg) == "bool" for arg in args):
             cure = "cast the booleans: `f32(...)`, or use `where(...)`"
             self.fail("fold_dtype", node, fold=sign, dtype="bool", cure=cure)
 
-    def comparison(self, node: Node) -> Term:
+    def comparison(self, node: SyntaxNode) -> Term:
         left, right = map(self.term, phrases(node))
         sign = str(word_of(node)) if words(node) else "=="
         self.same(node, sign, left, right)
         made = Apply(COMPARE[sign], (left, right), "bool", span(node))
         return Mask(made, span(node)) if node.data == "equal" else made
 
-    def logic(self, node: Node) -> Term:
+    def logic(self, node: SyntaxNode) -> Term:
         *operators, first = left_spine(node, LOGIC)
         made = self.truth(first, LOGIC[operators[-1].data])
         for each in reversed(operators):
@@ -206,13 +208,13 @@ class Expressions(Scope):
             made = Apply(sign, (made, *(self.truth(right, sign) for right in phrases(each)[1:])), "bool", span(each))
         return made
 
-    def truth(self, node: Node, what: str) -> Term:
+    def truth(self, node: SyntaxNode, what: str) -> Term:
         term = self.term(node)
         if settled(term) != "bool":
             self.fail("truth", node, what=what, dtype=short(settled(term)))
         return term.condition if isinstance(term, Mask) else term
 
-    def number(self, node: Node, compute: Callable[[], float | None]) -> Constant | None:
+    def number(self, node: SyntaxNode, compute: Callable[[], float | None]) -> Constant | None:
         """The number that `compute` returns, or None. Raises `Wrong` if it is undefined."""
         try:
             value = compute()
@@ -220,7 +222,7 @@ class Expressions(Scope):
         except (ArithmeticError, ValueError) as error:
             self.fail("undefined", node, said=self.text.said(node), why=str(error))
 
-    def fold(self, node: Node) -> Term:
+    def fold(self, node: SyntaxNode) -> Term:
         word, variables, body = word_of(node), phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.indices), self.hanging
         indices = tuple(self.variable(each) for each in variables)
@@ -243,7 +245,7 @@ class Expressions(Scope):
         self.folds.append(fold)
         return fold
 
-    def variable(self, node: Node) -> CheckedIndex:
+    def variable(self, node: SyntaxNode) -> CheckedIndex:
         """Declares an index of a fold, which is now in scope."""
         word, declared = word_of(node), phrases(node)
         index = self.new(word)
@@ -252,7 +254,7 @@ class Expressions(Scope):
         self.indices[index.name] = index
         return index
 
-    def call(self, node: Node) -> Term:
+    def call(self, node: SyntaxNode) -> Term:
         word = word_of(node)
         name = str(word)
         given = [each for each in phrases(node) if each.data != "keyword"]
@@ -273,7 +275,7 @@ class Expressions(Scope):
             node, scalar_functions.ALIASES.get(name, name), [*map(self.term, given)], scalar_functions.keywords(self.text, node)
         )
 
-    def cast(self, node: Node, wanted: str, given: list[Node]) -> Term:
+    def cast(self, node: SyntaxNode, wanted: str, given: list[SyntaxNode]) -> Term:
         word = word_of(node)
         check_dtype(self.text, word, wanted)
         if len(given) != 1:
@@ -282,7 +284,7 @@ class Expressions(Scope):
         self.fits(wanted, term, cast=True)
         return Apply("cast", (term,), wanted, span(node))
 
-    def apply(self, node: Node, name: str, args: list[Term], params: str) -> Term:
+    def apply(self, node: SyntaxNode, name: str, args: list[Term], params: str) -> Term:
         if name == "where":
             return self.where(node, args)
         numbers = [arg.value for arg in args if isinstance(arg, Number)]
@@ -308,7 +310,7 @@ class Expressions(Scope):
             cure = f"write `{name}(x, parameter=2)`, with the IR's names"
             self.fail("function_keyword", node, name=name, why=why, cure=cure)
 
-    def where(self, node: Node, args: list[Term]) -> Term:
+    def where(self, node: SyntaxNode, args: list[Term]) -> Term:
         condition, *branches = args
         if dtype(condition) != "bool":
             self.fail("truth", phrases(node)[0], what="where", dtype=short(settled(condition)))

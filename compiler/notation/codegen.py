@@ -18,7 +18,7 @@ from . import runtime
 from .check import CheckedFile
 from .codegen_terms import Values
 from .diagnostics import Text
-from .python_code import Code, Value, squeezed, transposed
+from .python_code import ArrayCode, Code, squeezed, transposed
 from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, at, free
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
@@ -102,19 +102,19 @@ def piece(
     return spread(code, Values(order, before).term(term), order, statement.left.array.dtype).code
 
 
-def spread(code: Code, value: Value, order: list[CheckedIndex], dtype: str) -> Value:
+def spread(code: Code, value: ArrayCode, order: list[CheckedIndex], dtype: str) -> ArrayCode:
     """The value with a dim for each index of the left side; missing dims are broadcast."""
     shape = tuple(index.extent for index in order)
     if value.number:
-        return Value(code.call("jnp.full", shape, value.code, dtype=dtype), tuple(order))
+        return ArrayCode(code.call("jnp.full", shape, value.code, dtype=dtype), tuple(order))
     if value.indices == tuple(order) and len(value.dims) == len(order):
         return value
     wanted = tuple(index if index in value.dims else None for index in order)
     if value.dims == wanted and all(index.extent == 1 for index in order if index not in value.dims):
-        return Value(value.code, tuple(order))
+        return ArrayCode(value.code, tuple(order))
     value = squeezed(code, value)
     value = transposed(code, value, [index for index in order if index in value.dims])
     if len(value.dims) == len(order):
         return value
     places = tuple(dim for dim, index in enumerate(order) if index in value.dims)
-    return Value(code.call("lax.broadcast_in_dim", value.code, shape, places), tuple(order))
+    return ArrayCode(code.call("lax.broadcast_in_dim", value.code, shape, places), tuple(order))

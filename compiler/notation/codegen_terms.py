@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from ...dialects.definitions.operators import SIGNS
 from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.ground.dtypes import dtype_of
-from .codegen_windows import convolution, convolved, guarded, inside, pooling
-from .python_code import Code, Dims, Expr, Value, alongside, broadcast, fit, ordered, squeezed, transposed
+from .codegen_windows import clipped_window, convolution, convolved, guarded, pooling
+from .python_code import ArrayCode, Code, Dims, Expr, alongside, broadcast, fit, ordered, squeezed, transposed
 from .terms import CheckedIndex, Dim, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding
 
-DEEPEST = 100
+MOST_APPLICATIONS = 100
 """The most applications in one Python expression."""
 NATURAL = {"max": "jnp.maximum", "min": "jnp.minimum", "where": "notation.choose"}
 """The functions that a JAX user would call; all others are the primitives of their names."""
@@ -36,19 +36,19 @@ class Values:
     order: Sequence[CheckedIndex]
     before: list[ast.stmt]
 
-    def term(self, term: Term) -> Value:
+    def term(self, term: Term) -> ArrayCode:
         code = Code(at(term))
         match term:
             case Number(value):
-                return Value(code.value(value), (), number=True)
+                return ArrayCode(code.value(value), (), number=True)
             case Group((index,)):
-                return Value(code.call("lax.iota", "int32", index.extent), (index,))
+                return ArrayCode(code.call("lax.iota", "int32", index.extent), (index,))
             case Read():
-                return read(self, term)
+                return read_code(self, term)
             case Apply("cast", (arg,), wanted):
                 value = self.term(arg)
                 if isinstance(arg, Number) and not -(2**31) <= arg.value < 2**31:
-                    return Value(code.call("notation.literal", arg.value, wanted), ())
+                    return ArrayCode(code.call("notation.literal", arg.value, wanted), ())
                 return replace(value, code=code.call("lax.convert_element_type", value.code, wanted), number=False)
             case Mask(condition):
                 return self.term(condition)
@@ -59,7 +59,7 @@ class Values:
             case Group():
                 raise TypeError(term)
 
-    def apply(self, term: Apply[Term]) -> Value:
+    def apply(self, term: Apply[Term]) -> ArrayCode:
         """The code of a chain of applications, built from its first argument on, so that its length does not matter."""
         chain = [term]
         while isinstance(first := chain[-1].args[0], Apply) and first.function != "cast":
@@ -67,13 +67,13 @@ class Values:
         made = self.term(first)
         for number, each in enumerate(reversed(chain), start=1):
             made = self.applied(each, [made, *map(self.term, each.args[1:])])
-            if number % DEEPEST == 0:
+            if number % MOST_APPLICATIONS == 0:
                 code, name = Code(at(each)), f"_{len(self.before)}"
                 self.before.append(code.assign([name], made.code))
                 made = replace(made, code=code.name(name))
         return made
 
-    def applied(self, term: Apply[Term], given: Sequence[Value]) -> Value:
+    def applied(self, term: Apply[Term], given: Sequence[ArrayCode]) -> ArrayCode:
         code = Code(at(term))
         if term.function == "mul" and any(isinstance(arg, Mask) for arg in term.args):
             return self.masked(term, given)
@@ -89,29 +89,29 @@ class Values:
             case name:
                 kinds = [settled(arg) for arg in term.args if not isinstance(arg, Number)]
                 made = code.call("notation.apply", name, term.params, (kinds or [term.dtype])[0], *codes)
-        return Value(made, dims, number)
+        return ArrayCode(made, dims, number)
 
-    def masked(self, term: Apply[Term], given: Sequence[Value]) -> Value:
+    def masked(self, term: Apply[Term], given: Sequence[ArrayCode]) -> ArrayCode:
         """The code of `[condition] * x`: `x` where the condition holds, and 0 elsewhere."""
         code = Code(at(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
         zero = False if isinstance(other, Mask) else 0.0 if dtype(other) == "float32" else 0
-        args, dims = alongside(code, [*given, Value(code.value(zero), (), number=True)], self.order, led=True)
-        return Value(code.call("notation.choose", *(arg.code for arg in args)), dims)
+        args, dims = alongside(code, [*given, ArrayCode(code.value(zero), (), number=True)], self.order, led=True)
+        return ArrayCode(code.call("notation.choose", *(arg.code for arg in args)), dims)
 
 
-def read(values: Values, term: Reading) -> Value:
+def read_code(values: Values, term: Reading) -> ArrayCode:
     code = Code(at(term))
     array, dims = sliced(code, values, term)
     if any(map(computed, dims)):
         return looked_up(code, values, array, dims)
-    value = Value(array, tuple(map(alone, dims)))
+    value = ArrayCode(array, tuple(map(alone, dims)))
     # Each index once: `x[i, i]` is the diagonal.
     return contracted(code, [squeezed(code, value)], ordered(value.indices, ())) if repeats(value.indices) else value
 
 
-def split(code: Code, term: Reading) -> tuple[Expr, list[tuple[Dim, int]]]:
+def split_dims(code: Code, term: Reading) -> tuple[Expr, list[tuple[Dim, int]]]:
     """The array, with dims that are products split by one reshape, and each dim with its extent."""
     array, dims = code.name(term.array.name), list[tuple[Dim, int]]()
     for dim, extent in zip(term.dims, term.array.shape, strict=True):
@@ -127,7 +127,7 @@ def split(code: Code, term: Reading) -> tuple[Expr, list[tuple[Dim, int]]]:
 def sliced(code: Code, values: Values, term: Reading) -> tuple[Expr, list[Dim]]:
     """Slices at fixed positions, strided windows of one index and computed starts; returns the array and the dims left."""
     kept, parts, whole = list[Dim](), list[object](), slice(None)
-    array, dims = split(code, term)
+    array, dims = split_dims(code, term)
     for dim, extent in dims:
         part: object = whole
         match dim:
@@ -139,7 +139,7 @@ def sliced(code: Code, values: Values, term: Reading) -> tuple[Expr, list[Dim]]:
                 stop = last + (1 if step > 0 else -1)
                 part, dim = slice(offset, None if stop < 0 else stop, None if step == 1 else step), Group((index,))
             case Affine(_, (_, *_)):
-                dim = inside(dim, extent, at(term))
+                dim = clipped_window(dim, extent, at(term))
             case _ if (slides := sliding(dim)) is not None:
                 start, index = slides
                 array = code.call("lax.dynamic_slice_in_dim", array, values.term(start).code, index.extent, len(parts))
@@ -151,7 +151,7 @@ def sliced(code: Code, values: Values, term: Reading) -> tuple[Expr, list[Dim]]:
     return (array if all(part == whole for part in parts) else code.index(array, tuple(parts))), kept
 
 
-def looked_up(code: Code, values: Values, array: Expr, dims: Sequence[Dim]) -> Value:
+def looked_up(code: Code, values: Values, array: Expr, dims: Sequence[Dim]) -> ArrayCode:
     """The code of looked-up indices, as JAX indexes arrays by arrays."""
     plain = [index for dim in dims if (index := alone(dim)) is not None]
     looks = [dim for dim in dims if not isinstance(dim, Group | Affine)]
@@ -160,16 +160,16 @@ def looked_up(code: Code, values: Values, array: Expr, dims: Sequence[Dim]) -> V
     units = any(isinstance(dim, Affine) for dim in dims)
     if len(looks) == 1 and shared and set(depends) <= set(plain) and len(set(plain)) == len(plain) and not units:
         return along_axis(code, values, array, dims, looks[0])
-    parts = [_part(dim, shared) for dim in dims]
+    parts = [_subscript(dim, shared) for dim in dims]
     given = [values.term(part) for part in parts if not isinstance(part, slice | int)]
     positions, known = alongside(code, given, values.order)
     found = iter(positions)
     items = [part if isinstance(part, slice | int) else next(found).code for part in parts]
     rest = [index for index in plain if index not in shared]
-    return Value(code.index(array, tuple(items)), _placed(parts, known, rest))
+    return ArrayCode(code.index(array, tuple(items)), _dims_after_lookup(parts, known, rest))
 
 
-def _part(dim: Dim, shared: Sequence[CheckedIndex]) -> Term | slice | int:
+def _subscript(dim: Dim, shared: Sequence[CheckedIndex]) -> Term | slice | int:
     match dim:
         case Affine(position, _):
             return position
@@ -181,7 +181,7 @@ def _part(dim: Dim, shared: Sequence[CheckedIndex]) -> Term | slice | int:
             return dim
 
 
-def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[CheckedIndex]) -> Dims:
+def _dims_after_lookup(parts: Sequence[object], dims: Dims, rest: Sequence[CheckedIndex]) -> Dims:
     """Where JAX puts the dims of the positions: in place if they are adjacent, otherwise first."""
     slices = [isinstance(part, slice) for part in parts]
     first, last = slices.index(False), len(slices) - 1 - slices[::-1].index(False)
@@ -189,16 +189,16 @@ def _placed(parts: Sequence[object], dims: Dims, rest: Sequence[CheckedIndex]) -
     return (*rest[:before], *dims, *rest[before:])
 
 
-def along_axis(code: Code, values: Values, array: Expr, dims: Sequence[Dim], look: Term) -> Value:
+def along_axis(code: Code, values: Values, array: Expr, dims: Sequence[Dim], look: Term) -> ArrayCode:
     """The code of `logp[b, y[b]]`: the position along one dim depends on the indices of the others."""
     axis = next(number for number, dim in enumerate(dims) if computed(dim))
     known = tuple(map(alone, dims))
     positions = fit(code, values.term(look), known)
     taken = code.call("jnp.take_along_axis", array, positions.code, axis)
-    return Value(code.call("jnp.squeeze", taken, (axis,)), known[:axis] + known[axis + 1 :])
+    return ArrayCode(code.call("jnp.squeeze", taken, (axis,)), known[:axis] + known[axis + 1 :])
 
 
-def fold(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
+def fold(values: Values, term: Fold[CheckedIndex, Term]) -> ArrayCode:
     if term.monoid != "sum":
         return pooling(term) or reduction(values, guarded(term))
     body, behind = outside(term.body, term.indices)
@@ -206,7 +206,7 @@ def fold(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
     for sign, other in behind:
         code = Code(at(term))
         args, dims = alongside(code, [made, values.term(other)], values.order)
-        made = Value(code.sign(sign, args[0].code, args[1].code), dims)
+        made = ArrayCode(code.sign(sign, args[0].code, args[1].code), dims)
     return made
 
 
@@ -235,7 +235,7 @@ def multiplied(body: Term) -> list[Term]:
     return found
 
 
-def product(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
+def product(values: Values, term: Fold[CheckedIndex, Term]) -> ArrayCode:
     code, parts = Code(at(term)), multiplied(term.body)
     if (layout := convolved(term, parts)) is not None:
         return convolution(values.order, term, layout)
@@ -256,11 +256,11 @@ def product(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
     # A sum over an index on which no factor depends multiplies by its extent.
     unread = [index.extent for index in term.indices if all(index not in value.dims for value in given)]
     for number in (*unread, *(part.value for part in parts if isinstance(part, Number))):
-        made = Value(code.sign("mul", made.code, code.value(number)), made.dims)
+        made = ArrayCode(code.sign("mul", made.code, code.value(number)), made.dims)
     return made
 
 
-def segments(values: Values, term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> Value | None:
+def segments(values: Values, term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> ArrayCode | None:
     """The sum as a scatter-add, if one factor equates an index of the result with a looked-up one; otherwise None."""
     asked = {part: found for part in parts if isinstance(part, Mask) and (found := equated(part, term.indices))}
     indices = [index for index, _ in asked.values()]
@@ -279,7 +279,7 @@ def segments(values: Values, term: Fold[CheckedIndex, Term], parts: Sequence[Ter
     data = broadcast(code, data, (*along, *kept))
     positions = [fit(code, squeezed(code, values.term(ids)), along).code for _, ids in asked.values()]
     extents = tuple(index.extent for index in indices)
-    return Value(code.call("notation.scatter_sum", data.code, extents, *positions), (*indices, *kept))
+    return ArrayCode(code.call("notation.scatter_sum", data.code, extents, *positions), (*indices, *kept))
 
 
 def equated(mask: Mask, folded: Sequence[CheckedIndex]) -> tuple[CheckedIndex, Term] | None:
@@ -292,14 +292,14 @@ def equated(mask: Mask, folded: Sequence[CheckedIndex]) -> tuple[CheckedIndex, T
             return None
 
 
-def einsum(code: Code, values: Values, given: Sequence[Value], folded: Sequence[CheckedIndex]) -> Value:
+def einsum(code: Code, values: Values, given: Sequence[ArrayCode], folded: Sequence[CheckedIndex]) -> ArrayCode:
     """The sum of a product of arrays; for two a `dot_general`, as in `jnp.einsum` but without its name scope."""
     if len(given) == 2 and all(set(folded) <= set(value.dims) and not repeats(value.dims) for value in given):
         return dot(code, values, given[0], given[1], folded)
     return contracted(code, given, ordered((i for value in given for i in value.indices if i not in folded), values.order))
 
 
-def contracted(code: Code, given: Sequence[Value], left: Sequence[CheckedIndex]) -> Value:
+def contracted(code: Code, given: Sequence[ArrayCode], left: Sequence[CheckedIndex]) -> ArrayCode:
     """`jnp.einsum` with these indices on the left. Its letters are the indices' names, if these are distinct letters."""
     indices = list(dict.fromkeys(index for value in given for index in value.indices))
     names = [index.name for index in indices]
@@ -307,27 +307,27 @@ def contracted(code: Code, given: Sequence[Value], left: Sequence[CheckedIndex])
         names = [chr(ord("a") + number) for number in range(len(names))]
     letters = dict(zip(indices, names, strict=True))
     *inputs, result = ("".join(letters[index] for index in side) for side in (*(value.indices for value in given), left))
-    return Value(code.call("jnp.einsum", f"{','.join(inputs)}->{result}", *(value.code for value in given)), tuple(left))
+    return ArrayCode(code.call("jnp.einsum", f"{','.join(inputs)}->{result}", *(value.code for value in given)), tuple(left))
 
 
-def dot(code: Code, values: Values, left: Value, right: Value, folded: Sequence[CheckedIndex]) -> Value:
+def dot(code: Code, values: Values, left: ArrayCode, right: ArrayCode, folded: Sequence[CheckedIndex]) -> ArrayCode:
     batch = ordered((index for index in left.indices if index in right.dims and index not in folded), values.order)
     own = [[index for index in value.indices if index not in (*folded, *batch)] for value in (left, right)]
     wanted = [index for index in values.order if index in (*batch, *own[0], *own[1])]
     if wanted != [*batch, *own[0], *own[1]]:
         left, right, own = right, left, own[::-1]
     dims = tuple(tuple(tuple(map(value.dims.index, some)) for value in (left, right)) for some in (folded, batch))
-    made = Value(code.call("lax.dot_general", left.code, right.code, dims), (*batch, *own[0], *own[1]))
+    made = ArrayCode(code.call("lax.dot_general", left.code, right.code, dims), (*batch, *own[0], *own[1]))
     return transposed(code, made, wanted) if len(wanted) == len(made.dims) else made
 
 
-def reduction(values: Values, term: Fold[CheckedIndex, Term]) -> Value:
+def reduction(values: Values, term: Fold[CheckedIndex, Term]) -> ArrayCode:
     code, value = Code(at(term)), values.term(term.body)
     if value.number:
-        value = Value(code.call("jnp.asarray", value.code), ())
+        value = ArrayCode(code.call("jnp.asarray", value.code), ())
     value = broadcast(code, value, (*(index for index in term.indices if index not in value.dims), *value.dims))
     axes = tuple(sorted(value.dims.index(index) for index in term.indices))
     kept = tuple(index for dim, index in enumerate(value.dims) if dim not in axes)
     # The position of an extreme is along one dim.
     along = axes[0] if term.monoid in ("argmax", "argmin") else axes
-    return Value(code.call(f"jnp.{term.monoid}", value.code, along), kept)
+    return ArrayCode(code.call(f"jnp.{term.monoid}", value.code, along), kept)

@@ -14,8 +14,8 @@ from ...dialects.ground.dtypes import dtype_of
 from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import pools
-from .python_code import Code, Value
-from .terms import CheckedIndex, Dim, Reading, Term, alone, at, dtype, inner, leaves, moved, repeats
+from .python_code import ArrayCode, Code
+from .terms import CheckedIndex, Dim, Reading, Term, alone, at, direct_indices, dtype, leaves, repeats, subterms
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def windows(read: Reading, folded: Sequence[CheckedIndex]) -> list[WindowDim] | 
 
     Also None if an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim separately.
     """
-    if repeats(index for sub in read.dims for index in moved(sub)):
+    if repeats(index for sub in read.dims for index in direct_indices(sub)):
         return None
     found: list[WindowDim] = []
     for dim, sub in enumerate(read.dims):
@@ -78,7 +78,7 @@ def convolved(term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> ConvDims
     batch = [index for index in plain if index not in term.indices]
     channels = [index for index in term.indices if index not in within]
     own = [index for index in weights if index not in term.indices]
-    if not (len(batch) == len(channels) == len(own) == 1 and all(map(moved, image.dims))):
+    if not (len(batch) == len(channels) == len(own) == 1 and all(map(direct_indices, image.dims))):
         return None
     layout = ConvDims(image, kernel, found, batch[0], channels[0], own[0])
     takes_every_weight = set(weights) == {layout.weight, layout.channel, *within}
@@ -87,7 +87,7 @@ def convolved(term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> ConvDims
     return layout if takes_every_weight and folds_channel and weight_is_new else None
 
 
-def convolution(order: Sequence[CheckedIndex], term: Fold[CheckedIndex, Term], layout: ConvDims) -> Value:
+def convolution(order: Sequence[CheckedIndex], term: Fold[CheckedIndex, Term], layout: ConvDims) -> ArrayCode:
     code, wanted = Code(at(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
     given = [index for index in order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
@@ -97,10 +97,10 @@ def convolution(order: Sequence[CheckedIndex], term: Fold[CheckedIndex, Term], l
     out = tuple(map(result.index, wanted))
     how = zip(*((window.stride, window.padding, window.dilation) for window in layout.windows), strict=True)
     arrays = (code.name(read.array.name) for read in (layout.image, layout.kernel))
-    return Value(code.call("notation.convolve", *arrays, *how, (lhs, rhs, out)), tuple(result))
+    return ArrayCode(code.call("notation.convolve", *arrays, *how, (lhs, rhs, out)), tuple(result))
 
 
-def pooling(term: Fold[CheckedIndex, Term]) -> Value | None:
+def pooling(term: Fold[CheckedIndex, Term]) -> ArrayCode | None:
     """The code of a fold over a single read through windows; None for another fold."""
     body = term.body
     if not isinstance(body, Read) or not pools(term.monoid):
@@ -115,7 +115,7 @@ def pooling(term: Fold[CheckedIndex, Term]) -> Value | None:
     for window in found:
         dims[window.dim] = window.within.extent, window.stride, window.padding, window.dilation, window.out
     *how, outs = zip(*dims, strict=True)
-    return Value(code.call("notation.pool", term.monoid, code.name(body.array.name), *how), outs)
+    return ArrayCode(code.call("notation.pool", term.monoid, code.name(body.array.name), *how), outs)
 
 
 def guarded(term: Fold[CheckedIndex, Term]) -> Fold[CheckedIndex, Term]:
@@ -144,10 +144,10 @@ def _hanging(term: Dim) -> Iterator[tuple[Affine[CheckedIndex], int, Span]]:
             for sub, extent in zip(term.dims, term.array.shape, strict=True):
                 if isinstance(sub, Affine) and len(sub.factors) > 1 and leaves(sub, extent):
                     yield sub, extent, at(term)
-        waiting += reversed(inner(term)) if not isinstance(term, Fold) else ()
+        waiting += reversed(subterms(term)) if not isinstance(term, Fold) else ()
 
 
-def inside(affine: Affine[CheckedIndex], extent: int, at: Span) -> Term:
+def clipped_window(affine: Affine[CheckedIndex], extent: int, at: Span) -> Term:
     """A window as a computed position, clipped to the array."""
     where = position(affine, at)
     if not leaves(affine, extent):

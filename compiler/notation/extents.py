@@ -4,18 +4,18 @@ import math
 from collections.abc import Mapping
 
 from ...dialects.definitions.operators import ARITHMETIC
-from ...dialects.grammar import Node, Word, phrases
+from ...dialects.grammar import SyntaxNode, Word, phrases
 from ...dialects.ground.dtypes import dtype_of
 from .diagnostics import Text, Where, word_of
 from .parse import left_spine
 from .scalar_functions import arithmetic
 from .terms import Array
 
-LARGEST = 2**63 - 1
+LARGEST_EXTENT = 2**63 - 1
 """The largest extent, and the most bytes of an array, that XLA counts."""
 
 
-def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
+def size(text: Text, node: SyntaxNode, known: Mapping[str, int]) -> int:
     """The value of an extent. Raises `Wrong` for an unknown name, and unless the value is an integer of 0 or more."""
     try:
         value = _value(text, node, known)
@@ -26,12 +26,12 @@ def size(text: Text, node: Node, known: Mapping[str, int]) -> int:
     return value
 
 
-def extent_of(node: Node) -> Node | None:
+def extent_of(node: SyntaxNode) -> SyntaxNode | None:
     """The extent that a phrase declares, of a dim or of an index."""
     return next((each for each in phrases(node) if each.data not in ("word", "places")), None)
 
 
-def _value(text: Text, node: Node, known: Mapping[str, int]) -> int:
+def _value(text: Text, node: SyntaxNode, known: Mapping[str, int]) -> int:
     """The value of a phrase; a chain of operators of any length is walked from its first operand on."""
     *operators, first = left_spine(node, ARITHMETIC)
     value = _operand(text, first, known)
@@ -40,23 +40,23 @@ def _value(text: Text, node: Node, known: Mapping[str, int]) -> int:
     return value
 
 
-def _combined(text: Text, node: Node, values: list[int]) -> int:
+def _combined(text: Text, node: SyntaxNode, values: list[int]) -> int:
     if node.data == "div" and (not values[1] or values[0] % values[1]):
         text.fail("extent_divide", node, said=text.said(node), value=f"{values[0]} / {values[1]}")
     value = values[0] // values[1] if node.data == "div" else int(arithmetic(node.data, values) or 0)
-    if abs(value) > LARGEST:
+    if abs(value) > LARGEST_EXTENT:
         text.fail("extent_large", node, said=text.said(node))
     return value
 
 
-def _operand(text: Text, node: Node, known: Mapping[str, int]) -> int:
+def _operand(text: Text, node: SyntaxNode, known: Mapping[str, int]) -> int:
     match node.data:
         case "number" if (word := word_of(node)).text.isdecimal():
-            if len(word.text.lstrip("0")) > len(str(LARGEST)) or int(word.text) > LARGEST:
+            if len(word.text.lstrip("0")) > len(str(LARGEST_EXTENT)) or int(word.text) > LARGEST_EXTENT:
                 text.fail("extent_large", node, said=word)
             return int(word.text)
         case "extent":
-            return named(text, word_of(node), known)
+            return named_extent(text, word_of(node), known)
         case "name":
             word = word_of(node)
             raise text.wrong("extent_lower", word, upper=word.text.upper())
@@ -66,11 +66,11 @@ def _operand(text: Text, node: Node, known: Mapping[str, int]) -> int:
 
 def check_bytes(text: Text, where: Where, array: Array) -> None:
     """Raises `Wrong` for an array of more bytes than XLA counts."""
-    if math.prod(array.shape) * dtype_of(array.dtype).itemsize > LARGEST:
+    if math.prod(array.shape) * dtype_of(array.dtype).itemsize > LARGEST_EXTENT:
         text.fail("array_large", where, name=array.type)
 
 
-def named(text: Text, word: Word, known: Mapping[str, int]) -> int:
+def named_extent(text: Text, word: Word, known: Mapping[str, int]) -> int:
     if word.text not in known:
         text.fail("extent_unknown", word, known)
     return known[word.text]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ...dialects.definitions.ground_form import Dim, Equation, Ground, Grounded, inner
+from ...dialects.definitions.ground_form import Dim, Equation, Ground, Grounded, subexpressions
 from ...dialects.definitions.grounding import ground
 from ...dialects.definitions.operators import SIGNS
 from ...dialects.definitions.printer import Printer, Said
@@ -19,7 +19,7 @@ from ...dialects.ground.dtypes import short
 from ...dialects.ground.errors import Error
 from ...dialects.params import ParamsAttr
 from ..ops.monoids import WRITTEN
-from .scalar_functions import written
+from .scalar_functions import keyword_texts
 from .terms import type_text
 
 
@@ -156,14 +156,14 @@ class Pointful:
             case _ if function in SIGNS:
                 return Apply(function, args)
             case _:
-                return Apply(function, args, params=", ".join(written(self.params)))
+                return Apply(function, args, params=", ".join(keyword_texts(self.params)))
 
 
 def _read_alone(body: Ground) -> frozenset[int]:
     """The indices that read some dim alone, from which their range follows."""
     dims = body.dims if isinstance(body, Read) else ()
     own = (dim.indices for dim in dims if isinstance(dim, Group) and len(dim.indices) == 1)
-    return frozenset[int]().union(*own, *map(_read_alone, inner(body)))
+    return frozenset[int]().union(*own, *map(_read_alone, subexpressions(body)))
 
 
 def letters(taken: Mapping[str, object] | set[str]) -> list[str]:

@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
 from ...dialects.definitions.operators import ARITHMETIC
-from ...dialects.grammar import Node, TooDeep, phrases
+from ...dialects.grammar import SyntaxNode, TooDeep, phrases
 from ...dialects.ground.errors import Span
 from .diagnostics import Text, Wrong
 
@@ -30,7 +30,7 @@ SPELLING = {
     "STRING": "a text", "VALUE": "a value's name", "DIM": "a dim", "CALL": "a tactic", "$END": "the end",
     "AXIS": "a mesh axis", "PART": "a sub-axis",
 }  # fmt: skip
-SIGNS = {
+PUNCTUATION = {
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "COLON": ":",
     "EQUAL": "=", "AT": "@", "PLUS": "+", "MINUS": "-", "STAR": "*", "SLASH": "/", "DOT": ".", "SEMICOLON": ";",
     "ARROW": "->", "JOIN": "++", "_NOTHING": "()", "OPAQUE": "lax.", "LABEL": "name",
@@ -66,7 +66,7 @@ BEHIND = {
 }
 """Words -> the cure for a mistake directly after them."""
 BEGIN = "begin an equation with a name, `y[i] = ...`, and end a function with `return y`"
-EXACT = {
+CURES_OF_SETS = {
     "LSQB": "write a type with its extents, `f32[8, 4]`; a scalar is `f32[]`",
     "LPAR NAME PLUS RSQB": "an equation defines all elements: write indices on the left, `y[i] = ...`",
     "COLON": "write an argument with its type: `x: f32[B=8]`",
@@ -93,7 +93,7 @@ CONTENTS = (
 BESIDE = "write an operator between two values, `a * b`, and a function's argument in parentheses, `exp(x[i])`"
 
 
-def tree(text: Text, start: str = "start") -> Node:
+def tree(text: Text, start: str = "start") -> SyntaxNode:
     """The tree of a text, or of one kind of phrase. Raises `Wrong` if the grammar does not accept it, and for an empty file."""
     try:
         found = grammar.read(GRAMMAR, text.source, start, STARTS, chains=CHAINS)
@@ -107,7 +107,7 @@ def tree(text: Text, start: str = "start") -> Node:
     return found
 
 
-def left_spine(node: Node, among: Collection[str]) -> list[Node]:
+def left_spine(node: SyntaxNode, among: Collection[str]) -> list[SyntaxNode]:
     """The phrase, its first part, the first part of that, and so on through phrases of these kinds: `a + b + c` is a chain."""
     spine = [node]
     while spine[-1].data in among:
@@ -132,7 +132,7 @@ def misread(text: Text, error: UnexpectedInput) -> Wrong:
         said = next((HABITS[each] for each in (found["word"], found["name"]) if each in HABITS), BESIDE)
         words = {"expected": "an operator, or the equation's end", "cure": said}
         return text.wrong("unexpected", _at(text, *found.span("name")), found=found["name"], **words)
-    words = {"expected": expected(names), "cure": cure(text.source[:start], text.source[start:], str(token), names)}
+    words = {"expected": expected(names), "cure": syntax_cure(text.source[:start], text.source[start:], str(token), names)}
     if token.type == "$END":
         end = len(text.source.rstrip())
         return text.wrong("unfinished", _at(text, end, end + 1), **words)
@@ -171,11 +171,11 @@ def expected(names: set[str]) -> str:
         words.append("an operator")
     if left - OPERATORS:
         left -= {"AND", "OR"}
-    words += sorted(SPELLING.get(each) or f"`{SIGNS.get(each) or each.lower()}`" for each in left)
+    words += sorted(SPELLING.get(each) or f"`{PUNCTUATION.get(each) or each.lower()}`" for each in left)
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def cure(before: str, behind: str, found: str, names: set[str]) -> str:
+def syntax_cure(before: str, behind: str, found: str, names: set[str]) -> str:
     """The cure for an unexpected word: what its author may have meant, or what the grammar allows between these texts."""
     plan = "PROPAGATE" in names
     word = re.search(r"(\w+|->)(?=\s*\Z)", before)
@@ -185,8 +185,8 @@ def cure(before: str, behind: str, found: str, names: set[str]) -> str:
         return f"indices are lower case, `{found.lower()}`: upper case names extents"
     if word is not None and found == "[" and UPPER.fullmatch(word[0]):
         return f"values are lower case, `{word[0].lower()}`: upper case names extents"
-    if (exactly := " ".join(sorted(names))) in EXACT:
-        return EXACT[exactly]
+    if (exactly := " ".join(sorted(names))) in CURES_OF_SETS:
+        return CURES_OF_SETS[exactly]
     if plan and "AT" in names and found.isidentifier():
         return f"did you mean `@{found}`? `@` comes before a mesh axis"
     for habit in (before[-1:] + behind[:1], behind[:2], found):

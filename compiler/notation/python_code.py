@@ -85,7 +85,7 @@ Dims: TypeAlias = "tuple[CheckedIndex | None, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ArrayCode:
     """Code for an array. A `number` is a Python number, which combines with arrays of every rank."""
 
     code: Expr
@@ -97,40 +97,40 @@ class Value:
         return tuple(index for index in self.dims if index is not None)
 
 
-def fit(code: Code, value: Value, order: Sequence[CheckedIndex | None]) -> Value:
+def fit(code: Code, value: ArrayCode, order: Sequence[CheckedIndex | None]) -> ArrayCode:
     """The value with dims in this order; missing ones become dims of extent 1."""
     wanted = tuple(index if index in value.dims else None for index in order)
     if value.number or value.dims == wanted or not value.dims:
         return value
     value = transposed(code, squeezed(code, value), [index for index in wanted if index is not None])
     missing = tuple(dim for dim, index in enumerate(wanted) if index is None)
-    return Value(code.call("jnp.expand_dims", value.code, missing), wanted) if missing else value
+    return ArrayCode(code.call("jnp.expand_dims", value.code, missing), wanted) if missing else value
 
 
-def broadcast(code: Code, value: Value, order: Sequence[CheckedIndex | None]) -> Value:
+def broadcast(code: Code, value: ArrayCode, order: Sequence[CheckedIndex | None]) -> ArrayCode:
     """The value with dims in this order, each as long as the range of its index."""
     if all(index in value.dims for index in order):
         return fit(code, value, order)
     shape = tuple(1 if index is None else index.extent for index in order)
-    return Value(code.call("jnp.broadcast_to", fit(code, value, order).code, shape), tuple(order))
+    return ArrayCode(code.call("jnp.broadcast_to", fit(code, value, order).code, shape), tuple(order))
 
 
-def squeezed(code: Code, value: Value) -> Value:
+def squeezed(code: Code, value: ArrayCode) -> ArrayCode:
     """The value without the dims along which no index runs."""
     units = tuple(dim for dim, index in enumerate(value.dims) if index is None)
-    return Value(code.call("jnp.squeeze", value.code, units), value.indices) if units else value
+    return ArrayCode(code.call("jnp.squeeze", value.code, units), value.indices) if units else value
 
 
-def transposed(code: Code, value: Value, order: Sequence[CheckedIndex]) -> Value:
+def transposed(code: Code, value: ArrayCode, order: Sequence[CheckedIndex]) -> ArrayCode:
     permutation = tuple(value.dims.index(index) for index in order)
     if permutation == tuple(range(len(order))):
         return value
-    return Value(code.call("jnp.transpose", value.code, permutation), tuple(order))
+    return ArrayCode(code.call("jnp.transpose", value.code, permutation), tuple(order))
 
 
 def alongside(
-    code: Code, values: Sequence[Value], order: Sequence[CheckedIndex], led: bool = False
-) -> tuple[list[Value], Dims]:
+    code: Code, values: Sequence[ArrayCode], order: Sequence[CheckedIndex], led: bool = False
+) -> tuple[list[ArrayCode], Dims]:
     """The values with their dims in one order: that of a value with all indices if the others agree with it.
 
     If they are `led`, as the operands of `where`, JAX adds leading dims that one of them lacks.
@@ -139,14 +139,14 @@ def alongside(
     return [(ending if led else fit)(code, value, dims) for value in values], dims
 
 
-def ending(code: Code, value: Value, order: Dims) -> Value:
+def ending(code: Code, value: ArrayCode, order: Dims) -> ArrayCode:
     """The value with its dims in this order; leading ones may be missing."""
     if value.dims and None not in value.dims:
         value = transposed(code, value, [index for index in order if index is not None and index in value.dims])
     return value if value.dims == order[len(order) - len(value.dims) :] else fit(code, value, order)
 
 
-def common(values: Sequence[Value], order: Sequence[CheckedIndex]) -> Dims:
+def common(values: Sequence[ArrayCode], order: Sequence[CheckedIndex]) -> Dims:
     """The dims of a combination: those of the values if each dim has at most one index, otherwise one dim for each index."""
     every = [value.dims for value in values if value.dims and not value.number]
     if len(set(map(len, every))) == 1:

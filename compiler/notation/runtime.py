@@ -19,7 +19,7 @@ from ..jax_private import jax, jnp, lax
 from ..ops.bind import bind_local
 from ..ops.monoids import SPELLED
 from ..ops.params import ArrayLike, decode
-from ..ops.primitives import find
+from ..ops.primitives import find_primitive
 from . import scalar_functions
 from .terms import type_text
 
@@ -56,7 +56,7 @@ def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> lis
     own = dict(scalar_functions.parameters(text).items())
     dtypes = own.pop("result", None)
     if name not in definitions or name == "whole":
-        find(name)
+        find_primitive(name)
         return bind_local("whole", ParamsAttr.of(primitive=name, **own), arrays, [])
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
     types = tuple(zip(map(str, given), shapes, strict=True))
@@ -64,7 +64,7 @@ def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> lis
         return bind_local(name, ParamsAttr.of(**own), arrays, types, alone=True)
     # On whole arrays the slice itself clamps the starts; on blocks the starts are clamped first.
     decoded = decode(name, ParamsAttr.of(**own), tuple(np.shape(each) for each in arrays), types)
-    return [cast(Any, find(name)).bind(*arrays, **decoded)]
+    return [cast(Any, find_primitive(name)).bind(*arrays, **decoded)]
 
 
 @cache

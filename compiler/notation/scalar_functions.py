@@ -15,10 +15,10 @@ from jax import Array
 from ...dialects.definitions.operators import ARITHMETIC
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.syntax_tree import Definition, Group, Var
-from ...dialects.grammar import Node, kinds, phrases
+from ...dialects.grammar import SyntaxNode, kinds, phrases
 from ...dialects.ground.dtypes import long
 from ...dialects.ground.errors import Error
-from ...dialects.params import NO_PARAMS, ParamsAttr, read, show
+from ...dialects.params import NO_PARAMS, ParamsAttr, literal_text, parse_params
 from ...dialects.reference import scalar_functions
 from ..jax_private import jax, lax
 from ..ops.bind import bind_local
@@ -99,7 +99,7 @@ def _is_real(name: str, operands: int) -> bool:
         return False
 
 
-def keywords(text: Text, call: Node) -> str:
+def keywords(text: Text, call: SyntaxNode) -> str:
     """The keywords of a call in the IR's form, where a dtype is a record; in the text a dtype is a bare name."""
     found: list[str] = []
     for each in kinds(call, "keyword"):
@@ -112,7 +112,7 @@ def keywords(text: Text, call: Node) -> str:
 
 def parameters(said: str) -> ParamsAttr:
     """Reads parameters from keywords. Raises ValueError or SyntaxError if a value is not a literal."""
-    return read(f"{{{said}}}") if said else NO_PARAMS
+    return parse_params(f"{{{said}}}") if said else NO_PARAMS
 
 
 @cache
@@ -125,9 +125,9 @@ def defaults(name: str, dtypes: tuple[str, ...]) -> str:
         return ""
     found = [each for each in jaxpr.jaxpr.eqns if each.primitive.name == name]
     params = encode(found[0].params, Foreign(), definitions[name]) if len(jaxpr.jaxpr.eqns) == len(found) == 1 else NO_PARAMS
-    return ", ".join(written(params))
+    return ", ".join(keyword_texts(params))
 
 
-def written(params: ParamsAttr) -> list[str]:
+def keyword_texts(params: ParamsAttr) -> list[str]:
     """The parameters as keywords."""
-    return [f"{key}={show(value)}" for key, value in params.items()]
+    return [f"{key}={literal_text(value)}" for key, value in params.items()]

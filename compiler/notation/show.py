@@ -136,7 +136,7 @@ def _ways(op: LaxOp, ins: Sequence[PrintedValue], outs: Sequence[PrintedValue], 
         *given, left = (
             each.text + (f"[{', '.join(indices[: len(each.shape)])}]" if each.shape else "") for each in (*ins, outs[0])
         )
-        yield [f"{left} = {name}({', '.join([*given, *scalar_functions.written(op.params)])})"]
+        yield [f"{left} = {name}({', '.join([*given, *scalar_functions.keyword_texts(op.params)])})"]
     if isinstance(op, WholeOp):
         name = params.pop("primitive")
     for types in ({}, {"result": tuple(out.dtype for out in outs)}):
@@ -152,7 +152,7 @@ def _opaque(
         dims = ", ".join(f"{index}: {extent}" for index, extent in zip(indices, out.shape, strict=False))
         lefts.append(f"{out.text}[{dims}]" if dims else out.text)
     given = [_literal(each) if each.number else each.text for each in ins]
-    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *scalar_functions.written(params)])})"
+    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *scalar_functions.keyword_texts(params)])})"
 
 
 def _literal(value: PrintedValue) -> str:

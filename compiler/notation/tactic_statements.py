@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
-from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, kinds, phrases, words
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ..inputs.tactic_calls import Call
@@ -24,7 +24,7 @@ VALUE = re.compile(r"(?!range\b)[A-Za-z_*][\w/*#?]*")
 AXIS = re.compile(r"(?!(?:fn|plan|mesh|let|return|and|or|not)\b)[A-Za-z_]\w*(?:\.\d+(?::\d+)?)?")
 
 
-def moved(text: Text, where: Where, error: Error) -> Wrong:
+def at_statement(text: Text, where: Where, error: Error) -> Wrong:
     """Returns a tactic's error, located at its statement, at the word that the error is about."""
     location = text.location(where).narrowed(error.title)
     helps = [*error.helps] or ["see `docs/notation.md` for what a plan may hold"]
@@ -52,7 +52,7 @@ class Statements(Reader):
     mesh: Mesh | None = None
     known: Known | None = None
 
-    def calls(self, node: Node) -> list[Call]:
+    def calls(self, node: SyntaxNode) -> list[Call]:
         """The calls that a statement stands for, one for each of its axes. Raises `Wrong` for unknown names."""
         match node.data:
             case "tile":
@@ -76,9 +76,9 @@ class Statements(Reader):
                 try:
                     return [Call.read(str(word_of(node)))]
                 except Error as error:
-                    raise moved(self.text, node, error) from error
+                    raise at_statement(self.text, node, error) from error
 
-    def _tile(self, node: Node) -> Iterator[Call]:
+    def _tile(self, node: SyntaxNode) -> Iterator[Call]:
         spots, options = [self._spot(each) for each in kinds(node, "spot")], self._options(node)
         for axis in self._axes(node):
             if len(spots) == 1 and "held" not in options:
@@ -86,7 +86,7 @@ class Statements(Reader):
             else:
                 yield Call("Tile", (), {"values": dict(spots), "axis": axis, **options})
 
-    def _options(self, node: Node) -> dict[str, object]:
+    def _options(self, node: SyntaxNode) -> dict[str, object]:
         given = {str(word_of(each)): words(each) for each in kinds(node, "option")}
         found: dict[str, object] = {name: True for name in ("held", "padded") if name in given}
         if "block" in given:
@@ -94,22 +94,22 @@ class Statements(Reader):
             found["block"] = int(number.text) if number.text.isdecimal() and len(number.text) < 19 else float(number.text)
         return found
 
-    def _label(self, node: Node) -> str:
+    def _label(self, node: SyntaxNode) -> str:
         """The name of a range, which may be that of a dim: `params/w1.1`."""
-        label = ".".join([_said(word_of(kinds(node, "value")[0])), *map(_said, words(node))])
+        label = ".".join([_unquoted(word_of(kinds(node, "value")[0])), *map(_unquoted, words(node))])
         if self.known is not None and label not in self.known.labels:
             self.fail("plan_range", node, self.known.labels, name=label, function=self.known.function)
         return label
 
-    def _spot(self, node: Node) -> tuple[str, int | str]:
+    def _spot(self, node: SyntaxNode) -> tuple[str, int | str]:
         """A value and one of its dims, by number or by the name of its range."""
         word, given = word_of(kinds(node, "value")[0]), words(node)
         path = self._value(kinds(node, "value")[0])
         if not given:
-            self.fail("plan_spot", node, name=_said(word), spot=_spot_of(word))
-        dim = _said(given[0])
+            self.fail("plan_spot", node, name=_unquoted(word), spot=_spot_of(word))
+        dim = _unquoted(given[0])
         number = int(dim) if dim.lstrip("-").isdecimal() and given[0].type == "DIM" else None
-        address = self.known.values.get(_said(word)) if self.known is not None else None
+        address = self.known.values.get(_unquoted(word)) if self.known is not None else None
         if address is not None and number is None and dim in address.array.extents:
             return path, address.array.extents.index(dim)
         if self.known is not None and address is not None:
@@ -120,10 +120,10 @@ class Statements(Reader):
                 self.fail("plan_dim", given[0], name=address.name, dim=dim, **of)
         return path, dim if number is None else number
 
-    def _value(self, node: Node) -> str:
+    def _value(self, node: SyntaxNode) -> str:
         """The address of a value. Patterns and numbered ops are returned as they are: the plan resolves them."""
         word = word_of(node)
-        name = _said(word)
+        name = _unquoted(word)
         if self.known is None or any(mark in name for mark in "*?#") or name.startswith("result"):
             return name
         if name not in self.known.values:
@@ -131,7 +131,7 @@ class Statements(Reader):
             self.fail("plan_value", word, self.known.values, name=name, function=self.known.function, known=near)
         return self.known.values[name].path
 
-    def _axes(self, node: Node) -> list[str]:
+    def _axes(self, node: SyntaxNode) -> list[str]:
         found = words(kinds(node, "places")[0])
         if not found:
             what = self.text.said(node)
@@ -139,7 +139,7 @@ class Statements(Reader):
         axes = [self._axis(each) for each in found]
         for number, axis in enumerate(axes):
             if axis in axes[:number]:
-                value = next(_said(word_of(each)) for each in node.iter_subtrees_topdown() if each.data == "value")
+                value = next(_unquoted(word_of(each)) for each in node.iter_subtrees_topdown() if each.data == "value")
                 self.fail("axis_used", found[number], value=value, axis=axis)
         return axes
 
@@ -149,14 +149,14 @@ class Statements(Reader):
         return str(word)
 
 
-def _said(word: Word) -> str:
+def _unquoted(word: Word) -> str:
     """A name, without its quotes."""
     return str(word)[1:-1] if word.type == "STRING" else str(word)
 
 
 def _spot_of(word: Word) -> str:
     """How a dim of a value is written. A name in quotes keeps them: `"params/head.1"` --> `"params/head".1`."""
-    name, dot, dim = _said(word).rpartition(".")
+    name, dot, dim = _unquoted(word).rpartition(".")
     return f'"{name}".{dim}' if word.type == "STRING" and dot and dim.isalnum() else f"{word}.0"
 
 

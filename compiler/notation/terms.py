@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read, parts
+from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read, subtrees
 from ...dialects.ground.dtypes import short
 from ...dialects.ground.errors import Span
 
@@ -124,12 +124,12 @@ def settled(term: Term) -> str:
     return SETTLED.get(found, found)
 
 
-def inner(term: Dim) -> tuple[Dim, ...]:
+def subterms(term: Dim) -> tuple[Dim, ...]:
     """The terms directly inside this one, including the dims of a read."""
-    return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", parts(term))
+    return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", subtrees(term))
 
 
-def moved(dim: Dim) -> tuple[CheckedIndex, ...]:
+def direct_indices(dim: Dim) -> tuple[CheckedIndex, ...]:
     """The indices of a dim, except those inside a computed position."""
     match dim:
         case Group(indices):
@@ -147,9 +147,9 @@ def free(term: Dim) -> tuple[CheckedIndex, ...]:
     waiting: list[tuple[Dim, tuple[CheckedIndex, ...]]] = [(term, ())]
     while waiting:
         term, bound = waiting.pop()
-        found |= dict.fromkeys(each for each in moved(term) if each not in bound)
+        found |= dict.fromkeys(each for each in direct_indices(term) if each not in bound)
         bound = (*bound, *term.indices) if isinstance(term, Fold) else bound
-        waiting += [(each, bound) for each in reversed(inner(term))]
+        waiting += [(each, bound) for each in reversed(subterms(term))]
     return tuple(found)
 
 

@@ -38,7 +38,7 @@ def widened(starts: range, inputs: Sequence[Array]) -> list[Array]:
     return [x.astype(jnp.int32) if at in starts and x.dtype.itemsize < 4 else x for at, x in enumerate(inputs)]
 
 
-def inside(name: str, inputs: Sequence[Array], window: Sequence[int], params: Mapping[str, object]) -> list[Array]:
+def clamped(name: str, inputs: Sequence[Array], window: Sequence[int], params: Mapping[str, object]) -> list[Array]:
     """Clamps the positions of a reading op so that each window lies inside of the array, where the op does so itself.
 
     A read that fills is looked up by JAX with a mask.

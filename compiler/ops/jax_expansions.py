@@ -20,14 +20,14 @@ Function = Callable[..., Any]
 
 
 @lru_cache(maxsize=1 << 10)
-def written(primitive: Primitive) -> Function | None:
+def python_rule(primitive: Primitive) -> Function | None:
     """The Python function by which JAX lowers or else evaluates the primitive, made to return a list; None without one."""
     return python_lowering(primitive) or python_evaluation(primitive)
 
 
 def unfold(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """Expands an equation to a program on physical arrays; None if JAX does not write its primitive with others."""
-    function = None if eqn.effects else written(eqn.primitive)
+    function = None if eqn.effects else python_rule(eqn.primitive)
     if function is None:
         return None
     keys = [implementation(atom.aval) if is_key(atom.aval) else None for atom in eqn.invars]

@@ -110,7 +110,7 @@ def run_mapped(
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
-    return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
+    return [_join_blocks(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
 
 
 def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
@@ -145,7 +145,7 @@ def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
     return jax.numpy.transpose(x.reshape(shape), _order(spec, axes))
 
 
-def _joined(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
+def _join_blocks(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
     """Joins blocks to the whole array. Along axes that the spec does not name, all blocks are equal, and the first is used."""
     named = [axis for dim in spec for axis in dim]
     first = y[tuple(slice(None) if axis in named else 0 for axis in axes)]

@@ -18,7 +18,7 @@ from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotation_outcomes import even
 from .claims import Some, factor_of, is_same, on_parts, wanted
-from .refusals import Seed, SeedOn, taken
+from .refusals import Seed, SeedOn, already_claimed
 from .state import Action, State
 
 
@@ -93,7 +93,7 @@ def _lay_out(plan: State, table: Table, value: ValueId, seeds: Sequence[SeedOn],
         at = WHOLE if seed.dim is None else seed.dim
         if seed.place in asked and own is not None:
             if own.at != at:
-                raise taken(plan, seed, own)
+                raise already_claimed(plan, seed, own)
             continue
         factor = table.axes[seed.place].whole if seed.dim is None else factor_of(plan, table, seed, seed.dim)
         new = Claim(at, factor, number)

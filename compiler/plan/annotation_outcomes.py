@@ -107,7 +107,7 @@ def even(plan: State, value: ValueId, said: Said) -> Said:
     return replace(said, dims=dims if any(axis in axes for on in dims for axis in on or ()) else (), axes=())
 
 
-def misfit(plan: State, said: Iterator[tuple[ValueId, Said]]) -> Error | None:
+def uneven_annotation(plan: State, said: Iterator[tuple[ValueId, Said]]) -> Error | None:
     """The error for the first of these annotations with a dim that does not divide; None if there is none."""
     for value, each in said:
         for reason in uneven(plan, value, each).values():

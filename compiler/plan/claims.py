@@ -17,7 +17,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
+from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
 from ...rewrites.program.program import Node, NodeId, Program, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
@@ -28,11 +28,11 @@ from .refusals import (
     Refused,
     Seed,
     SeedOn,
+    already_claimed,
     elsewhere,
     kept_whole,
     not_in_turn,
     not_widened,
-    taken,
     too_wide,
     uneven,
     widened_late,
@@ -172,7 +172,7 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     for part in plan.mesh.named(axis):
         if part.size > 1:
             table.touch(part)
-            carry(table, part, _placed(table, part), len(plan.actions), False)
+            carry(table, part, _claimed_values(table, part), len(plan.actions), False)
     action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
     made = replace(plan, table=table, actions=(*plan.actions, action))
     return _crossing(made, axis) if split else made
@@ -200,7 +200,7 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
     table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
     for part in (part for part in table.axes if part not in plan.mesh.places):
         again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
-        free = [value for value, claim in _placed(table, part).items() if again or plan.actions[claim.tactic].propagate]
+        free = [value for value, claim in _claimed_values(table, part).items() if again or plan.actions[claim.tactic].propagate]
         carry(table, part, free, number)
     return replace(plan, mesh=mesh, table=table)
 
@@ -225,7 +225,7 @@ def _crossing(plan: Some, axis: str) -> Some:
     return plan
 
 
-def _placed(table: Table, axis: MeshAxis) -> dict[ValueId, Claim]:
+def _claimed_values(table: Table, axis: MeshAxis) -> dict[ValueId, Claim]:
     """The values with a claim on the axis."""
     found = ((value, table.claim(value, axis)) for value in table.program.values)
     return {value: claim for value, claim in found if claim is not None}
@@ -294,7 +294,7 @@ def put(
         changed = list[ValueId]()
         for value, claim in claims(axis):
             if claim is not None:
-                take(table, value, axis, claim)
+                claim_layout(table, value, axis, claim)
             changed.append(value)
         if changed and action.propagate and not action.is_said:
             carry(table, axis, changed, number, action.held, padded)
@@ -357,7 +357,7 @@ def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> s
         if seed.dim is None or have is None or not (own is None or inferred):
             continue
         if have.at != seed.dim or seed.block not in (None, have.factor.stride):
-            take(table, seed.value, seed.place, Claim(WHOLE, table.axes[seed.place].whole, number))
+            claim_layout(table, seed.value, seed.place, Claim(WHOLE, table.axes[seed.place].whole, number))
             moved.add(seed)
     return moved
 
@@ -370,13 +370,13 @@ def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, mov
         if own is not None and own.at == WHOLE:
             return None
         if own is not None:
-            raise taken(plan, seed, own)
+            raise already_claimed(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.place].whole, number)
     if have is None or moved:
         return Claim(seed.dim, factor_of(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
-    raise taken(plan, seed, have)
+    raise already_claimed(plan, seed, have)
 
 
 def factor_of(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:

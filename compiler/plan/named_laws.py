@@ -18,7 +18,7 @@ from ...rewrites.laws.chunk_part import LoopPart
 from ...rewrites.laws.law import Law
 from ...rewrites.laws.library import library
 from ...rewrites.laws.recompute import Recompute
-from ...rewrites.laws.rule_laws import ByRule, checked
+from ...rewrites.laws.rule_laws import ByRule, checked_law
 from ...rewrites.program.program import Node, Program, ValueId
 from ...rewrites.rules.parse import parse
 from ..inputs.checks import patterns_of, refused, shown
@@ -61,7 +61,7 @@ def _rule(text: str) -> Law:
     found = parse(text, "rule")
     if len(found) != 1:
         raise Error(f"`text` takes one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
-    return checked(found[0])
+    return checked_law(found[0])
 
 
 def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Law:
@@ -114,7 +114,7 @@ def _chunk(plan: State, name: str, value: ValueId, dim: int | str, trips: int) -
     if trips < 2 or shape[at_dim] % trips:
         title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {counted(shape[at_dim], 'element')}"
         raise Error(title, helps=["give a number of trips above 1 that divides them"])
-    return Chunk(value, _part(plan, name, value, at_dim), trips)
+    return Chunk(value, _chunk_part(plan, name, value, at_dim), trips)
 
 
 def _within(plan: State, at: Patterns) -> list[str]:
@@ -122,11 +122,11 @@ def _within(plan: State, at: Patterns) -> list[str]:
     nodes = [node for node in plan.source.program.nodes if node.results and not node.is_border] if at != "**" else []
     values = [node.results[0] for node in nodes if _matched(scope_of(plan, node), at)]
     sizes = {value: prod(plan.source.program.shape(value)) for value in values}
-    largest = sorted(sizes, key=lambda value: (-sizes[value], "#" in named(plan, value)))
-    return list(dict.fromkeys(named(plan, value) for value in largest))[:SHOWN]
+    largest = sorted(sizes, key=lambda value: (-sizes[value], "#" in value_name(plan, value)))
+    return list(dict.fromkeys(value_name(plan, value) for value in largest))[:SHOWN]
 
 
-def _part(plan: State, name: str, value: ValueId, dim: int) -> LoopPart:
+def _chunk_part(plan: State, name: str, value: ValueId, dim: int) -> LoopPart:
     """The ops that are computed in parts together with a value. Raises Error, at an op's line, if one of them cannot be."""
     source = plan.source
     try:
@@ -165,7 +165,7 @@ def _unnamed(program: Program, value: ValueId) -> Iterator[ValueId]:
         (value,) = program.nodes[number].operands
 
 
-def named(plan: State, value: ValueId) -> str:
+def value_name(plan: State, value: ValueId) -> str:
     """The name of a value. If it is named only by its op, and has a tag, it is the tag."""
     program, names = plan.source.program, plan.source.addresses.names
     tags = [user.results[0] for user in program.readers(value) if user.kind == "tag"]

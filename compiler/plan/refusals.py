@@ -15,7 +15,7 @@ from .addresses import Within
 from .source_lines import line_of
 from .state import State
 
-MOST = 4
+MOST_VALUES = 4
 """The most values that an error names."""
 
 
@@ -106,12 +106,12 @@ def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
     assert isinstance(plan.source.addresses, Within), "otherwise it may claim all values"
     names, given = plan.source.addresses.names, plan.source.addresses.given
     claimed = dict.fromkeys(names[value] for seed in seeds for value in seed.of or (seed.value,))
-    shown = ", ".join(f"`{name}`" for name in list(claimed)[:MOST]) + (", ..." if len(claimed) > MOST else "")
+    shown = ", ".join(f"`{name}`" for name in list(claimed)[:MOST_VALUES]) + (", ..." if len(claimed) > MOST_VALUES else "")
     helps = [f"name some of what it claims: {shown}", "or apply another tactic there"]
     return Error(f"{text} claims nothing at {given if isinstance(given, str) else [*given]!r}", helps=helps)
 
 
-def taken(plan: State, seed: SeedOn, have: Claim) -> Error:
+def already_claimed(plan: State, seed: SeedOn, have: Claim) -> Error:
     """The error for a claim that an earlier one contradicts: the axis is on another dim, or replicates the value."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)

@@ -21,7 +21,7 @@ from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
 from .claims import Some, place_own
 from .derived_plans import Kin, placed_as
-from .named_laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
+from .named_laws import check_names, law_of, made_by, scope_of, text_of, untagged, value_name
 from .state import Action, State
 
 
@@ -57,7 +57,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
             found.append(site)
             taken |= values
     if not found:
-        known = dict.fromkeys(named(plan, site.value) for site in sites)
+        known = dict.fromkeys(value_name(plan, site.value) for site in sites)
         helps = did_you_mean(str(at), known, f"it applies at {', '.join(list(known)[:5])}", most=3)
         raise Error(f"`{law.name}` does not apply at {at!r}", label=law.text, helps=helps)
     return found

@@ -19,7 +19,7 @@ from .dataflow import kernels_json
 from .layout_drawings import Kept, changes, layout_numbers, layouts_pool
 from .memory_timeline import memory_json
 from .problems import open_json
-from .program import Shown, shown
+from .program import Shown, program_rows
 from .string_table import Json, Pool, Pools
 
 
@@ -50,7 +50,7 @@ def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Shown], list[i
     numbers: list[int] = []
     for before, step in zip([None, *steps], steps, strict=False):
         if before is None or before.source is not step.source:
-            program = shown(step, pools)
+            program = program_rows(step, pools)
             found += [program] if program not in found else []
             numbers.append(found.index(program))
         else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..graph.graph import Graph
 from ..graph.nodes import Node
-from ..inputs.names import parts
+from ..inputs.names import name_parts
 from ..views.listing import starred
 from .string_table import Json, Pools
 
@@ -86,7 +86,7 @@ def _makers(nodes: Iterable[Node]) -> dict[str, int]:
 def _name(node: Node) -> str:
     """The shown name of a node. Of an argument or a result it is only the start of the path, which many share."""
     if node.kind in ("argument", "result"):
-        return "/".join(parts(node.name)[: 2 if node.kind == "result" else 1])
+        return "/".join(name_parts(node.name)[: 2 if node.kind == "result" else 1])
     return node.name if node.kind == "kernel" else ""
 
 

@@ -14,7 +14,7 @@ from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..inputs.arguments import UserFunction
 from ..jax_private import Tracer, get_concrete_mesh
-from .extended_shard_map import Gathered, text
+from .extended_shard_map import Gathered, mesh_text
 
 SHOWN = 3
 """The most arguments that an error names."""
@@ -24,7 +24,7 @@ class PlacementWarning(UserWarning):
     """A call moves arguments or gathers results beside the plan, or a function of `pt.jit` has no tactics."""
 
 
-def moved(
+def moved_arguments(
     function: UserFunction, names: Sequence[str], leaves: Sequence[object], wanted: Sequence[NamedSharding]
 ) -> Error | None:
     """The error that names the arguments which each call moves; None if there are none."""
@@ -51,7 +51,9 @@ def gathered(function: UserFunction, found: Sequence[Gathered]) -> Error:
     """The error that lists the results of a call, and the residuals of its derivative, that are gathered."""
     own, theirs = _mesh(found[0].layout), _mesh(found[0].kept)
     # A call may be traced several times.
-    ways = dict.fromkeys(f"{_said(each.layout)} of {own} becomes {_said(each.kept)} of {theirs}" for each in found)
+    ways = dict.fromkeys(
+        f"{_sharding_text(each.layout)} of {own} becomes {_sharding_text(each.kept)} of {theirs}" for each in found
+    )
     return function.error(
         f"a call of `{function.name}` gathers arrays that the plan returns: the `Explicit` axes that `jax.set_mesh` sets "
         "cannot say how they lie",
@@ -62,7 +64,7 @@ def gathered(function: UserFunction, found: Sequence[Gathered]) -> Error:
 
 
 def _mesh(sharding: NamedSharding) -> str:
-    return text(sharding.mesh.abstract_mesh.shape)
+    return mesh_text(sharding.mesh.abstract_mesh.shape)
 
 
 def _is_placed(leaf: Array) -> bool:
@@ -79,7 +81,7 @@ def _of(leaf: Array, wanted: NamedSharding) -> NamedSharding:
 
 def _note(name: str, lies: Sharding, wanted: NamedSharding) -> str:
     """How an argument lies, and how the plan wants it, in text. If the specs are equal, it names the devices."""
-    ways = [_said(lies), _said(wanted)]
+    ways = [_sharding_text(lies), _sharding_text(wanted)]
     if ways[0] == ways[1]:
         ways = [f"{way} on {_devices(each)}" for way, each in zip(ways, (lies, wanted), strict=True)]
     if ways[0] == ways[1]:
@@ -89,9 +91,9 @@ def _note(name: str, lies: Sharding, wanted: NamedSharding) -> str:
 
 def _devices(sharding: Sharding) -> str:
     """The number of devices and the axes of their mesh, in text: `8 devices (data=4, model=2)`."""
-    mesh = f" ({text(sharding.mesh.shape)})" if isinstance(sharding, NamedSharding) else ""
+    mesh = f" ({mesh_text(sharding.mesh.shape)})" if isinstance(sharding, NamedSharding) else ""
     return f"{counted(sharding.num_devices, 'device')}{mesh}"
 
 
-def _said(sharding: Sharding) -> str:
+def _sharding_text(sharding: Sharding) -> str:
     return str(sharding.spec) if isinstance(sharding, NamedSharding) else f"a {type(sharding).__name__}"

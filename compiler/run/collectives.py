@@ -134,16 +134,16 @@ def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
     dim, block = op.number("dim"), op.number("block")
     if x.shape[dim] == block:
         return lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
-    apart = _apart(x, dim, block)
-    return _together(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
+    apart = _split_dim(x, dim, block)
+    return _merge_dims(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
 
 
 def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
         return _folded(op, x, lambda x: _scatter(op, x, dim, tiled=True))
-    apart = _apart(x, dim, group, block)
-    return _together(_folded(op, apart, lambda x: _scatter(op, x, dim + 1, tiled=False)), dim, 2)
+    apart = _split_dim(x, dim, group, block)
+    return _merge_dims(_folded(op, apart, lambda x: _scatter(op, x, dim + 1, tiled=False)), dim, 2)
 
 
 SCATTERS = 8
@@ -180,8 +180,8 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
     index = lax.axis_index(_names(op.over))
     if x.shape[dim] == block * group:
         return lax.dynamic_slice_in_dim(x, index * block, block, dim)
-    apart = _apart(x, dim, group, block)
-    return _together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
+    apart = _split_dim(x, dim, group, block)
+    return _merge_dims(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
 
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
@@ -200,23 +200,23 @@ def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:
     block, into = op.number("split_block"), op.number("concat_block")
     if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
         return lax.all_to_all(x, _names(op.over), split, concat, tiled=True)
-    apart = jnp.moveaxis(_apart(x, split, group, block), split + 1, 0)
-    sent = _together(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
-    received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
-    return _together(received, concat, 3)
+    apart = jnp.moveaxis(_split_dim(x, split, group, block), split + 1, 0)
+    sent = _merge_dims(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
+    received = jnp.moveaxis(_split_dim(sent, concat + 1, into), 0, concat + 1)
+    return _merge_dims(received, concat, 3)
 
 
 def _group(op: spmd.Collective) -> int:
     return op.over.size
 
 
-def _apart(x: Array, dim: int, *blocks: int) -> Array:
+def _split_dim(x: Array, dim: int, *blocks: int) -> Array:
     """Splits a dim: `M * block --> [M, block]`."""
     shape = x.shape
     return x.reshape(*shape[:dim], shape[dim] // prod(blocks), *blocks, *shape[dim + 1 :])
 
 
-def _together(x: Array, dim: int, count: int) -> Array:
+def _merge_dims(x: Array, dim: int, count: int) -> Array:
     """Merges `count` dims, from `dim` on, into one."""
     shape = x.shape
     return x.reshape(*shape[:dim], prod(shape[dim : dim + count]), *shape[dim + count :])

@@ -18,7 +18,7 @@ from .extended_shard_map import is_explicit
 T = TypeVar("T")
 
 
-def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
+def largest_difference(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
     """The largest |a-b|/(1e-3+|b|) between the partitioned and the original function's results."""
     return max(differences(plan, args, kwargs).values(), default=0.0)
 

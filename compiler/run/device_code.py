@@ -10,11 +10,11 @@ from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
-from ...rewrites.program.shard_maps import axes_of
+from ...rewrites.program.shard_maps import own_axes
 from ..jax_private import jnp, lax
 from ..ops.bind import run_block, run_op
 from .collectives import run_collective
-from .extended_shard_map import text
+from .extended_shard_map import mesh_text
 
 
 def run_local(block: Block, inputs: Sequence[Array], foreign: Sequence[object] = ()) -> list[Array]:
@@ -38,8 +38,8 @@ def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object])
     try:
         return run_op(op, operands, foreign)
     except (NotImplementedError, ValueError, TypeError) as error:
-        axes, mesh = axes_of(cast(ParamsAttr, op.properties["params"])), mesh_of(op)
-        own = text(axes)
+        axes, mesh = own_axes(cast(ParamsAttr, op.properties["params"])), mesh_of(op)
+        own = mesh_text(axes)
         raise Error(
             f"a `shard_map` of the program is on the mesh {own}, the plan is for the mesh {mesh}, and JAX cannot run it there",
             notes=[

@@ -65,7 +65,7 @@ def over_devices(
     @functools.wraps(local)
     def run(*leaves: Array) -> Sequence[Array]:
         if is_inside():
-            return full(around(mesh.abstract_mesh, location), leaves)
+            return full(enclosing_mesh(mesh.abstract_mesh, location), leaves)
         check_size(mesh.abstract_mesh, location)
         with on_no_mesh(), jax.sharding.use_abstract_mesh(mesh.abstract_mesh):
             return full(mesh, tuple(map(entered, leaves, shardings)))
@@ -183,7 +183,7 @@ def check_size(mesh: AbstractMesh, location: Location | None) -> None:
     theirs = jax.sharding.get_abstract_mesh()
     if theirs.empty or theirs.size == mesh.size:
         return
-    own, set_ = text(mesh.shape), text(theirs.shape)
+    own, set_ = mesh_text(mesh.shape), mesh_text(theirs.shape)
     raise Error(
         f"the plan is for the mesh {own or 'of one device'}, but `jax.set_mesh` sets the mesh {set_}",
         location=location,
@@ -192,7 +192,7 @@ def check_size(mesh: AbstractMesh, location: Location | None) -> None:
     )
 
 
-def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
+def enclosing_mesh(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
     """The mesh of the enclosing `shard_map`. Raises Error unless it leaves all axes of the plan's mesh to XLA."""
     theirs = jax.sharding.get_abstract_mesh()
     kinds = dict(zip(theirs.axis_names, theirs.axis_types, strict=True))
@@ -200,7 +200,7 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
     if all(left.get(axis) == size for axis, size in mesh.shape.items()):
         return theirs
     explicit = {axis: size for axis, size in theirs.shape.items() if kinds[axis] is AxisType.Explicit}
-    own, whole, rest, typed = map(text, (mesh.shape, theirs.shape, left, explicit))
+    own, whole, rest, typed = map(mesh_text, (mesh.shape, theirs.shape, left, explicit))
     if rest:
         cure = f"plan for them: pt.Mesh({rest})"
     elif typed:
@@ -218,7 +218,7 @@ def around(mesh: AbstractMesh, location: Location | None) -> AbstractMesh:
     )
 
 
-def text(axes: Mapping[str, int]) -> str:
+def mesh_text(axes: Mapping[str, int]) -> str:
     """The axes of a mesh with their sizes, in text: `data=4, model=2`."""
     return ", ".join(f"{axis}={size}" for axis, size in axes.items())
 
@@ -245,10 +245,10 @@ def _same_blocks(dims: Sequence[Axes], mesh: AbstractMesh, theirs: AbstractMesh)
                 found, end = (*found, axis), strides[axis]
         return found, True
 
-    return [same(_joined(axes, mesh)) for axes in dims]
+    return [same(_device_strides(axes, mesh)) for axes in dims]
 
 
-def _joined(axes: Sequence[str], mesh: AbstractMesh) -> list[tuple[int, int]]:
+def _device_strides(axes: Sequence[str], mesh: AbstractMesh) -> list[tuple[int, int]]:
     """The (stride, size) of these axes in the numbering of devices. Axes that follow each other are merged."""
     strides, found = _strides(mesh), list[tuple[int, int]]()
     for axis in axes:

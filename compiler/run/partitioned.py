@@ -59,7 +59,7 @@ from .jaxprs import (
 )
 
 M = TypeVar("M")
-Types = tuple[ShapedArray, ...]
+Avals = tuple[ShapedArray, ...]
 """The types of a tangent's results: those of the program's results, on whatever mesh they are."""
 
 
@@ -335,7 +335,7 @@ def _transpose(cotangents: Sequence[Array], *arrays: Array, program: Partitioned
 
 
 def _batch(
-    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, types: Types = (), **params: object
+    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, types: Avals = (), **params: object
 ) -> tuple[Sequence[Array], list[int]]:
     size = next(array.shape[dim] for array, dim in zip(arrays, dims, strict=True) if dim is not None)
     made: Partitioned = program.once(program.batched, tuple(dims), size)
@@ -346,7 +346,7 @@ def _batch(
     return results, [0] * len(results)
 
 
-def _run(*arrays: Array, program: Partitioned, types: Types) -> list[Array]:
+def _run(*arrays: Array, program: Partitioned, types: Avals) -> list[Array]:
     return list(map(typed, program(*arrays), types))
 
 
@@ -357,7 +357,7 @@ def _lower(ctx: object, *arrays: object, jaxpr: ClosedJaxpr, program: Partitione
 
 
 def _types(
-    *_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None, types: Types = ()
+    *_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None, types: Avals = ()
 ) -> tuple[Sequence[ShapedArray], object]:
     if jaxpr is None:
         return types, program.jaxpr.effects

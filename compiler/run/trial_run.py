@@ -21,7 +21,7 @@ from ..inputs.arguments import passed
 from ..inputs.files import regular
 from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
-from ..ops.prng_keys import is_key, text
+from ..ops.prng_keys import aval_text, is_key
 from ..plan.state import State
 from .compare import differences
 
@@ -42,19 +42,19 @@ def enough_devices(plan: State) -> None:
 
 def inputs(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
     """The leaves of the arguments: read from files, `x=x.npy` or `all.npz`, otherwise random."""
-    traced, files = plan.source.traced, read(given)
+    traced, files = plan.source.traced, read_arrays(given)
     avals = dict(zip(traced.arg_names, traced.in_avals, strict=False))
     for name, array in files.items():
         match([name], avals, what="argument")
         if array.shape != avals[name].shape:
-            title = f"argument `{name}` of `{traced.name}` is {text(avals[name])}, and its file holds {list(array.shape)}"
+            title = f"argument `{name}` of `{traced.name}` is {aval_text(avals[name])}, and its file holds {list(array.shape)}"
             help = "give an array of that shape, or none: arguments without a file are random"
             raise traced.function.error(title, help, at=name)
     random = np.random.default_rng(seed)
     return [files[name] if name in files else drawn(random, aval) for name, aval in avals.items()]
 
 
-def read(given: Sequence[str]) -> Mapping[str, np.ndarray]:
+def read_arrays(given: Sequence[str]) -> Mapping[str, np.ndarray]:
     """Reads arrays from files, by name."""
     found: dict[str, np.ndarray] = {}
     for each in given:

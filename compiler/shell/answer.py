@@ -41,7 +41,7 @@ class Answer:
         return last[0](self.session.width) if last else self.text
 
 
-def shown(what: object, width: int) -> str:
+def as_text(what: object, width: int) -> str:
     """A view, a table or anything else as a text of at most this width."""
     return what.text(width) if isinstance(what, View) else str(what)
 

@@ -19,9 +19,9 @@ from ..advice.open_conflicts import open_keys
 from ..api.plan import Plan
 from ..views.view import View
 from . import typed_tactics
-from .answer import Answer, shown
+from .answer import Answer, as_text
 from .session import Session
-from .typed_line import Typed, Word
+from .typed_line import Typed, TypedWord
 
 Some = TypeVar("Some")
 
@@ -50,7 +50,7 @@ class Asked:
 
     session: Session
     typed: Typed
-    words: Sequence[Word]
+    words: Sequence[TypedWord]
 
     @property
     def plan(self) -> Plan:
@@ -67,7 +67,7 @@ class Asked:
 
     def shown(self, what: Cut) -> str:
         """An answer; all of it if that is asked for."""
-        return shown(what.all() if self.is_whole else what, self.session.width)
+        return as_text(what.all() if self.is_whole else what, self.session.width)
 
     def fail(self, at: int, title: str, *helps: str) -> NoReturn:
         self.typed.fail(self.words[at], title, *helps)
@@ -135,7 +135,7 @@ def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -
     return add
 
 
-def known() -> dict[str, str]:
+def known_words() -> dict[str, str]:
     """The words that a line can begin with (statements and commands), each with its summary."""
     return {
         **dict.fromkeys(typed_tactics.STATEMENTS, ""),

@@ -16,7 +16,7 @@ from ..advice.rewrite_candidates import places
 from ..api.tactics import Tactic
 from ..cost.counts import KINDS
 from ..plan.named_laws import described
-from .command_table import TABLE, known
+from .command_table import TABLE, known_words
 from .lowered_forms import FORMS
 from .session import Session
 from .typed_line import Typed
@@ -49,7 +49,7 @@ def completions(session: Session, before: str) -> Iterator[Completion]:
         found = _in_call(session, call[1], call[2])
         at = len(before) - len(quoted[1] if (quoted := _QUOTED.search(call[2])) else re.split(r"[\s,(\[{]", call[2])[-1])
     elif not words:
-        found = _starting(typed, {**known(), **{f"{name}(": meta for name, meta in calls().items()}})
+        found = _starting(typed, {**known_words(), **{f"{name}(": meta for name, meta in calls().items()}})
     elif words[0] in STATEMENTS:
         found, skipped = _statement(session, words, typed)
         at += skipped
@@ -106,7 +106,7 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
         "before": {**branches, **full},
         "number": dict.fromkeys(map(str, range(1, len(open_keys(session.plan)) + 1)), ""),
         "form": dict.fromkeys(FORMS, ""),
-        "help": {**known(), **calls()},
+        "help": {**known_words(), **calls()},
     }
     found = _starting(typed, words.get(kind, {}))
     values = _values(session, typed) if kind in ("value", "reason", "kind") else iter(())

@@ -9,7 +9,7 @@ from ..api.plan import Plan
 from ..api.tactics import Tactic
 from ..plan.named_laws import OF_PLANS, described
 from .answer import Answer
-from .command_table import GROUPS, TABLE, Asked, command, known
+from .command_table import GROUPS, TABLE, Asked, command, known_words
 from .typed_tactics import calls, summary
 
 STATEMENTS = {
@@ -32,10 +32,10 @@ def help(asked: Asked) -> str:
     if (law := described().get(name)) is not None and name not in TABLE:
         given = "".join(f", {each}=..." for each in OF_PLANS.get(name, ()))
         return f'rewrite("{name}", at="..."{given})\n\n{law}'
-    of_plan = name in known() or name in calls()
+    of_plan = name in known_words() or name in calls()
     documented = TABLE[name].run if name in TABLE else Tactic.known.get(name) or (getattr(Plan, name) if of_plan else None)
     if documented is None:
-        names = (*known(), *calls(), *described())
+        names = (*known_words(), *calls(), *described())
         asked.fail(0, f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
     said = inspect.cleandoc(documented.__doc__ or "")
     usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")

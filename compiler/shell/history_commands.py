@@ -14,12 +14,12 @@ from .session import Session
 from .step_changes import changes
 
 
-def _said(asked: Asked, after: Session, *first: str) -> Answer:
+def _answer_of(asked: Asked, after: Session, *first: str) -> Answer:
     return Answer(after, "\n".join([*first, *changes(asked.plan, after.plan)]))
 
 
 def _step(asked: Asked, plan: Plan) -> Answer:
-    return _said(asked, asked.session.then(plan))
+    return _answer_of(asked, asked.session.then(plan))
 
 
 def _moved(asked: Asked, way: int, word: str) -> Answer:
@@ -30,7 +30,7 @@ def _moved(asked: Asked, way: int, word: str) -> Answer:
     after = asked.session.at(asked.session.branch.moved(way * int(steps)))
     less, more = sorted((asked.plan, after.plan), key=lambda plan: len(plan.actions))
     texts = [statement(action.text) for action in more.actions[len(less.actions) :]]
-    return _said(asked, after, *([f"{word} {'; '.join(texts)}"] if texts else []))
+    return _answer_of(asked, after, *([f"{word} {'; '.join(texts)}"] if texts else []))
 
 
 @command("move", "undo [STEPS]", "undo", "number")
@@ -56,7 +56,7 @@ def branch(asked: Asked) -> Answer | str:
         if not name.strip():
             asked.fail(0, "a branch needs a name", "write `branch wide`, or `branch` alone to list the branches")
         moved = session.on(name)
-        return _said(asked, moved) if name in session.branches else Answer(moved, f"`{name}` begins here")
+        return _answer_of(asked, moved) if name in session.branches else Answer(moved, f"`{name}` begins here")
     listed = {name: standing(each.plan) for name, each in session.branches.items()}
     return "\n".join(f"{'*' if name == session.here else ' '} {name}: {said}" for name, said in listed.items())
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...rewrites.program.program import ValueId
-from ..inputs.names import parts
+from ..inputs.names import name_parts
 from ..plan.state import Source, State
 
 
@@ -42,9 +42,9 @@ class Names:
         root, addresses = NamePart(), plan.source.addresses
         outer = addresses.arguments | addresses.results
         for name, value in outer.items():
-            root.add(parts(name), value)
+            root.add(name_parts(name), value)
         for name, values in addresses.inside.items():
-            root.add(parts(name), values[0])
+            root.add(name_parts(name), values[0])
         return cls(root, plan.source)
 
     def under(self, typed: str) -> Iterator[tuple[str, NamePart, bool]]:

@@ -7,16 +7,16 @@ from functools import partial
 from ...dialects.ground.amounts import of_bytes, there_are
 from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
-from ..advice.rewrites import tried
+from ..advice.rewrites import tried_rewrites
 from ..advice.stops import Stop
 from ..api.plan import Plan
 from ..cost.collectives import Collective, bytes_by_axes
 from ..cost.counts import KINDS
-from ..inputs.message_language import taken
+from ..inputs.message_language import cure_command
 from ..inputs.names import pattern
 from ..notation.tactic_statements import statement
 from ..views.listing import Listing, by_index
-from .answer import Answer, shown
+from .answer import Answer, as_text
 from .command_table import ALL, Asked, command
 from .screen import described
 from .step_changes import changes
@@ -173,8 +173,8 @@ def rewrites(asked: Asked) -> Answer:
 
     rewrites     -->     reassociate  dot_general#3  1  1,024  65,536  4,096
     """
-    trials = tried(asked.plan, whole=bool(asked.words))
-    return Answer(asked.session, shown(next(trials), asked.session.width), later=(partial(shown, each) for each in trials))
+    trials = tried_rewrites(asked.plan, whole=bool(asked.words))
+    return Answer(asked.session, as_text(next(trials), asked.session.width), later=(partial(as_text, each) for each in trials))
 
 
 @command("look", "annotations", "annotations")
@@ -208,7 +208,7 @@ def _cured(stop: Stop) -> str:
     """The help for a stop: a tactic that was tried, or advice."""
     if (found := stop.cure) is None:
         return f"help: {stop.advice}" if stop.advice else "no tactic was found with which it does not stop here"
-    write = taken(stop.number) if found.place else ""
+    write = cure_command(stop.number) if found.place else ""
     return f"help: {write}{found!r}"
 
 

@@ -18,7 +18,7 @@ from . import (
     typed_tactics as tactics,
 )
 from .answer import Answer, Text
-from .command_table import TABLE, Asked, Command, known
+from .command_table import TABLE, Asked, Command, known_words
 from .message_language import language
 from .session import Session
 from .typed_line import Typed
@@ -31,7 +31,7 @@ ALSO = {"exit": "quit", "?": "help"}
 """Names that other shells use -> the commands."""
 
 
-def find(typed: Typed) -> Command | None:
+def find_command(typed: Typed) -> Command | None:
     """The command of a line; None for a tactic. Raises Error for an unknown one."""
     first = typed.words[0]
     if tactics.is_tactic(typed):
@@ -39,7 +39,7 @@ def find(typed: Typed) -> Command | None:
     if first.text in ALSO:
         return TABLE[ALSO[first.text]]
     if first.text not in TABLE:
-        names = (*known(), *tactics.calls())
+        names = (*known_words(), *tactics.calls())
         example = "reassociate" if first.text == "rewrite" else "data"
         called = [f'{first.text} is a tactic: call it, `{first.text}("{example}", ...)`; `help {first.text}` describes it']
         helps = (
@@ -55,7 +55,7 @@ def do(session: Session, typed: Typed) -> Answer:
     Raises Error, with a caret into the line; the session is then unchanged.
     """
     answer = Answer(session)
-    for each in _together(typed):
+    for each in _commands_of(typed):
         before = answer.final()
         # A session is large and stays alive: the collector would walk all of it in the middle of an answer.
         with each.located(), without_collector(), read_in(language(each)):
@@ -68,7 +68,7 @@ def do(session: Session, typed: Typed) -> Answer:
     return answer
 
 
-def _together(typed: Typed) -> list[Typed]:
+def _commands_of(typed: Typed) -> list[Typed]:
     """Splits a line into commands. Adjacent tactics count as one, so that their changes are reported once."""
     found: list[Typed] = []
     for each in typed.commands():
@@ -99,9 +99,9 @@ def _below(before: str, text: str) -> str:
 
 
 def _done(session: Session, typed: Typed) -> Answer:
-    found = find(typed)
+    found = find_command(typed)
     if found is None:
-        return tactics.apply(session, typed)
+        return tactics.apply_line(session, typed)
     given = typed.words[1:]
     if len(given) > found.most:
         typed.fail(given[found.most], f"expected {'the end' if found.most else 'nothing'} here", f"write `{found.usage}`")

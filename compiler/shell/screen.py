@@ -14,11 +14,11 @@ from textwrap import fill, wrap
 from ...dialects.ground.amounts import counted, of_bytes
 from ..api.plan import Plan
 from ..inputs.message_language import Question, question, read_in
-from ..inputs.names import parts
+from ..inputs.names import name_parts
 from .message_language import SHELL
 from .session import Session
 
-MOST = 8
+MOST_ARGUMENTS = 8
 """The most arguments, or trees of arguments, that are listed."""
 
 
@@ -35,11 +35,11 @@ def _arguments(plan: Plan) -> Iterator[str]:
     values = plan.source.addresses.arguments
     trees: dict[str, list[str]] = {}
     for name in values:
-        trees.setdefault(name if len(values) <= MOST else (parts(name) or [name])[0], []).append(name)
+        trees.setdefault(name if len(values) <= MOST_ARGUMENTS else (name_parts(name) or [name])[0], []).append(name)
     room = max(map(len, trees), default=0)
-    for tree, names in list(trees.items())[:MOST]:
+    for tree, names in list(trees.items())[:MOST_ARGUMENTS]:
         yield f"  {tree:{room}}   {_shown(plan, names)}"
-    if (more := len(trees) - MOST) > 0:
+    if (more := len(trees) - MOST_ARGUMENTS) > 0:
         yield f"  and {more} more: {question(Question.ARGUMENTS)}"
 
 

@@ -22,7 +22,7 @@ from .typed_line import Typed
 Write = Callable[[str], None]
 
 
-def run(
+def run_script(
     session: Session, lines: Iterable[str], file: str, write: Write, typed_in: Callable[[str, str], None] | None = None
 ) -> Session:
     """Runs all lines; returns the session after them. Raises Error, with a caret into its line, for the first one that fails.
@@ -65,7 +65,7 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tu
     failed = None
     write(greeting(session))
     try:
-        run(session, lines, file, write, typed_in)
+        run_script(session, lines, file, write, typed_in)
     except Error as error:
         failed = error
         write(f"error: {error}")

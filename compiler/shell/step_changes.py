@@ -18,11 +18,11 @@ from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import merged
 
-MOST = 2
+MOST_LAYOUTS = 2
 """The most layouts that a summary of changes shows."""
 
 
-def changes(before: State, after: State, most: int = MOST) -> list[str]:
+def changes(before: State, after: State, most: int = MOST_LAYOUTS) -> list[str]:
     """The lines that describe a step's changes; "nothing has changed" if there are none."""
     lines = [
         *_layouts(layouts(before), layouts(after), most),

@@ -18,7 +18,7 @@ _MARK = re.compile(r"""(?P<quoted>"[^"]*"|'[^']*')|(?P<open>[(\[{])|(?P<close>[)
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class TypedWord:
     """A word of a line, without quotes, and the columns that it takes, counted from 0."""
 
     text: str
@@ -60,10 +60,11 @@ class Typed:
         return replace(self, end=other.end)
 
     @property
-    def words(self) -> list[Word]:
+    def words(self) -> list[TypedWord]:
         """The words, up to a comment."""
         found = [
-            Word(each[0].strip('"') if each[0][:1] == '"' else each[0], *each.span()) for each in _WORD.finditer(self.alone)
+            TypedWord(each[0].strip('"') if each[0][:1] == '"' else each[0], *each.span())
+            for each in _WORD.finditer(self.alone)
         ]
         comment = next((number for number, word in enumerate(found) if self.text[word.start] == "#"), len(found))
         return found[:comment]
@@ -71,7 +72,7 @@ class Typed:
     def location(self, start: int, end: int) -> Location:
         return Location(self.file, self.number, start + 1, max(end, start + 1) + 1, self.text)
 
-    def fail(self, word: Word | None, title: str, *helps: str) -> NoReturn:
+    def fail(self, word: TypedWord | None, title: str, *helps: str) -> NoReturn:
         """Raises Error at a word, or after the last word if it is None."""
         end = len(self.alone.rstrip())
         raise Error(title, location=self.location(word.start, word.end) if word else self.location(end, end), helps=helps)

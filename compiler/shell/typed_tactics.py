@@ -40,7 +40,7 @@ def summary(documented: object) -> str:
 _BEFORE = re.compile(r"(^\s*|;\s*)(pt\.|plan\.)(?=\w+\()")
 
 
-def apply(session: Session, typed: Typed) -> Answer:
+def apply_line(session: Session, typed: Typed) -> Answer:
     """Applies the tactics of a line, each as a step. Raises Error if one is refused; then none of them is applied."""
     # In tactics pasted from Python, `pt.` and `plan.` are blanked out.
     said = _BEFORE.sub(lambda found: found[1] + " " * len(found[2]), typed.alone)

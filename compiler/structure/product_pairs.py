@@ -24,7 +24,7 @@ from ..plan.addresses import argument
 from ..plan.claims import Some
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.listing import Listing, Shape
+from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
 from .products import Passes, flops, is_product, sums
 
@@ -67,7 +67,7 @@ class _Pairs:
 
     def __call__(self, plan: State) -> Listing[Pair]:
         columns = "columns", "rows", "extent", "why not", "at"
-        return Listing(Search(plan, self.axis, self.padded).found(), Shape("pairs", columns, _row, _cures))
+        return Listing(Search(plan, self.axis, self.padded).found(), ListingForm("pairs", columns, _row, _cures))
 
 
 def with_stops(plan: Some, found: Iterable[Pair]) -> Some:

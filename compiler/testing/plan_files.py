@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...dialects.ground.errors import Error
-from ..answers.plan_text import written
+from ..answers.plan_text import text_of_plan
 from ..api.notation import load
 from ..api.plan import Plan
 from ..api.replay import Replayed
@@ -25,7 +25,7 @@ from ..inputs.files import read_text, write_text
 from ..notation.tactic_statements import statement
 from ..plan.history import plain
 
-MOST = 8
+MOST_COLLECTIVES = 8
 """The most collectives that a failure lists."""
 UPDATE = "if this is what you want: pytest --update-plans"
 
@@ -33,7 +33,7 @@ UPDATE = "if this is what you want: pytest --update-plans"
 def keep(plan: Plan, path: Path, update: bool) -> None:
     """Compares a plan with a file, or with `update` writes it. Raises Error if the plan differs, or if there is no file."""
     if update:
-        text = written(plan)
+        text = text_of_plan(plan)
         if not path.exists() or read_text(path) != text:
             write_text(path, text)
         return
@@ -103,8 +103,8 @@ def _collectives(made: Replayed, plan: Plan) -> list[str]:
             new += [each] if seen[_key(each)] > had[_key(each)] else []
     else:
         new = list(_more(made, plan.collectives()))
-    shown = [f"new: {each}" for each in new[:MOST]]
-    return [*shown, *([f"and {len(new) - MOST} more"] if len(new) > MOST else [])]
+    shown = [f"new: {each}" for each in new[:MOST_COLLECTIVES]]
+    return [*shown, *([f"and {len(new) - MOST_COLLECTIVES} more"] if len(new) > MOST_COLLECTIVES else [])]
 
 
 def _key(each: Collective) -> tuple[object, ...]:

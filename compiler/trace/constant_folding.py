@@ -23,7 +23,7 @@ Positions = np.ndarray[Any, np.dtype[Any]]
 
 EXACT = ("bool", "int", "uint")
 """Prefixes of the dtypes that are computed."""
-MOST = 1 << 20
+MOST_ELEMENTS = 1 << 20
 """The most elements of a value that is computed."""
 
 
@@ -38,7 +38,7 @@ class Constants:
 
     def may_follow(self, name: str, types: Sequence[ArrayType]) -> bool:
         """Whether the results of an op can be computed if its operands are known."""
-        return name in self.ops and all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST for each in types)
+        return name in self.ops and all(each.dtype.startswith(EXACT) and prod(each.shape) <= MOST_ELEMENTS for each in types)
 
     def made(self, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
         """Records the results of an op that may follow from literals."""

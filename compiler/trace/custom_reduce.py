@@ -17,7 +17,7 @@ from ..jax_private import jax, lax
 Arrays = Sequence[Array]
 Combine = Callable[[Arrays, Arrays], Arrays]
 
-FEW = 8
+SMALL_WINDOW = 8
 """Windows of up to this many elements are combined from slices one by one. A larger window is built from two halves."""
 
 
@@ -104,7 +104,7 @@ def where_there(combine: Combine) -> Combine:
 
 def _windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: int, stride: int, count: int) -> Arrays:
     """Folds `count` windows along one dim, each of `width` elements that lie `dilation` apart."""
-    if width <= FEW:
+    if width <= SMALL_WINDOW:
         found = _each(arrays, dim, 0, count, stride)
         for place in range(1, width):
             found = combine(found, _each(arrays, dim, place * dilation, count, stride))

@@ -9,7 +9,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from ...dialects.ground.errors import Error
 from ..inputs.arguments import UserFunction
-from ..inputs.lines import Origin, resolve
+from ..inputs.lines import Origin, source_line_of
 from ..jax_private import RefEffect, dce_jaxpr, discharge_state, internal_mutable_array_effect, jaxprs_in_params
 
 _CURES = [
@@ -24,7 +24,7 @@ def check_references(function: UserFunction, closed: ClosedJaxpr) -> None:
         eqn = next(with_effect(closed.jaxpr, _is_reference))
         raise Error(
             f"`{function.name}` reads or writes a mutable reference that was created outside it",
-            location=resolve(Origin(eqn.source_info)).location() or function.location(),
+            location=source_line_of(Origin(eqn.source_info)).location() or function.location(),
             label="uses a reference from outside",
             helps=_CURES,
         )

@@ -36,7 +36,7 @@ def tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
 
 
 @lru_cache(maxsize=1 << 12)
-def split(scope: str) -> tuple[str, ...]:
+def split_scope(scope: str) -> tuple[str, ...]:
     """Splits a scope path into parts. A slash inside of parentheses does not separate: `transpose(jvp(a/b))/c` has two parts.
 
     A transformation without a user's scope, `transpose(jvp())`, is not a part.
@@ -53,19 +53,19 @@ def split(scope: str) -> tuple[str, ...]:
 def renamed(former: str) -> str:
     """A name that an earlier version gave, in the form of today: `transpose(jvp(mlp))/mul#7` --> `mlp/backward/mul#7`."""
     # The number of a value that leaves a scope says nothing today: the scope names all of these.
-    *found, last = [*split(re.sub(r"(?<=\))#\d+$", "", former))] or [""]
+    *found, last = [*split_scope(re.sub(r"(?<=\))#\d+$", "", former))] or [""]
     scope, op = (found, last) if "#" in last else ([*found, last], "")
-    return join(ScopePath(written("/".join(scope)), direction_of(former)).name(), op)
+    return join(ScopePath(written_scopes("/".join(scope)), direction_of(former)).name(), op)
 
 
-def written(path: str) -> tuple[str, ...]:
+def written_scopes(path: str) -> tuple[str, ...]:
     """The scopes of a path that the user wrote."""
     return as_written(_elements(path))
 
 
 def _elements(path: str) -> Iterator[tuple[bool, str]]:
     """The scopes and transformations of a path: whether each is a scope, and its name."""
-    for part in split(path):
+    for part in split_scope(path):
         transformed = _TRANSFORMED.fullmatch(part)
         yield transformed is None, transformed[1] if transformed else part
         yield from _elements(transformed[2]) if transformed else ()
@@ -90,7 +90,7 @@ def former(main: Operation, sources: SourceLines) -> Iterator[tuple[str, SSAValu
 
     `jvp(mlp)#1` is a value that leaves the scope, `transpose(jvp(mlp))/dot_general#1` one that stays inside.
     """
-    scopes = {op: split(sources.scope(op)) for op in sources}
+    scopes = {op: split_scope(sources.scope(op)) for op in sources}
     left: defaultdict[str, list[SSAValue]] = defaultdict(list)
     counts: defaultdict[str, int] = defaultdict(int)
     inside: list[tuple[str, SSAValue]] = []

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from ..grammar import Node, Word, phrases, words
+from ..grammar import SyntaxNode, Word, phrases, words
 from .operators import ARITHMETIC
 from .syntax_tree import (
     Apply,
@@ -31,39 +31,39 @@ def bare(token: Word) -> str:
     return token.text.rstrip(".:*")
 
 
-def formal(node: Node) -> Formal:
+def formal(node: SyntaxNode) -> Formal:
     """Reads an operand of the head: `lhs`, `cases*`."""
     return Formal(bare(words(node)[0]), node.data == "many")
 
 
-def assign(node: Node, bound: Collection[str] = ()) -> tuple[str, Expr]:
+def assign(node: SyntaxNode, bound: Collection[str] = ()) -> tuple[str, Expr]:
     """`k = axes`, in which without indices each name is a parameter."""
     return str(words(node)[0]), expr(phrases(node)[0], bound)
 
 
-def placing(node: Node) -> list[At]:
+def placing(node: SyntaxNode) -> list[At]:
     """Reads an `at` clause: `rhs b = axes, k = dims`, or without `rhs` for all arrays."""
     array = node.children[0]
     return [At(str(array) if isinstance(array, Word) else None, *assign(each)) for each in phrases(node)]
 
 
-def read(node: Node, bound: Collection[str]) -> Reading:
+def reading(node: SyntaxNode, bound: Collection[str]) -> Reading:
     """Reads a read: `x[i.., j]`."""
     token = words(node)[0]
     terms = [each for part in phrases(node) for each in phrases(part)]
     return Read(bare(token), tuple(term(each, bound) for each in terms), token.text.endswith("*"))
 
 
-def target(node: Node, bound: Collection[str]) -> tuple[Reading, Partial | None]:
+def target(node: SyntaxNode, bound: Collection[str]) -> tuple[Reading, Partial | None]:
     """Reads a result on the left of `=`, and its fold: `dx[b.., d:]`, `sum(b..) dw[d:]`."""
     if node.data == "read":
-        return read(node, bound), None
+        return reading(node, bound), None
     groups, result = phrases(node)
-    made = read(result, bound)
+    made = reading(result, bound)
     return made, Partial(made.array, str(words(node)[0]), tuple(variables(groups)))
 
 
-def term(node: Node, bound: Collection[str]) -> Term:
+def term(node: SyntaxNode, bound: Collection[str]) -> Term:
     """Reads one dim of a read."""
     said = words(node)
     match node.data:
@@ -77,7 +77,7 @@ def term(node: Node, bound: Collection[str]) -> Term:
             return expr(node, bound)
 
 
-def expr(node: Node, bound: Collection[str]) -> Expr:
+def expr(node: SyntaxNode, bound: Collection[str]) -> Expr:
     """Reads an expression; a single name is an index if it is bound, and a parameter otherwise."""
     inner = [each for each in phrases(node) if each.data not in ("variable", "variables", "arguments")]
     match node.data:
@@ -94,14 +94,14 @@ def expr(node: Node, bound: Collection[str]) -> Expr:
         case "guard":
             (variable,) = variables(node)
             window = words(node)
-            return Guard(variable, read(inner[0], bound), _group(window[0]) if window else None)
+            return Guard(variable, reading(inner[0], bound), _group(window[0]) if window else None)
         case "read":
-            return read(node, bound)
+            return reading(node, bound)
         case _:
             return _leaf(node, bound)
 
 
-def variables(node: Node) -> list[Var]:
+def variables(node: SyntaxNode) -> list[Var]:
     """Reads the variables after a fold or at the head of a guard: `i`, `j..`."""
     return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
@@ -110,7 +110,7 @@ def _group(token: Word) -> Var:
     return Var(bare(token), token.text.endswith(".."))
 
 
-def _leaf(node: Node, bound: Collection[str]) -> Expr:
+def _leaf(node: SyntaxNode, bound: Collection[str]) -> Expr:
     if node.data == "size":
         return Size(variables(node)[0])
     (token,) = words(node)

@@ -5,7 +5,7 @@ gather: v is looked up           ("take", Component(1, 0), ("build", INDEX, BLOC
 iota: j is used as a value       ("slice", INDEX, BLOCK, ("iota", 16))
 ```
 
-A definition's binding writes the terms for any placement: `placed` puts in the index and how many values one device has.
+A definition's binding writes the terms for any placement: `with_index` puts in the index and how many values one device has.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def part(term: Term) -> Term:
     return ("slice", INDEX, BLOCK, term)
 
 
-def placed(term: Term, index: int, block: int) -> Term:
+def with_index(term: Term, index: int, block: int) -> Term:
     """A term with its index filled in, and `block`, the number of the index's values on one device."""
     match term:
         case tuple():
-            return tuple(placed(each, index, block) for each in term)
+            return tuple(with_index(each, index, block) for each in term)
         case "index":
             return index
         case "block":

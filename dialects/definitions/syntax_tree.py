@@ -146,7 +146,7 @@ class Otherwise(Generic[E]):
     default: E
 
 
-def parts(node: object) -> tuple[object, ...]:
+def subtrees(node: object) -> tuple[object, ...]:
     """The direct children of a node of the tree, in any language, including the dims of reads."""
     match cast("Apply[object] | Read[object, object] | Fold[object, object] | Guard | Otherwise[object] | None", node):
         case Apply(args=inside) | Read(dims=inside):
@@ -414,7 +414,7 @@ def _stands_for(formals: tuple[Formal, ...], count: int) -> int:
 
 def children(term: Term) -> tuple[Term, ...]:
     """The expressions directly inside this one, and the dims of a read."""
-    return cast("tuple[Term, ...]", parts(term))
+    return cast("tuple[Term, ...]", subtrees(term))
 
 
 def with_reads(expr: Expr, change: Callable[[Reading], Reading]) -> Expr:

@@ -23,7 +23,7 @@ from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from ..ranges.affine_read import AffineRead
 from ..ranges.terms import Extent, Window
-from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, inner
+from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, subexpressions
 from .grounding import ground
 from .requires import BUILT, OP, Component, Elements, Picks, Term, part
 from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
@@ -186,7 +186,7 @@ def accesses(body: Ground) -> list[Access]:
         return [body]
     if isinstance(body, Guarded):
         return list(body.vectors)
-    return [access for child in inner(body) for access in accesses(child)]
+    return [access for child in subexpressions(body) for access in accesses(child)]
 
 
 class _Roles:

@@ -70,7 +70,7 @@ def itemsize(dtype: str) -> int:
 @cache
 def divides(dtype: str) -> bool:
     """Whether every number but zero has an inverse, up to rounding: true of floats, false of integers."""
-    return is_float(_part(dtype))
+    return is_float(_part_dtype(dtype))
 
 
 @cache
@@ -81,7 +81,7 @@ def widens(source: str, target: str) -> bool:
     """
     if source == target:
         return True
-    before, after = _part(source), _part(target)
+    before, after = _part_dtype(source), _part_dtype(target)
     # Integers of different widths wrap around at different values.
     if not is_float(before) or not is_float(after):
         return False
@@ -138,6 +138,6 @@ def _float(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.nmant), int(info.maxexp)
 
 
-def _part(dtype: str) -> np.dtype[Any]:
+def _part_dtype(dtype: str) -> np.dtype[Any]:
     """The dtype itself, or for a complex type that of its parts."""
     return np.dtype({"complex64": "float32", "complex128": "float64"}.get(dtype, dtype))

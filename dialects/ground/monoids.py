@@ -131,10 +131,10 @@ MERGE = "merge"
 FOLDS: Sequence[str] = [each.fold for each in _TABLE if each.fold]
 """The names of folds in index notation."""
 
-NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
+MONOID_NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
 """The names of the monoids in pending folds and in collectives."""
 
-SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
+MONOIDS_BY_SIGN: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
 """The monoids that a layout writes by a sign, such as `+`."""
 
 UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS, MERGE: greatest}

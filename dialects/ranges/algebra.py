@@ -21,7 +21,7 @@ factorisations fit together (`common_refinement`), `windows`, and reading the te
 """
 
 from .common_refinement import refine
-from .denotation import block, denote, local, size, space
+from .denotation import denote, local, local_block, size, space
 from .laws import known_size, pad, product, sub, sum_, window
 from .terms import (
     Axis,
@@ -65,13 +65,13 @@ __all__ = [
     "Window",
     "all_axes",
     "axes",
-    "block",
     "compose",
     "coordinate",
     "denote",
     "halo",
     "known_size",
     "local",
+    "local_block",
     "major_to_minor",
     "pad",
     "parse_range",

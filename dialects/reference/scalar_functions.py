@@ -74,7 +74,7 @@ def _function(name: str) -> Function:
         import scipy.special  # pyright: ignore[reportMissingTypeStubs]
 
         return getattr(scipy.special, _SPECIAL[name])
-    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, NAMES))
+    raise Error(f"no scalar function is called `{name}`", helps=did_you_mean(name, SCALAR_FUNCTIONS))
 
 
 def divide(left: Array, right: Array) -> Array:
@@ -242,7 +242,7 @@ _WITH_PARAMS: dict[str, Callable[..., Array]] = {
     "round": _round,
 }
 
-NAMES = [*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"]
+SCALAR_FUNCTIONS = [*_FUNCTIONS, *_SPECIAL, *_EXACT, *_WITH_PARAMS, "cast", "threefry2x32"]
 """Every scalar function."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

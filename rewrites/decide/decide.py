@@ -21,7 +21,7 @@ from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
 from .place_by_cut import CutPrice
-from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read
+from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .regather import gathered_at_source, is_stored
 from .relocate import Mismatch, elsewhere
 from .sort_strategy import unmerged
@@ -106,7 +106,7 @@ def decide(table: Table) -> Decisions:
 
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:
-    placements = read(table, instead)
+    placements = read_table(table, instead)
     gathered = unmerged(placements)
     gathered_at_source(placements)
     carried = carried_sums(placements)

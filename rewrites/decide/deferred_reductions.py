@@ -40,7 +40,7 @@ from .min_cut import ENDLESS, Network
 from .placements import OpPlacement, Placements, Unreduced
 from .requirements import counts_once, law
 
-NONE = frozenset[int]()
+NO_NUMBERS = frozenset[int]()
 
 RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Weights of a byte and of a collective: bytes count first, then collectives, then sums resolved ahead of a mere move."""
@@ -154,7 +154,7 @@ class _Reach:
 
     def hangs(self, node: Node) -> bool:
         """Whether the op is linear in what loops carry; its result then hangs on them too."""
-        positions = node.positions(self.hanging) if self.hanging else NONE
+        positions = node.positions(self.hanging) if self.hanging else NO_NUMBERS
         found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
         if found:
             self.put(node, ())
@@ -175,7 +175,7 @@ class _Reach:
             if carry is None and (own or self.program.nodes[number].operands[1] not in self.hanging):
                 continue
             every = own, self.demanded.get(number, ()), () if carry is None else carry.pend
-            pend = _together(every)
+            pend = _merged_sum(every)
             if pend is not None and (carry is None or pend != own or carry.pend == own):
                 found[number] = pend
             if carry is not None:
@@ -210,7 +210,7 @@ class _Reach:
         if not sums:
             return None
         parts = list(dict.fromkeys(sums.values()))
-        pend = _together(parts)
+        pend = _merged_sum(parts)
         if pend is None or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
             return None
         zeros = self.program.zeros(node)
@@ -273,7 +273,7 @@ class _Reach:
             return None
         zeros = self.program.zeros(node)
         once = self.once(node) - positions - zeros
-        hanging = node.positions(self.hanging) if self.hanging else NONE
+        hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
@@ -293,7 +293,7 @@ class _Reach:
         """The operands of an op that may count on one iteration only."""
         if node.number in self.waited:
             return frozenset(range(len(node.operands)))
-        return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NONE
+        return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NO_NUMBERS
 
     def is_part(self, value: ValueId, pend: Unreduced, given: Unreduced | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
@@ -373,7 +373,7 @@ class _Reach:
         return any(index.monoid is not None for index in maker.signature.indices)
 
 
-def _together(sums: Iterable[Unreduced]) -> Unreduced | None:
+def _merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
     """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):

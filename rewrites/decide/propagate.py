@@ -45,10 +45,10 @@ def propagate(
     Sweep(table, axis, tactic, held, padded).run(changed)
 
 
-NOTHING: frozenset[Claim] = frozenset()
+NO_CLAIMS: frozenset[Claim] = frozenset()
 
 
-Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
+ClaimReading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
 """An op's claim on an index, the position of this index in the value that it reads, and the index's factors on other axes."""
 
 
@@ -280,7 +280,7 @@ class Sweep:
     def shifted(self, value: ValueId) -> Set[Claim]:
         """The claims that would reach a value through its op, if that is undecided and produces results where they are read."""
         if self.program.producer[value] not in self.following:
-            return NOTHING
+            return NO_CLAIMS
         if (known := self.arriving.get(value)) is None:
             known = self.arriving[value] = dict.fromkeys(self.arrivals(value)).keys()
         return known
@@ -310,10 +310,10 @@ class Sweep:
         """The claims on a value: its own or, if it has none, those of its decided uses."""
         own = self.claims.values[value]
         if own is not None:
-            return (own,) if self.asks(own) else NOTHING
+            return (own,) if self.asks(own) else NO_CLAIMS
         read = self.read_by(value)
         if not read:
-            return NOTHING
+            return NO_CLAIMS
         if len(read) == 1:
             ((claim, at, _),) = read
             if at.reach is None and claim.factor.halo is None:
@@ -323,10 +323,10 @@ class Sweep:
             return (window,)
         found = self.tilings(read, False)
         if not found and (found := self.tilings(read, True)) and producer >= 0 and not self.may_take(producer, PADDED):
-            return NOTHING
+            return NO_CLAIMS
         return found if len(found) < 2 else self.one_tiling(value, found)
 
-    def tilings(self, read: list[Reading], last: bool) -> Set[Claim]:
+    def tilings(self, read: list[ClaimReading], last: bool) -> Set[Claim]:
         """The claims on a value of the ops that read it, one by one; `last`: also those that are a last resort."""
         # In the order of the program, not of a hash: a plan must not depend on where objects lie in memory.
         found = dict[Claim, None]()
@@ -346,9 +346,9 @@ class Sweep:
         factor = crossing(beside, extent, lambda *each: middle(extent, each), *(claim.factor for claim in found))
         return found if factor is None else {one._replace(factor=factor)}
 
-    def read_by(self, value: ValueId) -> list[Reading]:
+    def read_by(self, value: ValueId) -> list[ClaimReading]:
         """The claims of the ops that read a value by a placed index, with the position of this index in the value."""
-        nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
+        nodes, claims, found = self.program.nodes, self.claims.nodes, list[ClaimReading]()
         uses = self.program.uses[value]
         if self.points and not self.asking:
             uses = [use for use in uses if use[0] not in self.points]
@@ -361,7 +361,7 @@ class Sweep:
                     found.append((claim, at, beside))
         return found
 
-    def one_window(self, value: ValueId, producer: NodeId, readers: list[Reading]) -> Claim | None:
+    def one_window(self, value: ValueId, producer: NodeId, readers: list[ClaimReading]) -> Claim | None:
         """The least window that contains all that is read of a value, for a value produced where it is read.
 
         None if there is none.

@@ -25,11 +25,11 @@ from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, makers
 from .place_by_cut import AsItIs, Otherwise, TwoPlaces
-from .placements import Instead, Placement, Placements, Unreduced, place
+from .placements import Instead, Placement, Placements, Unreduced, place_op
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
-LARGEST = 200
+MOST_OPS = 200
 """How many ops around a value are tried together."""
 
 LITTLE = 2
@@ -178,7 +178,7 @@ class _Search:
 
     def waiting(self, node: Node) -> Iterator[int]:
         """The local bytes of the op's result, and of each later result through which its sum may wait."""
-        for _ in range(LARGEST):
+        for _ in range(MOST_OPS):
             (value, *others), axes = node.results, self.placements.axes(node)
             yield self.placements.local_bytes(value, self.placements.without(node, axes).produced[0])
             uses = self.placements.uses(value)
@@ -283,7 +283,7 @@ class _Search:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
-            placed = place(node.signature, self.placement(node, axis, claim))
+            placed = place_op(node.signature, self.placement(node, axis, claim))
             pend = placed.pending[0] if placed.pending else ()
             even = not (waits and pend) and _is_plain(placed.pending) and _is_even(node.signature, placed.placement)
             self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
@@ -333,7 +333,7 @@ class _Around(Sweep):
         self.found: Claims = {}
 
     def visit(self, node: Node) -> None:
-        if len(self.found) < LARGEST and self.search.may_move(node, self.axis):
+        if len(self.found) < MOST_OPS and self.search.may_move(node, self.axis):
             super().visit(node)
 
     def argument(self, value: ValueId) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.requires import OP, Component, Term, placed
+from ...dialects.definitions.requires import OP, Component, Term, with_index
 from ...dialects.definitions.tilings import Index
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
 from ..rules.allowed_heads import Head, Heads
 from ..rules.compile import RuleSet
-from ..rules.rule_files import checked, rules
+from ..rules.rule_files import register_check, rules
 
 
 class Placing(NamedTuple):
@@ -53,7 +53,7 @@ def requirements(info: Index, index: int, placing: Placing, zeros: frozenset[int
     for operand, outside in info.windows:
         yield ("windows", index, ("surround", "add" if outside in zeros else outside, operand))
     yield from (counts_once(operand, index) for operand in info.once if operand not in zeros)
-    yield from (placed(term, index, block) for term in info.requires)
+    yield from (with_index(term, index, block) for term in info.requires)
     if info.pieces and not placing.in_turn:
         (_, first), *parts = info.pieces
         chain: Term = first
@@ -109,7 +109,7 @@ def _check(masks: RuleSet) -> None:
     REQUIREMENTS.check(masks, [(each.rule, "requirement", each.rule.left) for each in masks], "rewrites")
 
 
-checked("masks", _check)
+register_check("masks", _check)
 
 
 def law(term: Term) -> Term | None:

@@ -362,7 +362,7 @@ def produced(program: Program, table: AxisTable, value: ValueId) -> Claim | None
     return None if position is None else claim.moved(position.dim, position.outward(claim.factor))
 
 
-def take(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> None:
+def claim_layout(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
     Claims on that dim that are minor to it move into its room, so that two axes can change places, one after the other: the

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ..emit import Emitter, type_at
-from .interpret_rule import Ids, Indices, NoTerm, summed
+from .interpret_rule import IndexMaker, Indices, NoTerm, summed
 from .rule_ops import PRODUCT, TELLS, fold_param
 
 At = tuple[SSAValue, Indices]
@@ -33,7 +33,7 @@ class TermOps:
         return self.emit.number(value, self.dtype), ()
 
     def each(self, kind: str, args: Sequence[At]) -> At:
-        out = Ids().each(kind, [ids for _, ids in args])
+        out = IndexMaker().each(kind, [ids for _, ids in args])
         arrays = [self.aligned(arg, out) for arg in args]
         dtype = "bool" if kind in TELLS else type_at(arrays[-1]).dtype
         return self.emit.make(kind, arrays, dtype, self.shape(out)), out

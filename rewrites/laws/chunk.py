@@ -65,7 +65,7 @@ def part_of(program: Program, classes: Classes, value: ValueId, dim: int) -> Loo
             raise NotInParts(node, "runs together with what has other ranges")
     indices = _indices(program, value, dim, {node.number for node in nodes})
     for node in nodes:
-        if (why := _whole(node, indices.get(node.number))) is not None:
+        if (why := _why_whole(node, indices.get(node.number))) is not None:
             raise NotInParts(node, why)
     part = LoopPart(program, nodes, indices)
     for node in nodes:
@@ -158,7 +158,7 @@ def _around(program: Program, value: ValueId, inside: set[NodeId]) -> Iterator[N
     return (program.nodes[number] for number in numbers if number in inside)
 
 
-def _whole(node: Node, index: int | None) -> str | None:
+def _why_whole(node: Node, index: int | None) -> str | None:
     """The reason why an op cannot run on a part of an index; None if it can."""
     if index is None:
         return "needs what all parts are folded to"

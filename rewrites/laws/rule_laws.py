@@ -17,13 +17,13 @@ from ..program.program import Node, NodeId, Program, ValueId
 from ..rules import fire_counts
 from ..rules.rule import Rule, RuleApply, Symbol, Term, subterms
 from .build_ops import TermOps
-from .interpret_rule import Costs, Ids, NoTerm, made
-from .isomorphic_sites import Key, around, levels
+from .interpret_rule import Costs, IndexMaker, NoTerm, make_term
+from .isomorphic_sites import Key, levels, site_key
 from .law import Site
 from .match import Match, dtype_at, is_root, matches
 from .module_copy import Before, Draft
 from .rule_check import kinds_of, problem
-from .rule_ops import NAMES, arity, form
+from .rule_ops import ALIASES, arity, form
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,7 +51,7 @@ class ByRule:
         for node in program.nodes:
             if not is_root(self.rule.left, node):
                 continue
-            key, values = around(program, node.results[0], depth)
+            key, values = site_key(program, node.results[0], depth)
             if key not in known:
                 known[key] = self.found(program, node, values)
             if (found := known[key]) is not None:
@@ -72,7 +72,7 @@ class ByRule:
                 gone.add(number)
         nodes = [program.nodes[number] for number in gone]
         maker = Costs(found.extents)
-        made(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
+        make_term(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
         flops, elements = sum(map(_flops, nodes)), sum(prod(program.shape(node.results[0])) for node in nodes)
         return flops - maker.flops, elements - maker.elements
 
@@ -90,7 +90,9 @@ class ByRule:
     def makes_sense(self, found: Match) -> bool:
         """Whether the right side has no other indices than the result."""
         try:
-            end = made(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, Ids())
+            end = make_term(
+                self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, IndexMaker()
+            )
         except NoTerm:
             return False
         return set(end) <= set(found.keep)
@@ -106,7 +108,7 @@ class ByRule:
         assert found is not None, "a site is where the law applies"
         ops = TermOps(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
-        draft.replace(value, ops.whole(made(self.rule.right, bound, found.keep, ops), found.ids))
+        draft.replace(value, ops.whole(make_term(self.rule.right, bound, found.keep, ops), found.ids))
         fire_counts.count(self.name)
 
 
@@ -126,7 +128,7 @@ def _kind(dtype: str) -> str:
     return "f" if "float" in dtype else dtype[0]
 
 
-def checked(rule: Rule) -> ByRule:
+def checked_law(rule: Rule) -> ByRule:
     """Makes the law of a rule. Raises Error if it names an unsuitable op, or, with a counter-example, if it is false."""
     for term in (*subterms(rule.left), *subterms(rule.right)):
         _check(rule, term)
@@ -138,10 +140,10 @@ def _check(rule: Rule, term: Term) -> None:
     if isinstance(term, Symbol):
         helps = ["a variable is one letter, and perhaps a number: x, y2; an op has arguments: exp(x)"]
         raise Error(f"`{term.name}` in `{rule.name}` is neither a variable nor an op", label=str(rule), helps=helps)
-    if isinstance(term, RuleApply) and form(NAMES.get(term.head, term.head)) is None:
+    if isinstance(term, RuleApply) and form(ALIASES.get(term.head, term.head)) is None:
         helps = ["it may name elementwise ops without parameters, `dot`, and folds: exp(x), x + y, dot(x, y), reduce_max(x)"]
         raise Error(f"a rule about programs cannot name `{term.head}`", label=str(rule), helps=helps)
-    if isinstance(term, RuleApply) and len(term.args) != (takes := arity(NAMES.get(term.head, term.head))) and takes:
+    if isinstance(term, RuleApply) and len(term.args) != (takes := arity(ALIASES.get(term.head, term.head))) and takes:
         raise Error(f"`{term.head}` takes {takes} of the {len(term.args)} arrays that `{rule.name}` gives it", label=str(rule))
     if rule.where is not None:
         raise Error(f"a rule about programs has no condition: `{rule.name}`", label=str(rule), helps=["leave out `where ...`"])

@@ -16,7 +16,9 @@ from .gathered_folds import fold_parts
 from .scan_blocks import Across
 
 
-def moved(locals: Sequence[SSAValue], before: Sequence[ArrayType], after: Sequence[ArrayType], block: Block) -> list[SSAValue]:
+def redistributed(
+    locals: Sequence[SSAValue], before: Sequence[ArrayType], after: Sequence[ArrayType], block: Block
+) -> list[SSAValue]:
     """Writes the steps that bring values into other layouts, at the end of a block; returns the resulting local values."""
     changes = list(zip(before, after, strict=True))
     alone = [path(x.layout, y.layout, itemsize(x.dtype)) for x, y in changes] if len(changes) > 1 else ()

@@ -37,7 +37,7 @@ from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
 from ..rules.allowed_heads import Head, Heads
 from ..rules.compile import RuleSet
-from ..rules.rule_files import checked
+from ..rules.rule_files import register_check
 from .constructors import Constructor
 from .masked_lookups import Vectors, masked, shifted
 
@@ -532,4 +532,4 @@ def _check(masks: RuleSet) -> None:
     WRITERS.check(masks, rights, "makes")
 
 
-checked("masks", _check)
+register_check("masks", _check)

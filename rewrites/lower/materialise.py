@@ -25,7 +25,7 @@ from ..decide.decide import Decisions, Move
 from ..decide.placements import Unreduced, boundary
 from ..program.program import Control, Node, ValueId
 from .bit_exact_lookups import picked
-from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
+from .constructors import Constructor, Fusing, Global, Globals, Types, placed_axes, returned, type_of, with_regions
 from .localise import localise, on_first, same_op
 from .walk import Walk
 
@@ -38,7 +38,7 @@ def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
     return Writer(decisions, constructor).module()
 
 
-def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
+def finished_module(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
     """The module of a finished constructor, with the names of an earlier form of the program, and results of these types."""
     ops = into.ops(old.sym_name.data, results)
     keep_names(old, ops[0])
@@ -80,7 +80,7 @@ class Writer(Walk[Global]):
             self.define(value, arg)
         self.body(0)
         into.finish_into(returned, self.ends())
-        return written(into, program.main, self.outputs)
+        return finished_module(into, program.main, self.outputs)
 
     def ends(self) -> list[Global]:
         """What the program returns, in the types of the boundary."""
@@ -213,4 +213,4 @@ class Writer(Walk[Global]):
         local = self.into.slice(made, at)
         if once:
             local = on_first(local, once, self.into)
-        return self.into.close([(local, target)], axes_of(target))[0]
+        return self.into.close([(local, target)], placed_axes(target))[0]

@@ -25,7 +25,7 @@ from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
 from .program import NO_NODE, Control, Node, NodeId, Program, Region, Signature, Signatures, ValueId
 from .run_counts import Marks, trips
-from .shard_maps import misfit, own_signature
+from .shard_maps import mesh_misfit, own_signature
 from .single_device_ops import once_signature
 
 UNKNOWN_TRIPS = 16
@@ -136,7 +136,7 @@ class _Flattener:
         table = self.program.signatures
         key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
-        if found is None and params.get("own_axes") and misfit(params, self.mesh) is None:
+        if found is None and params.get("own_axes") and mesh_misfit(params, self.mesh) is None:
             found = table[key] = own_signature(params, self.mesh, ins, outs)
         if found is None and params.get("once"):
             found = table[key] = once_signature(self.mesh, ins, outs)

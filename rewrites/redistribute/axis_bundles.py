@@ -48,7 +48,9 @@ class Bundles:
 
         def looks(part: DimPart) -> tuple[int, list[list[tuple[int, int]]]]:
             """A key that describes a part without the names of its axes."""
-            return part.extent, [[(each.stride, each.size) for each in _inside(layout, part)] for layout in (source, target)]
+            return part.extent, [
+                [(each.stride, each.size) for each in _factors_inside(layout, part)] for layout in (source, target)
+            ]
 
         dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
         self._parts = sorted((_part(source, target, dim) for dim in dims), key=looks)
@@ -70,7 +72,7 @@ class Bundles:
 
     def _joined(self, layout: Layout) -> Layout:
         """One of the two layouts, reduced to the dims that change, on bundles instead of axes."""
-        on = {(at, each.axis): each for at, part in enumerate(self._parts) for each in _inside(layout, part)}
+        on = {(at, each.axis): each for at, part in enumerate(self._parts) for each in _factors_inside(layout, part)}
         monoids = {each.axis: each.monoid for each in layout.pending}
         placed = [
             (at, Factor(name, on[at, axes[-1]].stride))
@@ -118,7 +120,7 @@ def _part(source: Layout, target: Layout, dim: int) -> DimPart:
     return DimPart(dim, top // minor, minor, minor // prod(each.size for each in inner))
 
 
-def _inside(layout: Layout, part: DimPart) -> list[Factor]:
+def _factors_inside(layout: Layout, part: DimPart) -> list[Factor]:
     """The factors of a layout that lie within a part, with strides counted in the part."""
     factors = layout.at(part.dim)
     if part.extent == layout.global_shape[part.dim]:
@@ -141,6 +143,8 @@ def _bundled(spots: Mapping[MeshAxis, tuple[_Spot, _Spot]]) -> list[Axes]:
 
 def _spots(layout: Layout, parts: Sequence[DimPart]) -> dict[MeshAxis, _Spot]:
     placed = {
-        factor.axis: _Spot(at, factor.stride, factor.span) for at, part in enumerate(parts) for factor in _inside(layout, part)
+        factor.axis: _Spot(at, factor.stride, factor.span)
+        for at, part in enumerate(parts)
+        for factor in _factors_inside(layout, part)
     }
     return placed | {each.axis: _Spot(each.monoid) for each in layout.pending}

@@ -70,7 +70,7 @@ def with_sums(few: Layout, many: Layout) -> Layout:
     return placed.with_pending(tuple(each for each in few.pending if each.axis not in placed.axes))
 
 
-def along(before: Layout, after: Layout, itemsize: int, kind: type[Step], *monoid: str) -> Path:
+def steps_along(before: Layout, after: Layout, itemsize: int, kind: type[Step], *monoid: str) -> Path:
     """The steps of one kind from one layout to another: one for each run of neighbouring axes that only one of them places."""
     few, many = sorted((before, after), key=lambda layout: len(layout.factors))
     steps, now = list[Step](), before.with_pending(())

@@ -39,9 +39,9 @@ from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
 from .kinds.permute import Permute
 from .kinds.pieces import Pieces
-from .path_ends import along, changed, with_all, with_rest, with_sums, without_gathers
+from .path_ends import changed, steps_along, with_all, with_rest, with_sums, without_gathers
 from .search_space import Space, State, are_many
-from .shortcuts import moves, shortened
+from .shortcuts import moves, with_shortcuts
 from .steps import Bytes, Path, Step, devices, share, side_by_side
 
 __all__ = ["Path", "Step", "joint", "path", "sharing"]
@@ -69,7 +69,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     ends = start.with_pending(pending), target, itemsize
     if way := _through_windows(*ends) or _among_many(*ends):
         return way
-    way = shortened(_through_runs(*ends) or _searched(*ends), itemsize)
+    way = with_shortcuts(_through_runs(*ends) or _searched(*ends), itemsize)
     apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
@@ -86,12 +86,12 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
             first, last = with_all(source, target, apart=False), with_all(target, source, apart=False)
             folded = first
         if folded is not source or last is not target:
-            slices = along(source, first, itemsize, Slice)
-            folds = along(first, folded, itemsize, ReduceScatter, *{each.monoid for each in first.pending})
+            slices = steps_along(source, first, itemsize, Slice)
+            folds = steps_along(first, folded, itemsize, ReduceScatter, *{each.monoid for each in first.pending})
             # Gathers between belong to the end as well, where those of neighbours are one.
             way = without_gathers(path(folded, last, itemsize))
             now = way.steps[-1].after if way.steps else folded
-            return slices + folds + way + along(now, target, itemsize, AllGather)
+            return slices + folds + way + steps_along(now, target, itemsize, AllGather)
     bundles = Bundles(source, target, itemsize)
     # A bundle takes the place of one of its own size, and its axes the places of any.
     if not (bundles.are_fewer and bundles.are_alike) and (way := _permuted(source, target, itemsize)) is not None:
@@ -116,7 +116,7 @@ def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
         return None
     axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in first.factors)
     permute = replace(Permute.of(major_to_minor(axes), ()), bytes=itemsize * prod(first.local_shape), before=first, after=last)
-    return along(source, first, itemsize, Slice) + Path.of(permute) + along(last, target, itemsize, AllGather)
+    return steps_along(source, first, itemsize, Slice) + Path.of(permute) + steps_along(last, target, itemsize, AllGather)
 
 
 def _lacks_all(source: Layout, target: Layout) -> bool:

@@ -39,8 +39,8 @@ Environment = Mapping[str, Callable[..., object]]
 
 Slots = list[object]
 Matcher = Callable[[Slots, object, Terms], bool]
-Maker = Callable[[Slots, Terms], object]
-Reader = Callable[[Slots, Environment], object]
+SlotMaker = Callable[[Slots, Terms], object]
+SlotReader = Callable[[Slots, Environment], object]
 Test = Callable[[Slots, Environment], bool]
 
 _UNBOUND = object()
@@ -53,7 +53,7 @@ class CompiledRule:
     rule: Rule
     matchers: tuple[Matcher, ...]
     test: Test | None
-    right: Maker
+    right: SlotMaker
     slots: int
 
     @property
@@ -178,7 +178,7 @@ def _root(head: str, matchers: tuple[Matcher, ...]) -> Matcher:
     return match_root
 
 
-def _maker(term: Term, slots: dict[str, int]) -> Maker:
+def _maker(term: Term, slots: dict[str, int]) -> SlotMaker:
     """Compiles a term of the right side to a closure that makes it from the values of the variables."""
     match term:
         case Variable(name):
@@ -209,7 +209,7 @@ def _test(condition: Condition, slots: dict[str, int], bound: set[str]) -> Test:
             return _comparison(sign, _reader(left, slots), _reader(right, slots))
 
 
-def _let(slot: int, read: Reader) -> Test:
+def _let(slot: int, read: SlotReader) -> Test:
     def let(found: Slots, env: Environment) -> bool:
         found[slot] = read(found, env)
         return found[slot] is not None
@@ -217,7 +217,7 @@ def _let(slot: int, read: Reader) -> Test:
     return let
 
 
-def _comparison(sign: str, left: Reader, right: Reader) -> Test:
+def _comparison(sign: str, left: SlotReader, right: SlotReader) -> Test:
     """Compiles a comparison. It fails if a side has no value, such as a quotient that is not an integer."""
     wanted = sign == "="
 
@@ -228,7 +228,7 @@ def _comparison(sign: str, left: Reader, right: Reader) -> Test:
     return test
 
 
-def _reader(term: Term, slots: dict[str, int]) -> Reader:
+def _reader(term: Term, slots: dict[str, int]) -> SlotReader:
     """Compiles a term of a condition to a closure. Infix signs are integer arithmetic, names functions in the environment."""
     match term:
         case Variable(name):

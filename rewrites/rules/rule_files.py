@@ -33,7 +33,7 @@ def rules(name: str) -> RuleSet:
     return LOADED[name]
 
 
-def checked(name: str, check: Check) -> None:
+def register_check(name: str, check: Check) -> None:
     """Registers a check, which runs when `name.rules` is loaded, or at once if it is loaded already."""
     CHECKS.setdefault(name, []).append(check)
     if name in LOADED:

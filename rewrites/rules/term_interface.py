@@ -50,8 +50,8 @@ class TupleTerms:
 
 TUPLES = TupleTerms()
 
-Reader = Callable[[Operation], tuple[str, tuple[object, ...]] | None]
-Maker = Callable[[str, tuple[object, ...]], SSAValue]
+TermReader = Callable[[Operation], tuple[str, tuple[object, ...]] | None]
+OpMaker = Callable[[str, tuple[object, ...]], SSAValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class OpTerms:
     returns its result. The caller gives it an insertion point, so that rules need not know about blocks.
     """
 
-    readers: Mapping[type[Operation], Reader]
-    maker: Maker
+    readers: Mapping[type[Operation], TermReader]
+    maker: OpMaker
     seen: dict[SSAValue, tuple[str, tuple[object, ...]] | None] = field(
         default_factory=dict[SSAValue, tuple[str, tuple[object, ...]] | None]
     )

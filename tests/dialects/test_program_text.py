@@ -22,7 +22,7 @@ from partita.dialects.lax import OPS, LaxOp
 from partita.dialects.layouts import parse_array
 from partita.dialects.mesh import Mesh
 from partita.dialects.op_text import array_types
-from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, read
+from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record, parse_params
 from partita.dialects.program_text import read_module
 from partita.dialects.regions import BORDERS
 from partita.dialects.spmd import (
@@ -67,7 +67,7 @@ def test_parameters_print_as_keywords_sorted_by_name():
     assert params.text == (
         '{axes = (0,), mode = None, new_dtype = dtype(name="bfloat16"), value = -inf, window = ((1, -2), ())}'
     )
-    assert read(params.text) == params
+    assert parse_params(params.text) == params
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).map(lambda name: name + "_")

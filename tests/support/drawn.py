@@ -26,7 +26,7 @@ from hypothesis import reject, strategies as st
 from jax.extend.core import jaxprs_in_params
 
 from partita.compiler.ops.params import Foreign, encode, op_name
-from partita.compiler.ops.primitives import find
+from partita.compiler.ops.primitives import find_primitive
 from partita.dialects.definitions.dim_terms import groups
 from partita.dialects.definitions.local_params import restore
 from partita.dialects.definitions.registry import definitions
@@ -270,7 +270,7 @@ def _text(params: Mapping[str, Any]) -> str:
 
 
 def bound(name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
-    return lambda *xs: find(name).bind(*map(jnp.asarray, xs), **params)
+    return lambda *xs: find_primitive(name).bind(*map(jnp.asarray, xs), **params)
 
 
 @cache

@@ -13,7 +13,7 @@ from ...inputs.checks import axis_of, flag_of, patterns_of
 from ...structure.product_pairs import Pair, pairs, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
-from .base import Dims, Structural
+from .base import DimsByName, Structural
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,8 +38,8 @@ class Megatron(Structural):
         Megatron("model", column={"**/wq": -2, "**/wk": -2, "**/wv": -2}, row={"**/wo": 0}):   only attention, by its heads
     """
 
-    column: Dims = ()
-    row: Dims = ()
+    column: DimsByName = ()
+    row: DimsByName = ()
     named: ClassVar[Mapping[str, int]] = {"column": -1, "row": -2}
 
     def __call__(self, plan: Plan) -> Plan:
@@ -54,7 +54,7 @@ class Megatron(Structural):
         """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""
         return pairs(self.split(plan), axis_of(self.axis), flag_of("padded", self.padded))
 
-    def weights(self, plan: Plan, given: Dims) -> dict[str, ValueId]:
+    def weights(self, plan: Plan, given: DimsByName) -> dict[str, ValueId]:
         """The values that the patterns match, by name."""
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
         return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}

@@ -14,7 +14,7 @@ from ....rewrites.program.program import ValueId
 from ...advice.open_conflicts import open_keys
 from ...inputs.checks import Axes, axis_of, shown
 from ...inputs.message_language import step
-from ...inputs.names import Patterns, as_patterns, parts, trees
+from ...inputs.names import Patterns, as_patterns, name_parts, trees
 from ...plan.claims import Seed
 from ...structure.next_state import mistaken
 from ..plan import Plan
@@ -96,7 +96,7 @@ class ZeRO(Strategy):
         if (other := mistaken(plan, name, taken)) is not None:
             title = f"`ZeRO({self.stage}, ...)` keeps the new `{name}` replicated, and takes `{taken}` for it"
             notes = [f"`{taken}` is not computed from `{name}` element by element, but `{other}` is"]
-            tree = "/".join(parts(other)[:2])
+            tree = "/".join(name_parts(other)[:2])
             raise Error(title, notes=notes, helps=[f'name the new parameters: results="{tree}"', "or take stage 3"])
 
 

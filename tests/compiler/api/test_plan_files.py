@@ -16,9 +16,9 @@ from hypothesis import given, strategies as st
 from models import chain
 
 import partita as pt
-from partita.compiler.answers.plan_text import written
+from partita.compiler.answers.plan_text import text_of_plan
 from partita.compiler.api.notation_plans import steps_of
-from partita.compiler.api.tactic_text import Replayed
+from partita.compiler.api.replay import Replayed
 from partita.compiler.inputs.tactic_calls import Call
 from partita.compiler.notation.check import CheckedFile
 from partita.compiler.notation.diagnostics import Text
@@ -116,10 +116,10 @@ def test_a_plan_and_its_file(tmp_path: Path) -> None:
 @examples(40)
 @given(cases())
 def test_a_plan_that_is_saved_and_read_again_is_the_same_plan(case: Case) -> None:
-    text = written(case.plan)
+    text = text_of_plan(case.plan)
     made = Replayed.of(pt.parse(text, "plan.partita").block(), plain(case.plan))
     assert made.problem("plan.partita") is None
-    assert written(made.plan) == text
+    assert text_of_plan(made.plan) == text
     assert (made.plan.trace, made.plan.mesh) == (case.plan.trace, case.plan.mesh)
     assert (made.plan.layout(), made.plan.counts()) == (case.plan.layout(), case.plan.counts())
 

@@ -51,7 +51,7 @@ LINES = ["tile x.0 @data", "tile w1.1 @model", "explain w1", "collectives", "dif
 
 def test_a_terminal_answers_as_a_script_does() -> None:
     said: list[str] = []
-    script.run(small(), LINES, "shell", lambda text: said.append(text) if " > " not in text else None)
+    script.run_script(small(), LINES, "shell", lambda text: said.append(text) if " > " not in text else None)
     shown, _ = typed("\r".join([*LINES, "quit", ""]), small())
     assert shown == "\n".join([greeting(small()), *(folded(text, 100) for text in said), ""])
 

@@ -29,7 +29,7 @@ from partita.dialects.reference.interpret import interpret
 from partita.rewrites.laws.law import Site
 from partita.rewrites.laws.library import PROVED, library
 from partita.rewrites.laws.rule_check import kinds_of
-from partita.rewrites.laws.rule_laws import ByRule, checked
+from partita.rewrites.laws.rule_laws import ByRule, checked_law
 from partita.rewrites.rules.compile import CompiledRule
 from partita.rewrites.rules.parse import parse
 from partita.rewrites.rules.rule_files import rules
@@ -132,7 +132,7 @@ def test_a_rule_is_a_law_for_some_dtypes(law: str, kinds: str) -> None:
 
 @pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
 def test_a_rule_of_the_library_is_a_law_for_floats(law: CompiledRule) -> None:
-    assert checked(law.rule) == library()[law.name]
+    assert checked_law(law.rule) == library()[law.name]
     assert kinds_of(law.rule) >= PROVED
 
 
@@ -367,7 +367,7 @@ def each_alone(plan: Plan, law: ByRule) -> list[Site]:
 
 @pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
 def test_of_places_that_are_alike_one_tells_where_the_law_applies(law: CompiledRule) -> None:
-    plan, by_rule = pt.plan(train_step, MESH, *Transformer(3).shapes()), checked(law.rule)
+    plan, by_rule = pt.plan(train_step, MESH, *Transformer(3).shapes()), checked_law(law.rule)
     assert [*by_rule.sites(plan.source.program)] == each_alone(plan, by_rule)
 
 
