@@ -132,6 +132,6 @@ def phrases(node: SyntaxNode) -> list[SyntaxNode]:
     return [child for child in node.children if isinstance(child, Tree)]
 
 
-def kinds(node: SyntaxNode, kind: str) -> list[SyntaxNode]:
+def phrases_of(node: SyntaxNode, kind: str) -> list[SyntaxNode]:
     """The phrases of one kind directly in a phrase."""
     return [child for child in phrases(node) if child.data == kind]

@@ -12,7 +12,7 @@ from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import BlockedOp
 from ...rewrites.program.program import NO_VALUE, Node, NodeId, ValueId
 from ...rewrites.program.shard_maps import mesh_misfit
-from ..cost.collectives import exchanges
+from ..cost.collectives import counted_steps
 from ..cost.counts import bytes_received
 from ..cost.flops import Flops, on_device, op_name, work
 from ..inputs.lines import SourceLine, at_line
@@ -241,7 +241,7 @@ def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: MeshAxis
             moves[id(move)] = move
             move = move.before
     steps = ((move, step) for move in moves.values() for step in move.path.steps if axis is None or axis in step.axes)
-    return bytes_received(exchanges(plan, steps))
+    return bytes_received(counted_steps(plan, steps))
 
 
 def _move(plan: State, use: tuple[NodeId, int]) -> Move | None:

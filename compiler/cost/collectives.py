@@ -99,26 +99,26 @@ def counts(plan: State) -> Counts:
     """How often each kind of collective runs in one call."""
     program = plan.source.program
     maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
-    return counted(_exchanges(plan), own_collectives(maps, plan.source.traced.foreign))
+    return counted(_counted_steps(plan), own_collectives(maps, plan.source.traced.foreign))
 
 
 def bytes_per_device(plan: State) -> int:
-    return bytes_received(_exchanges(plan))
+    return bytes_received(_counted_steps(plan))
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
     """The bytes that one device receives in one call, by the axes that they are sent over."""
-    found = list(_exchanges(plan))
+    found = list(_counted_steps(plan))
     return {
         axes: bytes_received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)
     }
 
 
-def _exchanges(plan: State) -> Iterator[CountedCollective]:
-    return exchanges(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+def _counted_steps(plan: State) -> Iterator[CountedCollective]:
+    return counted_steps(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
 
 
-def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
+def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
     """Yields the collectives of these steps of redistributions."""
     where = plan.source.program.where
     return (
@@ -136,7 +136,7 @@ def by_cause(plan: State) -> dict[int, Counts]:
     steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
     caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
     rows = grouped(caused, lambda pair: pair[0])
-    return {number: counted(exchanges(plan, (each for _, each in found)), ()) for number, found in rows.items()}
+    return {number: counted(counted_steps(plan, (each for _, each in found)), ()) for number, found in rows.items()}
 
 
 def collectives(plan: State) -> Listing[Collective]:

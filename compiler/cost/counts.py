@@ -22,14 +22,14 @@ from ..views.view import Grid
 MOST_LOOPS = 4
 """The most loops of unknown trip count that a summary names."""
 
-KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
+COLLECTIVES: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
 
 
 class Counts(dict[str, int]):
     """How often each of the five kinds of collectives runs in one call. Branches are reported separately."""
 
     def __init__(self, own: Counts | None = None) -> None:
-        super().__init__(dict.fromkeys(KINDS, 0))
+        super().__init__(dict.fromkeys(COLLECTIVES, 0))
         self.branches: dict[str, dict[str, int]] = {}
         self.unknown: dict[str, dict[str, int]] = {}
         self._own = own
@@ -79,7 +79,9 @@ def _shown(counts: Counts) -> Grid:
     rows = {"in one call": counts, **counts.branches}
     rows |= {f"in each further trip of {where}": row for where, row in counts.unknown.items()}
     rows |= {"of the program's own shard_maps": counts.own} if any(counts.own.values()) else {}
-    return Grid(("collectives", *KINDS), [(name, *(row.get(kind, 0) for kind in KINDS)) for name, row in rows.items()])
+    return Grid(
+        ("collectives", *COLLECTIVES), [(name, *(row.get(kind, 0) for kind in COLLECTIVES)) for name, row in rows.items()]
+    )
 
 
 def _listed(row: Mapping[str, int]) -> str:

@@ -21,7 +21,7 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.syntax_tree import Definition, Formal, Param, titled
 from ...dialects.ground.errors import Error, did_you_mean
-from ...dialects.ground.validation import checked_argument, flag_of, refused
+from ...dialects.ground.validation import accepted, flag_of, refused
 from ..inputs.arguments import abstract, passed
 from ..inputs.checks import is_deep, shown
 from ..inputs.string_literals import Written
@@ -99,7 +99,7 @@ class Defined(Generic[R]):
 
     def _try_example(self, example: Sequence[object]) -> None:
         """Tries the definition on the arrays of `example`. Raises Error if it is wrong, or if they are not its operands."""
-        arrays, params = checked_argument("example", lambda _, given: self._split(given, {}), example)
+        arrays, params = accepted("example", lambda _, given: self._split(given, {}), example)
         self.op.try_on(arrays, params)
 
     def _split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:

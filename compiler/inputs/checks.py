@@ -9,7 +9,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import (
     CHECKS,
     INTEGER_BOUND,
-    checked_argument,
+    accepted,
     flag_of as flag_of,
     integer as integer,
     integer_of,
@@ -153,7 +153,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(
         f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}"
-        for glob in checked_argument("values", lambda _, given: patterns_of(given), values)
+        for glob in accepted("values", lambda _, given: patterns_of(given), values)
     )
     title = "`Tile` takes each dim with its pattern"
     title = f"`values` of `Tile` takes a dim for each pattern, got {shown(values)}" if named else title

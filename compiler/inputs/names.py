@@ -248,7 +248,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
-Kind: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
+TreeType: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
 """A key that is equal for trees of which one can succeed the other."""
 
 
@@ -261,8 +261,8 @@ class ArgumentTree:
     avals: tuple[Shaped, ...]
 
     @property
-    def kind(self) -> Kind:
-        """The kind of the tree: equal for trees of which one can succeed the other."""
+    def type(self) -> TreeType:
+        """The type of the tree: equal for trees of which one can succeed the other."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
 
@@ -276,32 +276,32 @@ def successors(arguments: Sequence[ArgumentTree], results: Sequence[ArgumentTree
         step(params, opt, batch) -> (params, opt, loss)    -->    params/w: result/0/w, opt/m/w: result/1/m/w, ...
     """
     found, taken = dict[str, str](), set[str]()
-    before, after = _by_kind(arguments), _by_kind(results)
+    before, after = _by_type(arguments), _by_type(results)
 
     def pair(old: ArgumentTree, new: ArgumentTree) -> None:
         found.update(zip(old.names, new.names, strict=True))
         taken.update(new.names)
 
-    for kind, olds in before.items():
-        named = {_root(new): new for new in after.get(kind, ())}
+    for alike, olds in before.items():
+        named = {_root(new): new for new in after.get(alike, ())}
         for old in olds:
             if (new := named.get(name_parts(old.names[0])[0])) is not None:
                 pair(old, new)
     # Larger trees first: an array that has the shape of a parameter by chance does not take its result.
-    for kind in sorted(before, key=lambda kind: -len(kind[1])):
-        rest = [tree for tree in before[kind] if found.keys().isdisjoint(tree.names)]
-        free = [tree for tree in after.get(kind, ()) if taken.isdisjoint(tree.names)]
+    for alike in sorted(before, key=lambda alike: -len(alike[1])):
+        rest = [tree for tree in before[alike] if found.keys().isdisjoint(tree.names)]
+        free = [tree for tree in after.get(alike, ()) if taken.isdisjoint(tree.names)]
         for old, new in zip(rest, free, strict=True) if len(rest) == len(free) else ():
             pair(old, new)
     return found
 
 
-def _by_kind(trees: Iterable[ArgumentTree]) -> dict[Kind, list[ArgumentTree]]:
-    """Groups trees that have leaves by kind: those that can succeed one another."""
-    found: dict[Kind, list[ArgumentTree]] = {}
+def _by_type(trees: Iterable[ArgumentTree]) -> dict[TreeType, list[ArgumentTree]]:
+    """Groups trees that have leaves by type: those that can succeed one another."""
+    found: dict[TreeType, list[ArgumentTree]] = {}
     for tree in trees:
         if tree.names:
-            found.setdefault(tree.kind, []).append(tree)
+            found.setdefault(tree.type, []).append(tree)
     return found
 
 

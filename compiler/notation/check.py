@@ -4,7 +4,7 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.grammar import SyntaxNode, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import long
 from ...dialects.ground.errors import Span
@@ -35,8 +35,8 @@ def check(text: Text) -> CheckedFile:
     items = tree(text)
     mesh = read_mesh(text, items)
     lets: dict[str, int] = {}
-    for each in kinds(items, "lets"):
-        for let in kinds(each, "let"):
+    for each in phrases_of(items, "lets"):
+        for let in phrases_of(each, "let"):
             bind(text, word_of(phrases(let)[0]), size(text, phrases(let)[1], lets), lets)
     nodes = items_by_name(text, items, "function", "function_twice")
     for name, node in nodes.items():
@@ -52,7 +52,7 @@ def check(text: Text) -> CheckedFile:
 
 
 def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
-    found = kinds(items, "mesh")
+    found = phrases_of(items, "mesh")
     if not found:
         return None
     if len(found) > 1:
@@ -60,15 +60,15 @@ def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
     axes: dict[str, int] = {}
     slow: list[str] = []
     sets: list[str] = []
-    for axis in kinds(found[0], "axis"):
+    for axis in phrases_of(found[0], "axis"):
         name, number = word_of(phrases(axis)[0]), word_of(axis)
         if name.text in axes:
             text.fail("axis_twice", name, axis=name)
         if not number.text.isdecimal() or not number.text.lstrip("0") or len(number.text) > 9:
             text.fail("axis_size", number, axis=name, size=number)
         axes[name.text] = int(number.text)
-        slow += [name.text] * bool(kinds(axis, "slow"))
-        sets += ["".join(words(phrases(each)[0])[0].text for each in kinds(axis, "devices"))]
+        slow += [name.text] * bool(phrases_of(axis, "slow"))
+        sets += ["".join(words(phrases(each)[0])[0].text for each in phrases_of(axis, "devices"))]
         if sets[-1] != sets[0]:
             text.fail("mesh_devices", axis, axis=name, first=f"`{sets[0]}`" if sets[0] else "none", name=sets[0] or sets[-1])
     return Mesh(axes, slow=slow).on(sets[0])
@@ -77,7 +77,7 @@ def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
 def items_by_name(text: Text, items: SyntaxNode, kind: str, twice: str) -> dict[str, SyntaxNode]:
     """The items of a kind by name. Raises `Wrong`, of kind `twice`, for a name that two of them have."""
     found: dict[str, SyntaxNode] = {}
-    for each in kinds(items, kind):
+    for each in phrases_of(items, kind):
         word = word_of(phrases(each)[0])
         if word.text in found:
             text.fail(twice, word, line=span(found[word.text]).line)
@@ -128,7 +128,7 @@ class Functions(Reader):
         name = word_of(phrases(node)[0])
         extents = dict(self.lets)
         arrays: dict[str, Array] = {}
-        for formal in kinds(node, "formal"):
+        for formal in phrases_of(node, "formal"):
             word = word_of(phrases(formal)[0])
             self.check_name(word)
             array = self.type(phrases(formal)[1], str(word), extents)
@@ -136,7 +136,7 @@ class Functions(Reader):
                 self.fail("argument_twice", formal, name=array.name)
             arrays[array.name] = array
         arguments = tuple(arrays.values())
-        results = tuple(self.type(each, "result", extents) for each in kinds(node, "type"))
+        results = tuple(self.type(each, "result", extents) for each in phrases_of(node, "type"))
         statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
         returned, inlined = self.returned(node, last, arrays, results), self.inlined(name, statements)
         self.done[str(name)] = CheckedFunction(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
@@ -165,15 +165,15 @@ class Functions(Reader):
         check_dtype(self.text, word, dtype if dtype != str(word) or word.text == "bool" else "none")
         shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
         used: set[str] = set()
-        for dim in kinds(node, "dim"):
-            named, extent = kinds(dim, "word"), extent_of(dim)
+        for dim in phrases_of(node, "dim"):
+            named, extent = phrases_of(dim, "word"), extent_of(dim)
             assert extent is not None
             shape.append(size(self.text, extent, extents))
             if named:
                 bind(self.text, word_of(named[0]), shape[-1], extents)
             given = named or ([extent] if extent.data == "extent" else [])
             names.append(str(word_of(given[0])) if given else None)
-            at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
+            at.append(self.axes(words(phrases_of(dim, "places")[0]), value, shape[-1], used))
         array = Array(value, dtype, tuple(shape), span(node), tuple(names), tuple(at))
         check_bytes(self.text, node, array)
         return array

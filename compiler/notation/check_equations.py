@@ -6,7 +6,7 @@ from math import prod
 from typing import TypeAlias
 
 from ...dialects.definitions.syntax_tree import Apply, Group, Number, Value
-from ...dialects.grammar import SyntaxNode, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import short
 from ..ops.primitives import names
@@ -108,7 +108,7 @@ class Equations(Reader):
         self, array: Array, target: SyntaxNode, lefts: Sequence[SyntaxNode], dims: tuple[Group[CheckedIndex], ...] | None
     ) -> Left:
         """A left side, which defines the array: with the mesh axes behind its indices."""
-        used, given = set[str](), [words(kinds(left, "places")[0]) for left in lefts]
+        used, given = set[str](), [words(phrases_of(left, "places")[0]) for left in lefts]
         for left, axes in zip(lefts, given, strict=True):
             if left.data == "summed" and axes:
                 self.fail("axis_on_parts", left, axis=axes[0], what="a dim that joins pieces")
@@ -201,5 +201,5 @@ class Equations(Reader):
 
 def _lefts(target: SyntaxNode) -> list[SyntaxNode] | None:
     """The indices of a left side; None without brackets."""
-    found = kinds(target, "lefts")
+    found = phrases_of(target, "lefts")
     return phrases(found[0]) if found else None

@@ -30,7 +30,7 @@ class WindowDim:
     dilation: int
 
 
-def windows(read: Reading, folded: Sequence[CheckedIndex]) -> list[WindowDim] | None:
+def window_dims(read: Reading, folded: Sequence[CheckedIndex]) -> list[WindowDim] | None:
     """The windows of a read; None if it has none, or has positions that are not windows.
 
     Also None if an index moves along two dims, as in `x[i + q, j + q]`: a window moves along each dim separately.
@@ -67,10 +67,10 @@ def convolved(term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> ConvDims
     """The dims of a convolution, if one factor is read through windows and the other holds their weights; otherwise None."""
     match parts:
         case [Read() as one, Read() as other]:
-            image, kernel = (one, other) if windows(one, term.indices) else (other, one)
+            image, kernel = (one, other) if window_dims(one, term.indices) else (other, one)
         case _:
             return None
-    found, weights = windows(image, term.indices), [index for sub in kernel.dims if (index := alone(sub)) is not None]
+    found, weights = window_dims(image, term.indices), [index for sub in kernel.dims if (index := alone(sub)) is not None]
     if found is None or len(weights) < len(kernel.dims) or repeats(weights):
         return None
     within = {window.within for window in found}
@@ -105,7 +105,7 @@ def pooling(term: Fold[CheckedIndex, Term]) -> ArrayCode | None:
     body = term.body
     if not isinstance(body, Read) or not pools(term.monoid):
         return None
-    found = windows(body, term.indices)
+    found = window_dims(body, term.indices)
     if found is None or any(isinstance(sub, Affine) and not sub.factors for sub in body.dims):
         return None
     if {window.within for window in found} != set(term.indices):

@@ -15,7 +15,7 @@ from jax import Array
 from ...dialects.definitions.operators import ARITHMETIC
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.syntax_tree import Definition, Group, Var
-from ...dialects.grammar import SyntaxNode, kinds, phrases
+from ...dialects.grammar import SyntaxNode, phrases, phrases_of
 from ...dialects.ground.dtypes import long
 from ...dialects.ground.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr, literal_text, parse_params
@@ -102,7 +102,7 @@ def _is_real(name: str, operands: int) -> bool:
 def keywords(text: Text, call: SyntaxNode) -> str:
     """The keywords of a call in the IR's form, where a dtype is a record; in the text a dtype is a bare name."""
     found: list[str] = []
-    for each in kinds(call, "keyword"):
+    for each in phrases_of(call, "keyword"):
         said = text.said(phrases(each)[0])
         is_dtype = said == "bool" or (said.isalnum() and long(said) != said)
         value = f'dtype(name="{long(said)}")' if is_dtype else said

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
-from ...dialects.grammar import SyntaxNode, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ..inputs.tactic_calls import Call
@@ -58,11 +58,11 @@ class Statements(Reader):
             case "tile":
                 return list(self._tile(node))
             case "tile_range":
-                label, options = self._label(kinds(node, "range")[0]), self._options(node)
+                label, options = self._label(phrases_of(node, "range")[0]), self._options(node)
                 axes = [self._axis(word) for word in words(node)]
                 return [Call("TileRange", (), {"range": label, "axis": axis, **options}) for axis in axes]
             case "replicate":
-                paths = [self._value(each) for each in kinds(node, "value")]
+                paths = [self._value(each) for each in phrases_of(node, "value")]
                 values = paths if len(paths) > 1 else paths[0]
                 return [Call("replicate", (values, axis)) for axis in self._axes(node)]
             case "label":
@@ -79,7 +79,7 @@ class Statements(Reader):
                     raise at_statement(self.text, node, error) from error
 
     def _tile(self, node: SyntaxNode) -> Iterator[Call]:
-        spots, options = [self._spot(each) for each in kinds(node, "spot")], self._options(node)
+        spots, options = [self._spot(each) for each in phrases_of(node, "spot")], self._options(node)
         for axis in self._axes(node):
             if len(spots) == 1 and "held" not in options:
                 yield Call("tile", (*spots[0], axis), options)
@@ -87,7 +87,7 @@ class Statements(Reader):
                 yield Call("Tile", (), {"values": dict(spots), "axis": axis, **options})
 
     def _options(self, node: SyntaxNode) -> dict[str, object]:
-        given = {str(word_of(each)): words(each) for each in kinds(node, "option")}
+        given = {str(word_of(each)): words(each) for each in phrases_of(node, "option")}
         found: dict[str, object] = {name: True for name in ("held", "padded") if name in given}
         if "block" in given:
             number = given["block"][1]
@@ -96,15 +96,15 @@ class Statements(Reader):
 
     def _label(self, node: SyntaxNode) -> str:
         """The name of a range, which may be that of a dim: `params/w1.1`."""
-        label = ".".join([_unquoted(word_of(kinds(node, "value")[0])), *map(_unquoted, words(node))])
+        label = ".".join([_unquoted(word_of(phrases_of(node, "value")[0])), *map(_unquoted, words(node))])
         if self.known is not None and label not in self.known.labels:
             self.fail("plan_range", node, self.known.labels, name=label, function=self.known.function)
         return label
 
     def _spot(self, node: SyntaxNode) -> tuple[str, int | str]:
         """A value and one of its dims, by number or by the name of its range."""
-        word, given = word_of(kinds(node, "value")[0]), words(node)
-        path = self._value(kinds(node, "value")[0])
+        word, given = word_of(phrases_of(node, "value")[0]), words(node)
+        path = self._value(phrases_of(node, "value")[0])
         if not given:
             self.fail("plan_spot", node, name=_unquoted(word), spot=_spot_of(word))
         dim = _unquoted(given[0])
@@ -132,7 +132,7 @@ class Statements(Reader):
         return self.known.values[name].path
 
     def _axes(self, node: SyntaxNode) -> list[str]:
-        found = words(kinds(node, "places")[0])
+        found = words(phrases_of(node, "places")[0])
         if not found:
             what = self.text.said(node)
             self.fail("plan_axes", node, what=what, axis=next(iter(self.mesh or ()), "data"))

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation
 from ...dialects.params import ParamsAttr
 from ...rewrites.program.run_counts import Marks, executions
 from ..jax_private import jax
-from .mapped_collectives import exchanged, has_rule
+from .mapped_collectives import has_rule, run_collective
 
 Function = Callable[..., Sequence[Array]]
 Spec = tuple[tuple[str, ...], ...]
@@ -48,7 +48,7 @@ def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     return (*each, *((),) * (rank - len(each)))
 
 
-COLLECTIVES: Mapping[str, str] = {
+NAMES_IN_JAX: Mapping[str, str] = {
     **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum", "unreduced_pmax", "unreduced_pmin"), "all_reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all_gather"),
     **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce_scatter"),
@@ -76,7 +76,7 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
             continue  # An op that runs once is placed on the mesh too.
         for each, count, at in executions(_body(params, foreign).block, marks, times, where):
             primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""
-            if kind := COLLECTIVES.get(str(primitive)):
+            if kind := NAMES_IN_JAX.get(str(primitive)):
                 yield from ((kind, count, at) for _ in each.operands)
 
 
@@ -101,7 +101,7 @@ def run_mapped(
         primitive = str(how.get("primitive"))
         if op.name != "lax.whole" or has_rule(primitive, how):
             return run_op(op, operands, foreign)
-        return [exchanged(primitive, how, each, tuple(axes)) for each in operands]
+        return [run_collective(primitive, how, each, tuple(axes)) for each in operands]
 
     run = partial(run_block, run=run_one)
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])

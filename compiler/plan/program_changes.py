@@ -67,8 +67,8 @@ class ChangedTree:
         return self.rows[0].name == self.root
 
     @property
-    def kind(self) -> frozenset[tuple[tuple[str, ...], int, str]]:
-        """A key: of two trees with equal kinds, one may be the other under a new name."""
+    def key(self) -> frozenset[tuple[tuple[str, ...], int, str]]:
+        """A key: of two trees with equal keys, one may be the other under a new name."""
         depth = len(name_parts(self.root))
         return frozenset((tuple(name_parts(starred(row.name))[depth:]), row.count, row.layout) for row in self.rows)
 
@@ -95,9 +95,9 @@ class ProgramTypes:
         """One line for each tree that is gone or new, and for each value whose type or number of layers has changed."""
         gone, new = self.gone, self.new
         renamed, others = dict[str, list[ChangedTree]](), list[ChangedTree]()
-        nearest = {kind: Nearest(trees) for kind, trees in grouped(gone, lambda tree: tree.kind).items()}
+        nearest = {key: Nearest(trees) for key, trees in grouped(gone, lambda tree: tree.key).items()}
         for tree in new:
-            alike = nearest[tree.kind].to(tree.root) if tree.kind in nearest else []
+            alike = nearest[tree.key].to(tree.root) if tree.key in nearest else []
             (renamed.setdefault(alike[0].root, []) if len(alike) == 1 else others).append(tree)
         found = list[str]()
         for tree in gone:
@@ -124,7 +124,7 @@ class ProgramTypes:
         """Yields names of new values that have the same types as those that the pattern matched in this tree."""
         begins = name_parts(pattern_of)[: len(name_parts(tree.root))] == name_parts(tree.root)
         types = {row.layout for row in tree.rows if accepts(starred(row.name))}
-        whole = [other for other in self.new if begins and not tree.is_value and other.kind == tree.kind]
+        whole = [other for other in self.new if begins and not tree.is_value and other.key == tree.key]
         for other in Nearest(whole).to(tree.root):
             yield other.root + pattern_of.removeprefix(tree.root)
         if not whole:
@@ -212,14 +212,14 @@ def _root(key: str, rows: Sequence[Row]) -> str:
 
 def _split_trees(trees: Sequence[ChangedTree], others: Sequence[ChangedTree]) -> list[ChangedTree]:
     """Splits trees into single values, where these may have become others: `w1`, `w2`   -->   `weights/in`, `weights/out`."""
-    kinds = {tree.kind for tree in others}
+    keys = {tree.key for tree in others}
     found = {row.layout for tree in others for row in tree.rows}
     return [
         each
         for tree in trees
         for each in (
             [ChangedTree(row.name, (row,)) for row in tree.rows]
-            if tree.kind not in kinds and all(row.layout in found for row in tree.rows)
+            if tree.key not in keys and all(row.layout in found for row in tree.rows)
             else [tree]
         )
     ]

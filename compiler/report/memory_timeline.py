@@ -16,7 +16,7 @@ from heapq import nsmallest
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..cost.counts import KINDS
+from ..cost.counts import COLLECTIVES
 from ..cost.memory import Stored, over_time
 from ..inputs.lines import place_of
 from ..memory.live_ranges import Buffer, Profile, over_steps
@@ -128,7 +128,7 @@ class _Course:
         return "" if source is None else source.direction
 
     def kind(self, buffer: Buffer) -> str:
-        if any(each.form in KINDS for each in buffer.arrays):
+        if any(each.form in COLLECTIVES for each in buffer.arrays):
             return "received"
         maker, steps = self.makers.get(buffer.arrays[0]), self.profile.steps
         made = self.directions[maker] if maker is not None else ""

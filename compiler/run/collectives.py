@@ -32,8 +32,8 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     (x,) = operands
     if byte := BYTES.get(x.dtype.name):
         # XLA:CPU gathers two-bit numbers wrongly, so all types of less than a byte travel as bytes.
-        return [_exchange(op, x.astype(byte)).astype(x.dtype)]
-    return [_exchange(op, x)]
+        return [_run_by_groups(op, x.astype(byte)).astype(x.dtype)]
+    return [_run_by_groups(op, x)]
 
 
 def _names(axes: AxesAttr) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _permute(op: spmd.PermuteOp, x: Array) -> Array:
     return lax.ppermute(x, axes, [(number[source], number[target]) for source, target in op.pairs.data])
 
 
-def _exchange(op: spmd.Collective, x: Array) -> Array:
+def _run_by_groups(op: spmd.Collective, x: Array) -> Array:
     match op:
         case spmd.AllReduceOp():
             return _folded(op, x, lambda x: _across(op.monoid.data)(x, _names(op.over)))

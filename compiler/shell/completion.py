@@ -14,7 +14,7 @@ from ...dialects.ground.amounts import counted
 from ..advice.open_conflicts import open_keys
 from ..advice.rewrite_candidates import places
 from ..api.tactics import Tactic
-from ..cost.counts import KINDS
+from ..cost.counts import COLLECTIVES
 from ..plan.named_laws import described
 from .command_table import TABLE, known_words
 from .lowered_forms import FORMS
@@ -99,7 +99,7 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
     branches, full = dict.fromkeys(session.branches, "a branch"), {"full": "with memory and flops"}
     words: Mapping[str, Mapping[str, str]] = {
         "reason": dict.fromkeys(("collective", "conflict", "stop"), "by its number"),
-        "kind": dict.fromkeys((*KINDS, "over"), ""),
+        "kind": dict.fromkeys((*COLLECTIVES, "over"), ""),
         "all": {"all": "all rows", **_axes(session)},
         "full": {**full, "all": "and every layout"},
         "branch": branches,

@@ -11,7 +11,7 @@ from ..advice.rewrites import tried_rewrites
 from ..advice.stops import Stop
 from ..api.plan import Plan
 from ..cost.collectives import Collective, bytes_by_axes
-from ..cost.counts import KINDS
+from ..cost.counts import COLLECTIVES
 from ..inputs.message_language import cure_command
 from ..inputs.names import pattern
 from ..notation.tactic_statements import statement
@@ -109,7 +109,7 @@ def _no_value(asked: Asked, lists: Mapping[str, Callable[[], Sequence[object]]])
         count = len(lists[said]())
         there = f"{there_are(count)}, as `explain {said} 1`" if count else "there are none"
         asked.fail(0, f"`explain {said}` needs a number", there)
-    if said in KINDS:
+    if said in COLLECTIVES:
         asked.fail(0, f"`{said}` is a kind of collective", f"`collectives {said}` lists them, with their numbers")
 
 
@@ -134,7 +134,7 @@ def collectives(asked: Asked) -> str:
     if first == "over" and len(said) > 1:
         axes = asked.plan.mesh.parts(said[1])
         kept = [each for each in every if set(axes) & set(each.axes)]
-    elif first in KINDS:
+    elif first in COLLECTIVES:
         kept = [each for each in every if each.kind == first]
     elif first.isdecimal() and addresses.by_name(first) is None:
         title = f"expected a kind, values or `over AXIS`, got the number `{first}`"

@@ -20,7 +20,7 @@ from ..api.notation import load
 from ..api.plan import Plan
 from ..api.replay import Replayed
 from ..cost.collectives import Collective
-from ..cost.counts import KINDS
+from ..cost.counts import COLLECTIVES
 from ..inputs.files import read_text, write_text
 from ..notation.tactic_statements import statement
 from ..plan.history import plain
@@ -79,7 +79,7 @@ def _recorded(records: Iterable[str]) -> Counter[str]:
     """Adds up the collectives of each kind that the records of a file count."""
     found = Counter[str]()
     for record in records:
-        for times, kind in re.findall(rf"(\d+) ({'|'.join(KINDS)})", record.partition(": ")[2]):
+        for times, kind in re.findall(rf"(\d+) ({'|'.join(COLLECTIVES)})", record.partition(": ")[2]):
             found[kind] += int(times)
     return found
 
@@ -119,7 +119,7 @@ def _more(made: Replayed, collectives: Sequence[Collective]) -> Iterator[Collect
             continue
         had = _recorded([line.record])
         caused = [each for each in collectives if any(first < cause.number <= last for cause in each.causes)]
-        for kind in KINDS:
+        for kind in COLLECTIVES:
             own = [each for each in caused if each.kind == kind]
             left = sum(each.times for each in own) - had[kind]
             new = [each for each in own[-left:] if id(each) not in said] if left > 0 else []

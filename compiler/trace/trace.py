@@ -163,7 +163,7 @@ class Traced:
                 if static.get(name) != value
             ),
         ]
-        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {_window(str(self.in_tree), 0)}"]
+        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {_excerpt(str(self.in_tree), 0)}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
         if set(given) != set(traced):
             helps = [f"it takes {self.name}({', '.join(self.arguments)})", *helps]
@@ -195,10 +195,10 @@ def _differing(one: PyTreeDef, other: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
 def _container(structure: PyTreeDef, at: int) -> str:
     """The outermost container of a tree, with an excerpt of its text around `at`."""
     data = cast(Any, structure).node_data()
-    return "an array" if data is None else f"a {data[0].__name__}, {_window(str(structure), at)}"
+    return "an array" if data is None else f"a {data[0].__name__}, {_excerpt(str(structure), at)}"
 
 
-def _window(text: str, at: int) -> str:
+def _excerpt(text: str, at: int) -> str:
     """An excerpt of a long text around `at`; a short text is returned whole."""
     start = max(0, at - LONGEST_TREE // 2) if len(text) > LONGEST_TREE else 0
     cut = text[start : start + LONGEST_TREE]

@@ -134,7 +134,7 @@ def check_of(name: str, annotation: str, default: object = None) -> Check | None
     return found
 
 
-def checked_argument(name: str, check: Callable[[str, Any], T], given: object) -> T:
+def accepted(name: str, check: Callable[[str, Any], T], given: object) -> T:
     """Checks an argument. An error names the parameter."""
     try:
         return check(name, given)
@@ -143,7 +143,7 @@ def checked_argument(name: str, check: Callable[[str, Any], T], given: object) -
         raise Error(title, location=error.location, label=error.label, notes=error.notes, helps=error.helps) from None
 
 
-def _annotation_text(annotation: object) -> str:
+def _annotation(annotation: object) -> str:
     """The text of an annotation. It is a text already where annotations are not evaluated."""
     return annotation.__name__ if isinstance(annotation, type | TypeVar) else str(annotation)
 
@@ -155,9 +155,8 @@ def checked(function: F) -> F:
     @cache
     def checks() -> dict[str, Check]:
         # Later than here: a kind may be added by a file that needs this one.
-        named = {
-            name: check_of(name, _annotation_text(each.annotation), each.default) for name, each in signature.parameters.items()
-        }
+        parameters = signature.parameters.items()
+        named = {name: check_of(name, _annotation(each.annotation), each.default) for name, each in parameters}
         return {name: check for name, check in named.items() if check is not None}
 
     names = tuple(signature.parameters)
@@ -168,10 +167,8 @@ def checked(function: F) -> F:
         if not gathers:
             # Each argument stands for one parameter, so Python may bind them: that takes a tenth of the time.
             known = checks()
-            named = {
-                name: checked_argument(name, known[name], each) if name in known else each for name, each in kwargs.items()
-            }
-            placed = [checked_argument(n, known[n], each) if n in known else each for n, each in zip(names, args, strict=False)]
+            named = {name: accepted(name, known[name], each) if name in known else each for name, each in kwargs.items()}
+            placed = [accepted(n, known[n], each) if n in known else each for n, each in zip(names, args, strict=False)]
             return function(*placed, *args[len(names) :], **named)
         try:
             bound = signature.bind(*args, **kwargs)
@@ -183,12 +180,12 @@ def checked(function: F) -> F:
                 continue
             given, kind = bound.arguments[name], signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                bound.arguments[name] = tuple(checked_argument(name, check, each) for each in given)
+                bound.arguments[name] = tuple(accepted(name, check, each) for each in given)
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 named = cast("Mapping[str, object]", given)
-                bound.arguments[name] = {key: checked_argument(key, check, each) for key, each in named.items()}
+                bound.arguments[name] = {key: accepted(key, check, each) for key, each in named.items()}
             else:
-                bound.arguments[name] = checked_argument(name, check, given)
+                bound.arguments[name] = accepted(name, check, given)
         return function(*bound.args, **bound.kwargs)
 
     return cast(F, call)

@@ -54,9 +54,9 @@ class OpTypes(NamedTuple):
     axes: Sequence[MeshAxis]
 
 
-def _all(kinds: Iterable[OpTypes]) -> OpTypes:
+def _all(parts_of_ops: Iterable[OpTypes]) -> OpTypes:
     """Joins the types of several ops, as if they were one."""
-    return OpTypes._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
+    return OpTypes._make([each for part in parts for each in part] for parts in zip(*parts_of_ops, strict=True))
 
 
 class Writer(Walk[Global]):
@@ -66,7 +66,7 @@ class Writer(Walk[Global]):
         super().__init__(decisions)
         self.picked = picked(decisions)
         self.types: dict[tuple[ArrayType, Layout, Unreduced], ArrayType] = {}
-        self.kinds: dict[int, OpTypes] = {}
+        self.cached: dict[int, OpTypes] = {}
         program = self.program
         inputs, self.outputs = (
             [self.type_at(value, boundary(self.placements, value)) for value in values]
@@ -98,7 +98,7 @@ class Writer(Walk[Global]):
         """One op: its operands sliced, its local form emitted, its results built."""
         node, into = nodes[0], self.into
         alone = len(nodes) == 1
-        wanted, results, types, axes = self.kind(node) if alone else _all(map(self.kind, nodes))
+        wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
         read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
@@ -113,18 +113,18 @@ class Writer(Walk[Global]):
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
         return localise(self.program, node, placed, carry, locals, types, self.into)
 
-    def kind(self, node: Node) -> OpTypes:
+    def op_types(self, node: Node) -> OpTypes:
         """The types around an op, cached for ops with equal placements and nothing pending."""
         placed = self.placements.nodes[node.number]
         pends = any(placed.pending) or not self.placements.sources.keys().isdisjoint(node.results)
         is_alike = not pends and node.number not in self.decisions.carried
-        found = self.kinds.get(id(placed)) if is_alike else None
+        found = self.cached.get(id(placed)) if is_alike else None
         if found is None:
             results = [self.built(node, at) for at in range(len(node.results))]
             wanted = [self.wanted(node, at) for at in range(len(node.operands))]
             found = OpTypes(wanted, results, [type.local for type in results], self.axes(node))
             if is_alike:
-                self.kinds[id(placed)] = found
+                self.cached[id(placed)] = found
         return found
 
     def built(self, node: Node, position: int) -> ArrayType:

@@ -27,7 +27,7 @@ from partita.compiler.answers.expect import QUANTITIES
 from partita.compiler.api.plan import Plan
 from partita.compiler.api.tactic_text import ACTIONS
 from partita.compiler.api.tactics.combinators import Composable
-from partita.compiler.cost.counts import KINDS
+from partita.compiler.cost.counts import COLLECTIVES
 from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
 from partita.compiler.plan.history import plain
@@ -92,7 +92,7 @@ class Asked:
             "text": lambda graph: [graph.text()] if isinstance(graph, Graph) else (),
             "name": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
             "kernel": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
-            "kind": lambda _: KINDS,
+            "kind": lambda _: COLLECTIVES,
             "width": lambda _: (160, 60),
         }
 

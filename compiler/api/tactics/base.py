@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, Self, cast
 
 from ....dialects.ground.errors import Error
-from ....dialects.ground.validation import check_of, checked, checked_argument
+from ....dialects.ground.validation import accepted, check_of, checked
 from ....rewrites.program.program import ValueId
 from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
@@ -61,7 +61,7 @@ class Tactic(Composable):
         """Checks the fields. Raises Error for a value of the wrong kind. A user's own tactic checks its fields itself."""
         for each in fields(self) if type(self).__module__.startswith(_LIBRARY) else ():  # pyright: ignore
             if (check := check_of(each.name, str(each.type), each.default)) is not None:
-                object.__setattr__(self, each.name, checked_argument(each.name, check, getattr(self, each.name)))
+                object.__setattr__(self, each.name, accepted(each.name, check, getattr(self, each.name)))
 
     holds: ClassVar[bool] = False
     """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""

@@ -16,7 +16,7 @@ from ...plan.claims import Seed
 from ...plan.range_names import LENGTH
 from ...structure.attention_keys import keys
 from ...structure.products import Passes
-from ...structure.residual_stream import kind, stream
+from ...structure.residual_stream import dim_classes, stream
 from ..plan import Plan
 from .base import Strategy, at_dims
 
@@ -52,7 +52,7 @@ class SequenceParallel(Strategy):
             raise Error(f"`SequenceParallel` finds no sums over `{axis}` of what weights make", helps=helps)
         roots = self.roots(plan, [*found], is_named=bool(named))
         for value, of in found.items():
-            dims = [dim for dim, root in enumerate(classes(plan, value)) if root in roots.get(kind(plan, value), ())]
+            dims = [dim for dim, root in enumerate(classes(plan, value)) if root in roots.get(dim_classes(plan, value), ())]
             yield from (Seed(value, dim, axis, named.get(value, names[value]), of=of) for dim in dims[:1])
 
     def roots(self, plan: Plan, values: Sequence[ValueId], is_named: bool) -> dict[frozenset[int], set[int]]:
@@ -64,7 +64,7 @@ class SequenceParallel(Strategy):
         problems: list[Error] = []
         for value in values:
             its, before = classes(plan, value), set[int]().union(*found.values())
-            if (of := kind(plan, value)) in found:
+            if (of := dim_classes(plan, value)) in found:
                 continue
             if shared := before.intersection(its):
                 found[of] = shared

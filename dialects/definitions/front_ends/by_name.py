@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...params import ParamsAttr
 from ..ground_form import DimNumbers
 from ..syntax_tree import Definition, Shape
-from .gather import windows
+from .gather import dim_numbers
 from .ragged_dot import ragged
 
 
@@ -32,5 +32,5 @@ def moving(params: ParamsAttr) -> tuple[int, ...]:
 FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], DimNumbers]] = {
     "pools": pools,
     "ragged": ragged,
-    "windows": windows,
+    "windows": dim_numbers,
 }

@@ -72,7 +72,7 @@ def numbers(params: ParamsAttr, rank: int) -> DimensionNumbers:
     return DimensionNumbers(*(cast(Ints, said[field]) for field in FIELDS[said.name]))
 
 
-def windows(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
+def dim_numbers(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of each group. The array that is read from or written to is the first operand."""
     (guard,) = definition.guards
     start, rank = guard.start, len(ins[0])
