@@ -89,7 +89,7 @@ def met_at(plan: State, node: NodeId, value: ValueId, axis: MeshAxis) -> str:
     number = open_keys(plan).get(key)
     if number is None:
         return ""
-    claims = "; ".join(claims_of(plan, plan.table.conflicts[key]))
+    claims = "; ".join(claims_text(plan, plan.table.conflicts[key]))
     return f"a conflict on `{axis}`: {claims}; {explained(number)} shows the ways out"
 
 
@@ -110,10 +110,10 @@ def conflict(plan: State, key: Key) -> Conflict:
     """Describes a conflict of the plan's table in the user's terms."""
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
-    return Conflict(plan, op, str(each.axis), source, claims_of(plan, each), key)
+    return Conflict(plan, op, str(each.axis), source, claims_text(plan, each), key)
 
 
-def claims_of(plan: State, each: placement.Clash) -> tuple[str, ...]:
+def claims_text(plan: State, each: placement.Clash) -> tuple[str, ...]:
     """The claims of a conflict in text, each with its value and its tactic."""
     return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
 

@@ -29,7 +29,7 @@ def dims_in_parts(shape: Sequence[int]) -> Iterator[int]:
     return (dim for dim, extent in enumerate(shape) if extent % TRIPS == 0 and extent > TRIPS)
 
 
-def in_parts(plan: State) -> tuple[str, int] | None:
+def chunk_rewriting(plan: State) -> tuple[str, int] | None:
     """The rewriting that computes the largest value at the peak in parts, and the bytes that this frees; None if there is none.
 
     The rewriting is a line of a trace. It is offered only if the value, with what is computed beside it, is a large part of

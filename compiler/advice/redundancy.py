@@ -20,7 +20,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.placements import boundary
 from ...rewrites.program.program import Program, ValueId
 from ..cost.counts import most
-from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
+from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, shown_op_name
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
@@ -247,12 +247,12 @@ def _each_redundant(plan: State) -> Iterator[_Alike]:
         axes, numbers = _whole_on(plan, placements.axes(node)), [first + each.number for each in some]
         if flops is None:
             if axes:
-                yield _Alike(UNKNOWN, op_name(node), _texts(axes), 0, 0, numbers, node.region)
+                yield _Alike(UNKNOWN, shown_op_name(node), _texts(axes), 0, 0, numbers, node.region)
             continue
         overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
-            yield _Alike(REDUNDANT, op_name(node), _texts(axes), 0, excess, numbers, node.region)
+            yield _Alike(REDUNDANT, shown_op_name(node), _texts(axes), 0, excess, numbers, node.region)
 
 
 def _unpartitioned(plan: State) -> Iterator[_Alike]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...rewrites.laws.law import Law, Site
-from ...rewrites.laws.library import library
+from ...rewrites.laws.library import library_laws
 from ..inputs.names import Patterns
 from ..plan.named_laws import OF_PLANS, made_by, scope_of, value_name
 from ..plan.source_lines import line_of
@@ -48,7 +48,7 @@ def place_names(at: tuple[str, ...]) -> Patterns:
 
 def matched(plan: State) -> list[LawCandidate]:
     """The library's laws at the places where they save most by themselves. They are matched, not tried."""
-    groups = [group for law in library().values() for group in _groups(plan, law)]
+    groups = [group for law in library_laws().values() for group in _groups(plan, law)]
     best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST_KINDS]
     return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
 
@@ -110,7 +110,7 @@ def places(plan: State, law: str) -> dict[str, str]:
         return dict.fromkeys(_scopes(plan), "a scope")
     if law in OF_PLANS:
         return {each.at[0]: each.line for each in _in_parts(plan)}
-    sites = library()[law].sites(plan.source.program) if law in library() else ()
+    sites = library_laws()[law].sites(plan.source.program) if law in library_laws() else ()
     return {name: _line(plan, [name]) for name in dict.fromkeys(value_name(plan, site.value) for site in sites)}
 
 

@@ -14,7 +14,7 @@ from ...rewrites.program.program import NO_VALUE, Node, NodeId, ValueId
 from ...rewrites.program.shard_maps import mesh_misfit
 from ..cost.collectives import counted_steps
 from ..cost.counts import bytes_received
-from ..cost.flops import Flops, on_device, op_name, work
+from ..cost.flops import Flops, on_device, shown_op_name, work
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import Question, cure_command, question
 from ..plan.source_lines import line_of
@@ -187,7 +187,7 @@ def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]
         one.size,
         one.reason,
         line_of(plan, value, node),
-        tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
+        tuple(dict.fromkeys(shown_op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
         work(plan, nodes),
         received_for(plan, [use for each in alike for use in wanted[each.node, each.operand, each.axis]], one.axis),
         advice(node) if one.weight is None else _apart(plan, one.weight.value),

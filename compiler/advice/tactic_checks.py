@@ -21,7 +21,7 @@ from ..structure.products import is_product, sums
 from .stop_fixes import instead
 
 
-def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
+def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
     """The error if no op that reads the last tactic's inputs runs in parts, because propagation stops at all of them."""
     program, values = plan.source.program, plan.actions[-1].values
     reads = {number for value in values for number, _ in program.uses[value]}

@@ -17,13 +17,13 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
-from ..advice.conflicts import Conflict, claims_of, its_own, met_at
+from ..advice.conflicts import Conflict, claims_text, its_own, met_at
 from ..advice.open_stops import open_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
-from ..cost.flops import in_blocks, op_name, work
+from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
-from ..cost.op_strategies import is_own, lines, terms_of
+from ..cost.op_strategies import is_own, lines, summed_ops
 from ..cost.relocations import because, parameter, relocated_ops
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import all_of, step
@@ -115,7 +115,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     move = moves[each.move]
     yield Reason(str(each), 0, each.source, each.tactics)
     axes = tuple(part for axis in each.axes for part in plan.mesh.named(axis))
-    terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
+    terms = summed_ops(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
         yield from _terms(plan, terms, axes)
         waits = plan.source.addresses.names[move.value]
@@ -131,7 +131,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     elif node.is_border:
         yield Reason(f"the loop that reads it{at_line(where)} has it as {target}", 1, where)
     elif node not in terms:
-        yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
+        yield Reason(f"`{shown_op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, axes, "computes")
         yield from (Reason(text, 2, where) for axis in axes if (text := _lost(plan, move, axis)))
     yield from _other_uses(plan, move, axes)
@@ -172,7 +172,7 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
     """Yields an op's definition, and for each axis the index that it is on."""
     where, definition = line_of_op(plan, node), node.signature.definition
     if node.kind == "whole":
-        yield Reason(f"`{op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
+        yield Reason(f"`{shown_op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
         return
     text = "   ".join(printer.definition(definition).split("   ")[:2])
     yield Reason(f"`{node.kind}`{at_line(where)} {does} {text}", 1, where)
@@ -257,14 +257,14 @@ def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]
     """Explains how claims of the program that met at an op were decided: by the one that receives the fewest bytes."""
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
-        claims = "; ".join(claims_of(plan, met))
+        claims = "; ".join(claims_text(plan, met))
         yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
 def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
     """Yields the program's claims on an argument, of which no single dim can satisfy all."""
     if (met := plan.table.reconciled.get((NO_NODE, value, axis))) is not None:
-        claims = "; ".join(claims_of(plan, met))
+        claims = "; ".join(claims_text(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
-from ..inputs.tactic_calls import Call, renamed
+from ..inputs.tactic_calls import Call, with_names
 from ..notation.tactic_statements import AXIS, statement
 from ..plan.layouts import layouts
 from ..plan.state import State
@@ -32,7 +32,7 @@ MOST_VALUES = 4
 
 def text_of_plan(plan: State) -> str:
     """The text of a plan's file. Equal plans have equal texts."""
-    lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
+    lines = [f"mesh {plan.source.mesh}", "", f"plan {function_identifier(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
     for number, record in enumerate(records(plan, spans, plan.source.addresses.names), plan.own):
         lines += [f"  {statement(_as_saved(plan, plan.actions[number].text))}", *([f"    => {record}"] if record else [])]
@@ -45,11 +45,11 @@ def _as_saved(plan: State, text: str) -> str:
     if "#" not in text or text.startswith("#"):
         return text
     call = Call.read(text)
-    saved = renamed(call, plan.source.addresses.saved)
+    saved = with_names(call, plan.source.addresses.saved)
     return str(saved) if saved != call else text
 
 
-def name_of(plan: State) -> str:
+def function_identifier(plan: State) -> str:
     """The name of the plan's function, as an identifier of the notation."""
     name = re.sub(r"\W+", "_", plan.source.traced.name).strip("_")
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")

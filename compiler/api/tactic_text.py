@@ -13,7 +13,7 @@ from typing import cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
 from ..inputs.checks import refused
-from ..inputs.tactic_calls import Call, no_argument, renamed, taken_by
+from ..inputs.tactic_calls import Call, no_argument, taken_by, with_names
 from .plan import Plan
 from .tactics import Composable, Tactic, at
 
@@ -37,7 +37,7 @@ class Located(Composable):
         try:
             step = self.step
             if self.is_saved and "#" in self.text:
-                step = tactic_of(cast(Call, renamed(Call.read(self.text), plan.source.addresses.today)))
+                step = tactic_of(cast(Call, with_names(Call.read(self.text), plan.source.addresses.today)))
             return step(plan)
         except Error as error:
             raise self.moved(error) from error

@@ -14,8 +14,8 @@ from ..views.colours import paragraph
 from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
-from .causes import Cause, causes, listed
-from .counts import CountedCollective, Counts, bytes_received, counted
+from .causes import Cause, causes, causes_text
+from .counts import CountedCollective, Counts, bytes_received, count_collectives
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -54,7 +54,7 @@ class Collective(CountedCollective):
         why = f" ({self.why})" if self.why else ""
         use = f"for {self.use}" if self.use in (RESULT, ARGUMENT) else f"needed by `{self.use}`"
         what = f"{self.kind} of `{self.value}`{when}{made}over {', '.join(self.axes)}"
-        return f"{what}: {self.sent}, {use}{used}, because of {listed(self.causes)}{why}"
+        return f"{what}: {self.sent}, {use}{used}, because of {causes_text(self.causes)}{why}"
 
     __repr__ = __str__
 
@@ -99,7 +99,7 @@ def counts(plan: State) -> Counts:
     """How often each kind of collective runs in one call."""
     program = plan.source.program
     maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
-    return counted(_counted_steps(plan), own_collectives(maps, plan.source.traced.foreign))
+    return count_collectives(_counted_steps(plan), own_collectives(maps, plan.source.traced.foreign))
 
 
 def bytes_per_device(plan: State) -> int:
@@ -136,7 +136,7 @@ def by_cause(plan: State) -> dict[int, Counts]:
     steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
     caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
     rows = grouped(caused, lambda pair: pair[0])
-    return {number: counted(counted_steps(plan, (each for _, each in found)), ()) for number, found in rows.items()}
+    return {number: count_collectives(counted_steps(plan, (each for _, each in found)), ()) for number, found in rows.items()}
 
 
 def collectives(plan: State) -> Listing[Collective]:

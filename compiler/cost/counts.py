@@ -173,7 +173,7 @@ class CountedCollective:
         return f"{self.kind} over {', '.join(self.axes)}{self.often}"
 
 
-def counted(exchanges: Iterable[CountedCollective], own: Iterable[tuple[str, int, str]]) -> Counts:
+def count_collectives(exchanges: Iterable[CountedCollective], own: Iterable[tuple[str, int, str]]) -> Counts:
     """Counts collectives by kind, separately from those of the program's own `shard_map`s."""
     return tally(((each.kind, each.times, each.where) for each in exchanges), own)
 

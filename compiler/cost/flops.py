@@ -101,10 +101,10 @@ def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
     """The sum of what is computed in the regions of ops."""
     program, every = plan.source.program, [*counts]
     known = [(count * program.trips(node.region), program.where(node.region)) for node, count in every if count]
-    return Flops(int(most(known)), tuple(dict.fromkeys(op_name(node) for node, count in every if count is None)))
+    return Flops(int(most(known)), tuple(dict.fromkeys(shown_op_name(node) for node, count in every if count is None)))
 
 
-def op_name(node: Node) -> str:
+def shown_op_name(node: Node) -> str:
     """The name of an op's primitive, or the name that its user gave it."""
     if node.kind == "whole":
         return str(node.params["primitive"])

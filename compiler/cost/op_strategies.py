@@ -40,7 +40,7 @@ def why(plan: State, move: Move, step: Step) -> str:
     if gathers_parts(move, step):
         return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
-        terms = terms_of(plan, move)
+        terms = summed_ops(plan, move)
         found = [any(node.signature.indices[at].reads for at in _placed_indices(plan, node, step.axes)) for node in terms]
         return IN_BLOCKS if found and all(found) else f"a term of it is {IN_BLOCKS}" if any(found) else ""
     if at_boundary := _at_boundary(plan, move):
@@ -71,7 +71,7 @@ def is_own(move: Move) -> bool:
     return any(position == SELECTED for _, position in move.uses)
 
 
-def terms_of(plan: State, move: Move) -> list[Node]:
+def summed_ops(plan: State, move: Move) -> list[Node]:
     """The ops whose folds are pending in the value that is moved, perhaps through linear ops, in program order."""
     found = makers(plan.decisions.placements, plan.decisions.carried, move.value) if move.pending else []
     return sorted(found, key=lambda node: node.number)

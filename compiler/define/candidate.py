@@ -11,7 +11,7 @@ from ...dialects.definitions.syntax_tree import Definition
 from ..inputs.string_literals import Written
 from .samples import Type
 
-Run = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
+RunBlocks = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(static parameters, operands, types of the results) -> results."""
 
 _NAMES = ("b", "c", "e", "block", "part")
@@ -23,7 +23,7 @@ class DefinitionCandidate:
 
     definition: Definition
     written: Written
-    run: Run
+    run: RunBlocks
 
     @property
     def title(self) -> str:

@@ -27,7 +27,7 @@ from ..inputs.checks import is_deep, shown
 from ..inputs.string_literals import Written
 from ..jax_private import Tracer, jax, jnp, tree
 from ..ops.params import OP_NAMES, op_name
-from ..ops.primitives import is_primitive, name_of, names
+from ..ops.primitives import is_primitive, name_of, op_names_of_jax
 from ..ops.prng_keys import is_key
 from .user_op import Op, added, definition_of_text, make_op
 
@@ -212,7 +212,7 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
 
     An owner that reuses a name replaces its earlier op. Raises Error for the name of an op of JAX or Partita.
     """
-    if name in [*definitions, *names()]:
+    if name in [*definitions, *op_names_of_jax()]:
         whose = "Partita defines it" if name in definitions else "a primitive has that name"
         written.fail(name, f"an op `{name}` already exists: {whose}", "choose another name before the parentheses")
     found = next((each for each in owner.names(name) if _is_free(each, owner)), name)

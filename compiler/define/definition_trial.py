@@ -25,9 +25,9 @@ from ..jax_private import QUICK, jax, jnp
 from ..ops.jax_expansions import equations
 from ..ops.params import decode
 from .candidate import DefinitionCandidate, Unfit
-from .one_op_program import in_blocks, program_of
+from .one_op_program import program_of, run_in_blocks
 from .pallas_kernels import without_steps
-from .samples import Type, arrays, first_difference, spelled, told_apart, types_of, types_text
+from .samples import Type, array_types, first_difference, random_arrays, spelled, told_apart, types_text
 
 Results = Callable[[Sequence[Array]], list[list[Array]]]
 """Takes operands; for each result, returns an array, or several arrays that should be equal."""
@@ -110,7 +110,7 @@ class Trial:
     def compare(self, index: int, count: int) -> None:
         """Compares the op over `count` devices with the function. Raises Unfit if the function does not take such blocks."""
         known = self.at_once
-        cut = partial(in_blocks, self.program, index, count, self.function)
+        cut = partial(run_in_blocks, self.program, index, count, self.function)
         # The gradient of more blocks gives no new information.
         derived = known.gradients is not None and count == COUNTS[0]
         try:
@@ -156,7 +156,7 @@ class Trial:
         shapes = tuple(tuple(x.shape) for x in operands)
         own = decode(self.candidate.definition.name, self.params, shapes, tuple(outs), self.foreign)
         results = self.candidate.run(own, operands, outs)
-        got = types_of([jax.typeof(x) for x in results])
+        got = array_types([jax.typeof(x) for x in results])
         if got != list(outs):
             raise Unfit(f"on {self.listed(operands)} it gives {types_text(got)}, but its definition says {types_text(outs)}")
         return results
@@ -165,7 +165,7 @@ class Trial:
     def at_once(self) -> AtOnce:
         """The function on random global arrays; on positive ones if its results are not finite otherwise."""
         below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
-        drawn = (self.on_whole(cast("list[Array]", arrays(self.ins, below, positive))) for positive in (False, True))
+        drawn = (self.on_whole(cast("list[Array]", random_arrays(self.ins, below, positive))) for positive in (False, True))
         first = next(drawn)
         return first if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in first.results) else next(drawn)
 
@@ -204,7 +204,7 @@ class Trial:
 
     def with_gradient(self, function: Results) -> Callable[[Sequence[Array]], Pulled]:
         """Returns the results, and the gradients of the floating operands under fixed weights of the floating results."""
-        weights = [x if _is_float(x.dtype) else None for x in arrays(self.outs, {}, positive=True)]
+        weights = [x if _is_float(x.dtype) else None for x in random_arrays(self.outs, {}, positive=True)]
         at = self.floats
 
         def both(operands: Sequence[Array]) -> Pulled:
@@ -245,7 +245,9 @@ class Trial:
 
     def listed(self, operands: Sequence[Array]) -> str:
         """Operands with their types: `x f32[4, 8], ids i32[4]`."""
-        return ", ".join(f"{name} {types_text([type])}" for name, type in zip(self.operands(), types_of(operands), strict=True))
+        return ", ".join(
+            f"{name} {types_text([type])}" for name, type in zip(self.operands(), array_types(operands), strict=True)
+        )
 
     def variable(self, index: int) -> str:
         """The name of an index in the definition's text."""

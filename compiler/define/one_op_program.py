@@ -30,7 +30,7 @@ from ...rewrites.program.program import Program
 from ..ops.bind import run_op
 from .samples import Type
 
-Function = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
+BlockFunction = Callable[[Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(operands, types of the results) -> results: the op itself."""
 
 
@@ -43,7 +43,9 @@ def program_of(kind: str, params: ParamsAttr, ins: Sequence[Type], outs: Sequenc
     return flatten(ModuleOp([main]), Mesh())
 
 
-def in_blocks(program: Program, index: int, count: int, function: Function, operands: Sequence[Array]) -> list[list[Array]]:
+def run_in_blocks(
+    program: Program, index: int, count: int, function: BlockFunction, operands: Sequence[Array]
+) -> list[list[Array]]:
     """Runs the op with one index over `count` devices; for each result, the arrays that devices hold, equal ones once."""
     # The index is tiled over all devices; operands and results are replicated.
     table = Table(program)
@@ -66,7 +68,7 @@ class _Devices(Machine):
     """All devices in lockstep, on JAX arrays. The tried op runs as its function, any other op as on a device."""
 
     kind: str
-    function: Function
+    function: BlockFunction
 
     def on_device(self, op: LaxOp, inputs: list[np.ndarray]) -> list[np.ndarray]:
         given = cast("list[Array]", inputs)

@@ -86,7 +86,7 @@ def _resized(classes: Classes, ins: Types, outs: Types, first: int, step: int) -
     return [sized(at, each) for at, each in enumerate(ins)], [sized(-1 - at, each) for at, each in enumerate(outs)]
 
 
-def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
+def random_arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
     """Random arrays. Operand `at` holds positions smaller than `below[at]`; other integers are smaller than 4."""
     random = np.random.default_rng(0)
 
@@ -127,7 +127,7 @@ def _number(value: object) -> str:
     return f"{found.item():.6g}" if found.dtype.kind in "fV" else f"{found.item()}"
 
 
-def types_of(arrays: Sequence[Shaped]) -> list[Type]:
+def array_types(arrays: Sequence[Shaped]) -> list[Type]:
     """The types of arrays or avals."""
     return [(each.dtype.name, tuple(map(int, each.shape))) for each in arrays]
 

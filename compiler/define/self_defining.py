@@ -26,7 +26,7 @@ from ..ops.bind import CALLS, RunCall
 from ..ops.primitives import name_of
 from . import pallas_kernels, sharding_rules
 from .candidate import DefinitionCandidate
-from .samples import types_of
+from .samples import array_types
 from .user_op import definition_of_text
 from .verify import accept
 
@@ -79,7 +79,7 @@ def _op(derivation: Derivation, text: str, eqn: JaxprEqn) -> str:
     known, written = _OPS.get(text), Written(text)
     definition = known or definition_of_text(written)
     ins, outs = (cast("list[ShapedArray]", [atom.aval for atom in atoms]) for atoms in (eqn.invars, eqn.outvars))
-    bind(definition, NO_PARAMS, types_of(ins), types_of(outs))
+    bind(definition, NO_PARAMS, array_types(ins), array_types(outs))
     if known is None:
         definition = _OPS[text] = definitions.add(definition)
         FUNCTIONS[definition.name] = _foreign

@@ -36,7 +36,7 @@ from ..ops.prng_keys import aval_text
 from .candidate import DefinitionCandidate
 from .verify import accept
 
-Run = Callable[..., object]
+RunFunction = Callable[..., object]
 """(operands, in the definition's order, **static parameters) -> a tree of results."""
 Leaves = Callable[..., list[Array]]
 """Like `Run`, but returns the leaves of the results."""
@@ -50,7 +50,7 @@ class Op:
 
     definition: Definition
     written: Written
-    run: Run
+    run: RunFunction
     primitive: Any
     traced: dict[object, FlatTypes] = field(default_factory=dict[object, FlatTypes])
     mapped: dict[tuple[bool, ...], Leaves] = field(default_factory=dict[tuple[bool, ...], Leaves])
@@ -287,7 +287,7 @@ def _check_wholes(definition: Definition, written: Written) -> None:
                 written.fail(name, title, f"write `{name}:` in both", "or give the unpartitioned dim another name")
 
 
-def added(written: Written, run: Run, primitive: Primitive, checked: bool, name: str, own: Written | None = None) -> Op:
+def added(written: Written, run: RunFunction, primitive: Primitive, checked: bool, name: str, own: Written | None = None) -> Op:
     """Registers a primitive as an op of this name, so that planning, lowering and the interpreter know it."""
     op = Op(definitions.add(replace(definition_of_text(written), name=name)), written, run, primitive, checked=checked, own=own)
     if "@" in written.text:
@@ -296,7 +296,7 @@ def added(written: Written, run: Run, primitive: Primitive, checked: bool, name:
     return op
 
 
-def make_op(written: Written, run: Run, checked: bool, name: str, own: Written | None = None) -> Op:
+def make_op(written: Written, run: RunFunction, checked: bool, name: str, own: Written | None = None) -> Op:
     """Makes an op with its own primitive. For an op that `vmap` makes, `own` is the text that the user wrote."""
     primitive: Any = Primitive(titled(name))
     primitive.multiple_results = True

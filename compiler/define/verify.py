@@ -20,7 +20,7 @@ from ..jax_private import Shaped, eval_context, jax
 from ..ops.params import Foreign, encode
 from .candidate import DefinitionCandidate, Unfit
 from .definition_trial import Trial
-from .samples import MOST_ELEMENTS, Type, candidates, types_of
+from .samples import MOST_ELEMENTS, Type, array_types, candidates
 
 Params = Mapping[str, object]
 
@@ -31,7 +31,7 @@ CANDIDATES: dict[str, DefinitionCandidate] = {}
 
 def accept(candidate: DefinitionCandidate, params: Params, ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
-    _tried_on(candidate, params, types_of(ins), types_of(outs))
+    _tried_on(candidate, params, array_types(ins), array_types(outs))
 
 
 def accept_blocks(

@@ -27,7 +27,7 @@ from ...dialects.ground.validation import checked
 from ...dialects.program_text import error_of, read_module
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
-from ..cost.counts import CountedCollective, Counts, bytes_received, counted
+from ..cost.counts import CountedCollective, Counts, bytes_received, count_collectives
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
@@ -79,7 +79,7 @@ class Graph(GraphModule):
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run, equal to the plan's."""
         maps = (each for each in self.executions() if on_devices(each[0]))
-        return counted(self._exchanges(), own_collectives(maps, self.foreign))
+        return count_collectives(self._exchanges(), own_collectives(maps, self.foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""

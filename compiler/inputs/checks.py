@@ -35,7 +35,7 @@ MOST_DIMS = 64
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
-def axis_of(given: object, name: str = "axis") -> str:
+def checked_axis(given: object, name: str = "axis") -> str:
     """Checks the name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
         several = step('DataParallel(("data", "model"), ...)')
@@ -47,8 +47,8 @@ def axis_of(given: object, name: str = "axis") -> str:
 def axes_of(given: object) -> tuple[str, ...]:
     """Checks one axis or several, major to minor. Raises Error for none, for a repeated axis, and for a non-string."""
     if not isinstance(given, tuple | list):
-        return (axis_of(given),)
-    axes = tuple(map(axis_of, cast("Sequence[object]", given)))
+        return (checked_axis(given),)
+    axes = tuple(map(checked_axis, cast("Sequence[object]", given)))
     if not axes:
         helps = ['name one, "data", or several, ("data", "model"), major to minor']
         raise Error("expected at least one mesh axis, got none", helps=helps)
@@ -261,9 +261,9 @@ def said_axes(_: str, given: object) -> str | list[str] | tuple[str, ...]:
 CHECKS.update(
     {
         # A number is a dim: where it is in the place of the axis, the function knows what was meant.
-        "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < INTEGER_BOUND else axis_of(given),
-        "data: str": lambda name, given: axis_of(given, name),
-        "model: str": lambda name, given: axis_of(given, name),
+        "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < INTEGER_BOUND else checked_axis(given),
+        "data: str": lambda name, given: checked_axis(given, name),
+        "model: str": lambda name, given: checked_axis(given, name),
         # A number of elements, which FSDP reads when it looks for what is large.
         "smallest: int | None": lambda _, given: given,
         "axis: Axes": lambda name, given: (

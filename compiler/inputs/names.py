@@ -125,7 +125,7 @@ def as_patterns(given: Patterns) -> tuple[str, ...]:
     return () if isinstance(given, tuple) and not given else patterns_of(given)
 
 
-def plain(glob: str) -> str:
+def literal_name(glob: str) -> str:
     """The only name that a pattern matches; empty if it has `*`, `?` or `[abc]`."""
     return "" if any(found[1] for found in _GLOB.finditer(glob)) else "/".join(name_parts(glob))
 
@@ -140,7 +140,7 @@ class Names:
 
     def matched(self, glob: str) -> Sequence[str]:
         """The names that a pattern matches, in order."""
-        if name := plain(glob):
+        if name := literal_name(glob):
             # Of sorted names, those that go on with a sign are together: they come before those with the next sign.
             first, end = (bisect_left(self._sorted, name + sign) for sign in ("/0" if self.under else "#$"))
             more = [each for each in self._sorted[first:end] if self.under or _NUMBER.fullmatch(each, len(name))]
@@ -159,8 +159,8 @@ class Names:
 
 def accepting(globs: Iterable[str]) -> Callable[[str], bool]:
     """A function that decides whether one of the patterns matches a name."""
-    names = {name for glob in globs if (name := plain(glob))}
-    others = [pattern(glob).fullmatch for glob in globs if not plain(glob)]
+    names = {name for glob in globs if (name := literal_name(glob))}
+    others = [pattern(glob).fullmatch for glob in globs if not literal_name(glob)]
 
     def accepts(name: str) -> bool:
         is_named = bool(names) and not names.isdisjoint(beginnings(name_parts(name)))
@@ -202,7 +202,7 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
 
 def near(glob: str, names: Sequence[str]) -> list[str]:
     """A help with the names nearest to a pattern, by spelling or by a part that they contain; empty if there are none."""
-    if not plain(glob) and (patterns := _corrected(glob, names)):
+    if not literal_name(glob) and (patterns := _corrected(glob, names)):
         return [f"did you mean {listed(patterns)}?"]
     return did_you_mean(glob, names, most=3) or [
         f"did you mean {listed(found)}?" for found in [_with_part(glob, names)] if found
@@ -213,7 +213,11 @@ def _corrected(glob: str, names: Sequence[str]) -> list[str]:
     """Patterns with one part respelled, so that they match: `**/kernal` --> `**/kernel`."""
     found, split = list[str](), name_parts(glob)
     for at, part in enumerate(split):
-        others = {each for name in _matched(split, at, "*", names) for each in name_parts(name)} if plain(part) else set[str]()
+        others = (
+            {each for name in _matched(split, at, "*", names) for each in name_parts(name)}
+            if literal_name(part)
+            else set[str]()
+        )
         near = nearest(part, sorted(others))
         found += ["/".join([*split[:at], each, *split[at + 1 :]]) for each in near if _matched(split, at, each, names)]
     return found
@@ -311,7 +315,7 @@ def _root(tree: ArgumentTree) -> str:
     return split[1] if len(split) > 1 else ""
 
 
-def path(keys: Sequence[object]) -> list[str]:
+def path_parts(keys: Sequence[object]) -> list[str]:
     """The parts of a leaf's name, from its key path: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
     # DictKey and FlattenedIndexKey have a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
     return [escape(next((getattr(key, each) for each in ("key", "idx", "name") if hasattr(key, each)), key)) for key in keys]

@@ -74,20 +74,20 @@ class Call:
         return cls(call.func.id, tuple(map(literal, call.args)), kwargs)
 
 
-def renamed(given: object, name: Callable[[str], str]) -> object:
+def with_names(given: object, name: Callable[[str], str]) -> object:
     """A call, or a literal of one, in which texts are others: names of values."""
     match given:
         case Call():
-            kwargs = {key: renamed(each, name) for key, each in given.kwargs.items()}
-            return Call(given.name, tuple(renamed(each, name) for each in given.args), kwargs)
+            kwargs = {key: with_names(each, name) for key, each in given.kwargs.items()}
+            return Call(given.name, tuple(with_names(each, name) for each in given.args), kwargs)
         case str():
             return name(given)
         case list() | tuple():
-            made = [renamed(each, name) for each in cast("Sequence[object]", given)]
+            made = [with_names(each, name) for each in cast("Sequence[object]", given)]
             return made if isinstance(given, list) else tuple(made)
         case dict():
             items = cast("Mapping[object, object]", given).items()
-            return {renamed(key, name): renamed(each, name) for key, each in items}
+            return {with_names(key, name): with_names(each, name) for key, each in items}
         case _:
             return given
 

@@ -14,7 +14,7 @@ from . import scalar_functions
 from .check_equations import Equations
 from .check_expressions import check_dtype
 from .diagnostics import Reader, Text, span, word_of
-from .extents import bind, check_bytes, extent_of, size
+from .extents import check_bytes, extent_of, extent_value, name_extent
 from .parse import tree
 from .terms import Array, Calling, CheckedEquation, CheckedFunction
 
@@ -37,7 +37,7 @@ def check(text: Text) -> CheckedFile:
     lets: dict[str, int] = {}
     for each in phrases_of(items, "lets"):
         for let in phrases_of(each, "let"):
-            bind(text, word_of(phrases(let)[0]), size(text, phrases(let)[1], lets), lets)
+            name_extent(text, word_of(phrases(let)[0]), extent_value(text, phrases(let)[1], lets), lets)
     nodes = items_by_name(text, items, "function", "function_twice")
     for name, node in nodes.items():
         if name in scalar_functions.functions() or name in (*WRITTEN, "where", "lax"):
@@ -168,9 +168,9 @@ class Functions(Reader):
         for dim in phrases_of(node, "dim"):
             named, extent = phrases_of(dim, "word"), extent_of(dim)
             assert extent is not None
-            shape.append(size(self.text, extent, extents))
+            shape.append(extent_value(self.text, extent, extents))
             if named:
-                bind(self.text, word_of(named[0]), shape[-1], extents)
+                name_extent(self.text, word_of(named[0]), shape[-1], extents)
             given = named or ([extent] if extent.data == "extent" else [])
             names.append(str(word_of(given[0])) if given else None)
             at.append(self.axes(words(phrases_of(dim, "places")[0]), value, shape[-1], used))

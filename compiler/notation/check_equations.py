@@ -9,14 +9,14 @@ from ...dialects.definitions.syntax_tree import Apply, Group, Number, Value
 from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import short
-from ..ops.primitives import names
+from ..ops.primitives import op_names_of_jax
 from . import scalar_functions
 from .check_expressions import Expressions, reason
 from .diagnostics import Reader, span, word_of
-from .extents import check_bytes, extent_of, size
+from .extents import check_bytes, extent_of, extent_value
 from .runtime import made_of
 from .scope import Scope
-from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Left, Term, settled, type_text
+from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Left, Term, dtype_alone, type_text
 
 Given: TypeAlias = "Array | Apply[Term]"
 """An argument of a call: an array or, for a primitive, also a number."""
@@ -64,7 +64,7 @@ class Equations(Reader):
             if part is not None:
                 reader.indices[part.name] = part
             terms.append(reader.term(piece))
-            reader.fits(settled(terms[-1]), terms[-1])
+            reader.fits(dtype_alone(terms[-1]), terms[-1])
             if part is not None:
                 reader.settle([part])
                 extents.append(part.extent)
@@ -92,15 +92,15 @@ class Equations(Reader):
             self.fail("left_twice", word)
         index = scope.indices[str(word)] = scope.new(word)
         if (declared := extent_of(left)) is not None:
-            scope.unify(index, size(self.text, declared, self.extents), span(declared), "declared on the left")
+            scope.unify(index, extent_value(self.text, declared, self.extents), span(declared), "declared on the left")
 
     def reader(self, indices: dict[str, CheckedIndex]) -> Expressions:
         return Expressions(self.text, self.extents, self.functions, self.arrays, indices)
 
     def dtype(self, pieces: Sequence[SyntaxNode], terms: Sequence[Term]) -> str:
-        first = settled(terms[0])
+        first = dtype_alone(terms[0])
         for piece, term in zip(pieces, terms, strict=True):
-            if (found := settled(term)) != first:
+            if (found := dtype_alone(term)) != first:
                 self.fail("dtypes", piece, sign="++", one=short(first), other=short(found))
         return first
 
@@ -142,8 +142,8 @@ class Equations(Reader):
             reader = self.reader({})
             term = reader.term(node)
             if isinstance(term, Number):
-                reader.fits(settled(term), term, cast=True)
-                return Apply("cast", (term,), settled(term), term.span)
+                reader.fits(dtype_alone(term), term, cast=True)
+                return Apply("cast", (term,), dtype_alone(term), term.span)
             if isinstance(term, Apply) and term.function == "cast" and isinstance(term.args[0], Number):
                 return term
         if node.data != "name":
@@ -172,13 +172,13 @@ class Equations(Reader):
         """The types of the results of a primitive, which JAX computes."""
         # The parameters of some primitives contain the shape of the result, which the left side declares.
         declared = [[each for each in map(extent_of, _lefts(target) or ()) if each is not None] for target in targets]
-        wanted = tuple(tuple(size(self.text, each, self.extents) for each in dims) for dims in declared)
+        wanted = tuple(tuple(extent_value(self.text, each, self.extents) for each in dims) for dims in declared)
         types = tuple((each.dtype, each.shape if isinstance(each, Array) else ()) for each in given)
         try:
             return made_of(name, params, wanted, types)
         except KeyError as error:
             if error.args == (name,):
-                self.fail("primitive_unknown", word_of(call), names(), name=name)
+                self.fail("primitive_unknown", word_of(call), op_names_of_jax(), name=name)
             self.fail("primitive", call, name=name, why=f"{error} is missing")
         except Exception as error:
             # The author of the text can fix any error that JAX raises for the parameters.

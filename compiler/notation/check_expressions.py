@@ -15,13 +15,13 @@ from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import dtype_of, long, short
 from ...dialects.ground.monoids import MONOIDS
 from ..jax_private import jax
-from ..ops.monoids import WRITTEN, pools
+from ..ops.monoids import WRITTEN, has_windowed_fold
 from . import scalar_functions
 from .diagnostics import Text, span, word_of
-from .extents import named_extent, size
+from .extents import extent_value, named_extent
 from .parse import left_spine
 from .scope import Scope, linearity
-from .terms import Array, CheckedIndex, Constant, Dim, Mask, Reading, Term, alone, at, dtype, free, settled
+from .terms import Array, CheckedIndex, Constant, Dim, Mask, Reading, Term, alone, dtype, dtype_alone, free, span_in_text
 
 BINARY = frozenset(ARITHMETIC) - {"neg"}
 COMPARE = {sign.text: name for name, sign in COMPARISONS.items()}
@@ -136,7 +136,7 @@ class Expressions(Scope):
         for each in args:
             if isinstance(each, Number) and isinstance(each.value, int) and not low <= each.value <= high:
                 cure = FLOATING if dtype_of(made).kind in "fV" else "use a wider dtype"
-                self.fail("number_large", at(each), number=each.value, low=low, high=high, cure=cure)
+                self.fail("number_large", span_in_text(each), number=each.value, low=low, high=high, cure=cure)
 
     def negative(self, node: SyntaxNode) -> Term:
         arg = self.term(phrases(node)[0])
@@ -166,8 +166,8 @@ class Expressions(Scope):
             return Mask(Apply("and", (left.condition, right.condition), "bool", span(node)), span(node))
         if node.data == "mul" and (isinstance(left, Mask) or isinstance(right, Mask)):
             other = right if isinstance(left, Mask) else left
-            self.fits(settled(other), other)
-            return Apply("mul", (left, right), settled(other), span(node))
+            self.fits(dtype_alone(other), other)
+            return Apply("mul", (left, right), dtype_alone(other), span(node))
         made = self.same(node, sign, left, right)
         self.no_truth(node, sign, left, right)
         if node.data == "div" and dtype_of(made).kind in "iu":
@@ -185,11 +185,11 @@ class Expressions(Scope):
         self.fits(strong[0], *args)
         number = next((arg for arg in args if isinstance(arg, Number) and dtype(arg) == "float"), None)
         if number is not None and dtype_of(strong[0]).kind in "iub":
-            self.fail("number", at(number), number=f"{number.value:g}", dtype=short(strong[0]))
+            self.fail("number", span_in_text(number), number=f"{number.value:g}", dtype=short(strong[0]))
         return strong[0]
 
     def no_truth(self, node: SyntaxNode, sign: str, *args: Term) -> None:
-        if any(settled(arg) == "bool" for arg in args):
+        if any(dtype_alone(arg) == "bool" for arg in args):
             cure = "cast the booleans: `f32(...)`, or use `where(...)`"
             self.fail("fold_dtype", node, fold=sign, dtype="bool", cure=cure)
 
@@ -210,8 +210,8 @@ class Expressions(Scope):
 
     def truth(self, node: SyntaxNode, what: str) -> Term:
         term = self.term(node)
-        if settled(term) != "bool":
-            self.fail("truth", node, what=what, dtype=short(settled(term)))
+        if dtype_alone(term) != "bool":
+            self.fail("truth", node, what=what, dtype=short(dtype_alone(term)))
         return term.condition if isinstance(term, Mask) else term
 
     def number(self, node: SyntaxNode, compute: Callable[[], float | None]) -> Constant | None:
@@ -226,15 +226,15 @@ class Expressions(Scope):
         word, variables, body = word_of(node), phrases(phrases(node)[0]), phrases(node)[1]
         around, hanging = dict(self.indices), self.hanging
         indices = tuple(self.variable(each) for each in variables)
-        self.hanging = pools(word.text)
+        self.hanging = has_windowed_fold(word.text)
         term = self.term(body)
-        self.fits(settled(term), term)
+        self.fits(dtype_alone(term), term)
         self.indices, self.hanging = around, hanging
         used = free(term)
         for index in indices:
             if index not in used and not index.known:
                 self.fail("index_unused", index.span, name=index.name, fold=word)
-        made, takes_bool = settled(term), word.text in MONOIDS and MONOIDS[word.text].on_bool != ""
+        made, takes_bool = dtype_alone(term), word.text in MONOIDS and MONOIDS[word.text].on_bool != ""
         if takes_bool != (made == "bool"):
             compare = f"compare the operand, in parentheses: `{word}(...) (... != 0)`"
             cure = compare if takes_bool else "cast to count, `i32(...)`, or use `any(...)`"
@@ -250,7 +250,7 @@ class Expressions(Scope):
         word, declared = word_of(node), phrases(node)
         index = self.new(word)
         if declared:
-            self.unify(index, size(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
+            self.unify(index, extent_value(self.text, declared[0], self.extents), span(declared[0]), "declared in the fold")
         self.indices[index.name] = index
         return index
 
@@ -291,7 +291,7 @@ class Expressions(Scope):
         if (
             len(numbers) == len(args)
             and not params
-            and (known := self.number(node, lambda: scalar_functions.constant(name, numbers)))
+            and (known := self.number(node, lambda: scalar_functions.constant_value(name, numbers)))
         ):
             return known
         # Numbers take the dtype of the other operands. JAX checks dtypes that differ; we check them where JAX would cast.
@@ -313,7 +313,7 @@ class Expressions(Scope):
     def where(self, node: SyntaxNode, args: list[Term]) -> Term:
         condition, *branches = args
         if dtype(condition) != "bool":
-            self.fail("truth", phrases(node)[0], what="where", dtype=short(settled(condition)))
+            self.fail("truth", phrases(node)[0], what="where", dtype=short(dtype_alone(condition)))
         condition = condition.condition if isinstance(condition, Mask) else condition
         return Apply("where", (condition, *branches), self.same(node, "where", *branches), span(node))
 

@@ -19,7 +19,7 @@ from .check import CheckedFile
 from .codegen_terms import Values
 from .diagnostics import Text
 from .python_code import ArrayCode, Code, squeezed, transposed
-from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, at, free
+from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, free, span_in_text
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 
@@ -75,7 +75,7 @@ def _argument(argument: Array | Apply[Term]) -> ast.expr:
         return Code(argument.span).name(argument.name)
     (number,) = argument.args
     assert isinstance(number, Number)
-    return Code(at(argument)).call("notation.literal", number.value, argument.dtype)
+    return Code(span_in_text(argument)).call("notation.literal", number.value, argument.dtype)
 
 
 def equation(statement: CheckedEquation) -> ast.stmt:

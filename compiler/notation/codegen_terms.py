@@ -20,8 +20,22 @@ from ...dialects.definitions.operators import SIGNS
 from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read
 from ...dialects.ground.dtypes import dtype_of
 from .codegen_windows import clipped_window, convolution, convolved, guarded, pooling
-from .python_code import ArrayCode, Code, Dims, Expr, alongside, broadcast, fit, ordered, squeezed, transposed
-from .terms import CheckedIndex, Dim, Mask, Reading, Term, alone, at, computed, dtype, free, repeats, settled, sliding
+from .python_code import ArrayCode, Code, Dims, Expr, alongside, broadcast, fitted, ordered, squeezed, transposed
+from .terms import (
+    CheckedIndex,
+    Dim,
+    Mask,
+    Reading,
+    Term,
+    alone,
+    computed,
+    dtype,
+    dtype_alone,
+    free,
+    repeats,
+    sliding,
+    span_in_text,
+)
 
 MOST_APPLICATIONS = 100
 """The most applications in one Python expression."""
@@ -37,7 +51,7 @@ class Values:
     before: list[ast.stmt]
 
     def term(self, term: Term) -> ArrayCode:
-        code = Code(at(term))
+        code = Code(span_in_text(term))
         match term:
             case Number(value):
                 return ArrayCode(code.value(value), (), number=True)
@@ -68,13 +82,13 @@ class Values:
         for number, each in enumerate(reversed(chain), start=1):
             made = self.applied(each, [made, *map(self.term, each.args[1:])])
             if number % MOST_APPLICATIONS == 0:
-                code, name = Code(at(each)), f"_{len(self.before)}"
+                code, name = Code(span_in_text(each)), f"_{len(self.before)}"
                 self.before.append(code.assign([name], made.code))
                 made = replace(made, code=code.name(name))
         return made
 
     def applied(self, term: Apply[Term], given: Sequence[ArrayCode]) -> ArrayCode:
-        code = Code(at(term))
+        code = Code(span_in_text(term))
         if term.function == "mul" and any(isinstance(arg, Mask) for arg in term.args):
             return self.masked(term, given)
         args, dims = alongside(code, given, self.order, led=term.function == "where")
@@ -87,13 +101,13 @@ class Values:
             case name if name in NATURAL:
                 made, number = code.call(NATURAL[name], *codes), False
             case name:
-                kinds = [settled(arg) for arg in term.args if not isinstance(arg, Number)]
+                kinds = [dtype_alone(arg) for arg in term.args if not isinstance(arg, Number)]
                 made = code.call("notation.apply", name, term.params, (kinds or [term.dtype])[0], *codes)
         return ArrayCode(made, dims, number)
 
     def masked(self, term: Apply[Term], given: Sequence[ArrayCode]) -> ArrayCode:
         """The code of `[condition] * x`: `x` where the condition holds, and 0 elsewhere."""
-        code = Code(at(term))
+        code = Code(span_in_text(term))
         first = isinstance(term.args[0], Mask)
         other, given = term.args[first], given if first else given[::-1]
         zero = False if isinstance(other, Mask) else 0.0 if dtype(other) == "float32" else 0
@@ -102,7 +116,7 @@ class Values:
 
 
 def read_code(values: Values, term: Reading) -> ArrayCode:
-    code = Code(at(term))
+    code = Code(span_in_text(term))
     array, dims = sliced(code, values, term)
     if any(map(computed, dims)):
         return looked_up(code, values, array, dims)
@@ -139,7 +153,7 @@ def sliced(code: Code, values: Values, term: Reading) -> tuple[Expr, list[Dim]]:
                 stop = last + (1 if step > 0 else -1)
                 part, dim = slice(offset, None if stop < 0 else stop, None if step == 1 else step), Group((index,))
             case Affine(_, (_, *_)):
-                dim = clipped_window(dim, extent, at(term))
+                dim = clipped_window(dim, extent, span_in_text(term))
             case _ if (slides := sliding(dim)) is not None:
                 start, index = slides
                 array = code.call("lax.dynamic_slice_in_dim", array, values.term(start).code, index.extent, len(parts))
@@ -193,7 +207,7 @@ def along_axis(code: Code, values: Values, array: Expr, dims: Sequence[Dim], loo
     """The code of `logp[b, y[b]]`: the position along one dim depends on the indices of the others."""
     axis = next(number for number, dim in enumerate(dims) if computed(dim))
     known = tuple(map(alone, dims))
-    positions = fit(code, values.term(look), known)
+    positions = fitted(code, values.term(look), known)
     taken = code.call("jnp.take_along_axis", array, positions.code, axis)
     return ArrayCode(code.call("jnp.squeeze", taken, (axis,)), known[:axis] + known[axis + 1 :])
 
@@ -204,7 +218,7 @@ def fold(values: Values, term: Fold[CheckedIndex, Term]) -> ArrayCode:
     body, behind = outside(term.body, term.indices)
     made = product(values, replace(term, body=body))
     for sign, other in behind:
-        code = Code(at(term))
+        code = Code(span_in_text(term))
         args, dims = alongside(code, [made, values.term(other)], values.order)
         made = ArrayCode(code.sign(sign, args[0].code, args[1].code), dims)
     return made
@@ -236,7 +250,7 @@ def multiplied(body: Term) -> list[Term]:
 
 
 def product(values: Values, term: Fold[CheckedIndex, Term]) -> ArrayCode:
-    code, parts = Code(at(term)), multiplied(term.body)
+    code, parts = Code(span_in_text(term)), multiplied(term.body)
     if (layout := convolved(term, parts)) is not None:
         return convolution(values.order, term, layout)
     if (found := pooling(term)) is not None:
@@ -269,15 +283,15 @@ def segments(values: Values, term: Fold[CheckedIndex, Term], parts: Sequence[Ter
         return None
     if any(index in free(part) for part in rest for index in indices):
         return None
-    code, added = Code(at(term)), rest[0]
+    code, added = Code(span_in_text(term)), rest[0]
     for part in rest[1:]:
-        added = Apply("mul", (added, part), settled(part if isinstance(added, Mask) else added), term.span)
+        added = Apply("mul", (added, part), dtype_alone(part if isinstance(added, Mask) else added), term.span)
     along = list(dict.fromkeys(each for _, ids in asked.values() for each in free(ids)))
     within = tuple(each for each in term.indices if each not in along)
     data = squeezed(code, values.term(Fold("sum", within, added, span=term.span) if within else added))
     kept = ordered((each for each in data.indices if each not in along), values.order)
     data = broadcast(code, data, (*along, *kept))
-    positions = [fit(code, squeezed(code, values.term(ids)), along).code for _, ids in asked.values()]
+    positions = [fitted(code, squeezed(code, values.term(ids)), along).code for _, ids in asked.values()]
     extents = tuple(index.extent for index in indices)
     return ArrayCode(code.call("notation.scatter_sum", data.code, extents, *positions), (*indices, *kept))
 
@@ -322,7 +336,7 @@ def dot(code: Code, values: Values, left: ArrayCode, right: ArrayCode, folded: S
 
 
 def reduction(values: Values, term: Fold[CheckedIndex, Term]) -> ArrayCode:
-    code, value = Code(at(term)), values.term(term.body)
+    code, value = Code(span_in_text(term)), values.term(term.body)
     if value.number:
         value = ArrayCode(code.call("jnp.asarray", value.code), ())
     value = broadcast(code, value, (*(index for index in term.indices if index not in value.dims), *value.dims))

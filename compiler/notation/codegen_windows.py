@@ -13,9 +13,21 @@ from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Numb
 from ...dialects.ground.dtypes import dtype_of
 from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS
-from ..ops.monoids import pools
+from ..ops.monoids import has_windowed_fold
 from .python_code import ArrayCode, Code
-from .terms import CheckedIndex, Dim, Reading, Term, alone, at, direct_indices, dtype, leaves, repeats, subterms
+from .terms import (
+    CheckedIndex,
+    Dim,
+    Reading,
+    Term,
+    alone,
+    direct_indices,
+    direct_subterms,
+    dtype,
+    leaves,
+    repeats,
+    span_in_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ def convolved(term: Fold[CheckedIndex, Term], parts: Sequence[Term]) -> ConvDims
 
 
 def convolution(order: Sequence[CheckedIndex], term: Fold[CheckedIndex, Term], layout: ConvDims) -> ArrayCode:
-    code, wanted = Code(at(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
+    code, wanted = Code(span_in_text(term)), [layout.batch, layout.weight, *(window.out for window in layout.windows)]
     given = [index for index in order if index in wanted]
     result = given if len(given) == len(wanted) else wanted
     image, kernel = ([alone(sub) for sub in read.dims] for read in (layout.image, layout.kernel))
@@ -103,14 +115,14 @@ def convolution(order: Sequence[CheckedIndex], term: Fold[CheckedIndex, Term], l
 def pooling(term: Fold[CheckedIndex, Term]) -> ArrayCode | None:
     """The code of a fold over a single read through windows; None for another fold."""
     body = term.body
-    if not isinstance(body, Read) or not pools(term.monoid):
+    if not isinstance(body, Read) or not has_windowed_fold(term.monoid):
         return None
     found = window_dims(body, term.indices)
     if found is None or any(isinstance(sub, Affine) and not sub.factors for sub in body.dims):
         return None
     if {window.within for window in found} != set(term.indices):
         return None
-    code = Code(at(term))
+    code = Code(span_in_text(term))
     dims = [(1, 1, (0, 0), 1, alone(sub)) for sub in body.dims]
     for window in found:
         dims[window.dim] = window.within.extent, window.stride, window.padding, window.dilation, window.out
@@ -129,10 +141,10 @@ def guarded(term: Fold[CheckedIndex, Term]) -> Fold[CheckedIndex, Term]:
     ]
     if not asked:
         return term
-    condition = reduce(partial(_apply, "and", "bool", at(term)), asked)
+    condition = reduce(partial(_apply, "and", "bool", span_in_text(term)), asked)
     made = dtype(term)
     unit = MONOIDS[term.monoid].unit(dtype_of(made)).item()
-    return replace(term, body=_apply("where", made, at(term), condition, term.body, Number(unit, term.span)))
+    return replace(term, body=_apply("where", made, span_in_text(term), condition, term.body, Number(unit, term.span)))
 
 
 def _hanging(term: Dim) -> Iterator[tuple[Affine[CheckedIndex], int, Span]]:
@@ -143,8 +155,8 @@ def _hanging(term: Dim) -> Iterator[tuple[Affine[CheckedIndex], int, Span]]:
         if isinstance(term, Read):
             for sub, extent in zip(term.dims, term.array.shape, strict=True):
                 if isinstance(sub, Affine) and len(sub.factors) > 1 and leaves(sub, extent):
-                    yield sub, extent, at(term)
-        waiting += reversed(subterms(term)) if not isinstance(term, Fold) else ()
+                    yield sub, extent, span_in_text(term)
+        waiting += reversed(direct_subterms(term)) if not isinstance(term, Fold) else ()
 
 
 def clipped_window(affine: Affine[CheckedIndex], extent: int, at: Span) -> Term:

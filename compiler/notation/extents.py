@@ -15,7 +15,7 @@ LARGEST_EXTENT = 2**63 - 1
 """The largest extent, and the most bytes of an array, that XLA counts."""
 
 
-def size(text: Text, node: SyntaxNode, known: Mapping[str, int]) -> int:
+def extent_value(text: Text, node: SyntaxNode, known: Mapping[str, int]) -> int:
     """The value of an extent. Raises `Wrong` for an unknown name, and unless the value is an integer of 0 or more."""
     try:
         value = _value(text, node, known)
@@ -76,7 +76,7 @@ def named_extent(text: Text, word: Word, known: Mapping[str, int]) -> int:
     return known[word.text]
 
 
-def bind(text: Text, word: Word, value: int, known: dict[str, int]) -> None:
+def name_extent(text: Text, word: Word, value: int, known: dict[str, int]) -> None:
     """Gives an extent its name."""
     if not word.text[0].isupper():
         text.fail("extent_lower", word, upper=word.text.upper())

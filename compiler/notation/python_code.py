@@ -97,7 +97,7 @@ class ArrayCode:
         return tuple(index for index in self.dims if index is not None)
 
 
-def fit(code: Code, value: ArrayCode, order: Sequence[CheckedIndex | None]) -> ArrayCode:
+def fitted(code: Code, value: ArrayCode, order: Sequence[CheckedIndex | None]) -> ArrayCode:
     """The value with dims in this order; missing ones become dims of extent 1."""
     wanted = tuple(index if index in value.dims else None for index in order)
     if value.number or value.dims == wanted or not value.dims:
@@ -110,9 +110,9 @@ def fit(code: Code, value: ArrayCode, order: Sequence[CheckedIndex | None]) -> A
 def broadcast(code: Code, value: ArrayCode, order: Sequence[CheckedIndex | None]) -> ArrayCode:
     """The value with dims in this order, each as long as the range of its index."""
     if all(index in value.dims for index in order):
-        return fit(code, value, order)
+        return fitted(code, value, order)
     shape = tuple(1 if index is None else index.extent for index in order)
-    return ArrayCode(code.call("jnp.broadcast_to", fit(code, value, order).code, shape), tuple(order))
+    return ArrayCode(code.call("jnp.broadcast_to", fitted(code, value, order).code, shape), tuple(order))
 
 
 def squeezed(code: Code, value: ArrayCode) -> ArrayCode:
@@ -136,14 +136,14 @@ def alongside(
     If they are `led`, as the operands of `where`, JAX adds leading dims that one of them lacks.
     """
     dims = common(values, order)
-    return [(ending if led else fit)(code, value, dims) for value in values], dims
+    return [(ending if led else fitted)(code, value, dims) for value in values], dims
 
 
 def ending(code: Code, value: ArrayCode, order: Dims) -> ArrayCode:
     """The value with its dims in this order; leading ones may be missing."""
     if value.dims and None not in value.dims:
         value = transposed(code, value, [index for index in order if index is not None and index in value.dims])
-    return value if value.dims == order[len(order) - len(value.dims) :] else fit(code, value, order)
+    return value if value.dims == order[len(order) - len(value.dims) :] else fitted(code, value, order)
 
 
 def common(values: Sequence[ArrayCode], order: Sequence[CheckedIndex]) -> Dims:

@@ -75,7 +75,7 @@ def arithmetic(name: str, values: Sequence[float]) -> float | None:
     return None if function is None else function(*values)
 
 
-def constant(name: str, values: Sequence[float]) -> float | None:
+def constant_value(name: str, values: Sequence[float]) -> float | None:
     """Computes the function on numbers, in double precision; None if only JAX can. Raises ValueError or ArithmeticError."""
     if (known := arithmetic(name, values)) is not None:
         return int(known) if all(isinstance(value, int) for value in values) else known

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects.definitions.registry import definitions
 from ...dialects.ground.errors import Error
 from ...dialects.params import Literal, ParamsAttr, Record
-from ...dialects.regions import entry_of
+from ...dialects.regions import entries_of
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
@@ -106,7 +106,7 @@ def _run_undefined(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequenc
 
 def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     (body,) = bodies
-    entry = entry_of("lax.scan", params, 1)
+    entry = entries_of("lax.scan", params, 1)
     first, rows = list(inputs[entry.carries]), list(inputs[entry.rows])
 
     def trip(carry: list[Array], row: list[Array]) -> tuple[list[Array], list[Array]]:
@@ -120,7 +120,7 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
 
 def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     test, body = bodies
-    entry = entry_of("lax.while", params, 2)
+    entry = entries_of("lax.while", params, 2)
 
     def goes_on(carry: list[Array]) -> Array:
         return test(*entry.arguments(0, inputs, carry))[0]
@@ -132,7 +132,7 @@ def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) 
 
 
 def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
-    return lax.switch(inputs[0], bodies, *entry_of("lax.cond", params, len(bodies)).arguments(0, inputs, ()))
+    return lax.switch(inputs[0], bodies, *entries_of("lax.cond", params, len(bodies)).arguments(0, inputs, ()))
 
 
 _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], list[Array]]] = {

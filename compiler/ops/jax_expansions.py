@@ -16,11 +16,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
 from ..jax_private import jax, jaxprs_in_params, python_evaluation, python_lowering
 from .prng_keys import implementation, is_key, physical, unwrap, wrap
 
-Function = Callable[..., Any]
+PythonRule = Callable[..., Any]
 
 
 @lru_cache(maxsize=1 << 10)
-def python_rule(primitive: Primitive) -> Function | None:
+def python_rule(primitive: Primitive) -> PythonRule | None:
     """The Python function by which JAX lowers or else evaluates the primitive, made to return a list; None without one."""
     return python_lowering(primitive) or python_evaluation(primitive)
 

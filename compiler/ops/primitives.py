@@ -75,7 +75,7 @@ def is_primitive(name: str) -> bool:
     return name in _all_primitives() or name in _REMEMBERED
 
 
-def names() -> list[str]:
+def op_names_of_jax() -> list[str]:
     """The op names of the primitives in `jax.lax`."""
     found = (getattr(lax, each) for each in dir(lax) if each.endswith("_p"))
     return [each.name.replace("-", "_") for each in found if isinstance(each, Primitive)]

@@ -19,9 +19,9 @@ from xdsl.ir import Block, Operation
 from ...dialects.params import ParamsAttr
 from ...rewrites.program.run_counts import Marks, executions
 from ..jax_private import jax
-from .mapped_collectives import has_rule, run_collective
+from .mapped_collectives import has_rule, run_under_vmap
 
-Function = Callable[..., Sequence[Array]]
+BodyFunction = Callable[..., Sequence[Array]]
 Spec = tuple[tuple[str, ...], ...]
 RunBlock = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
 """Runs a block of ops on these values of its arguments. The last argument holds the parameters that have no text."""
@@ -101,19 +101,19 @@ def run_mapped(
         primitive = str(how.get("primitive"))
         if op.name != "lax.whole" or has_rule(primitive, how):
             return run_op(op, operands, foreign)
-        return [run_collective(primitive, how, each, tuple(axes)) for each in operands]
+        return [run_under_vmap(primitive, how, each, tuple(axes)) for each in operands]
 
     run = partial(run_block, run=run_one)
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Function = partial(body.run, run)
+    function: BodyFunction = partial(body.run, run)
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
     return [_join_blocks(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
 
 
-def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
+def _over(function: BodyFunction, axis: str, size: int, mapped: Sequence[int | None]) -> BodyFunction:
     """Maps the function over one axis, even if none of its operands is partitioned along it."""
 
     def run(*inputs: Array) -> list[Array]:

@@ -28,7 +28,7 @@ from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, join, match, unknown
 from ..ops.tag import cotangent_name
 from ..trace.trace import Traced
-from ..trace.value_names import counted_in, renamed
+from ..trace.value_names import counted_in, current_name
 
 TODAY = "./"
 """What a name of today begins with where it could be one of an earlier version."""
@@ -267,7 +267,7 @@ class Addresses:
 
     def _unknown(self, glob: str) -> Error:
         """The error for a pattern that matches nothing. It reads the name of an earlier version as one of today."""
-        now = renamed(glob)
+        now = current_name(glob)
         stem, _, number = now.rpartition("#")
         alike = [name for name in self.by_op if name.rpartition("#")[0] == stem] if number.isdecimal() else []
         error = unknown(now, [*self._paths, *self.inside])

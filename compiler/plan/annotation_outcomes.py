@@ -71,7 +71,7 @@ def misnamed(plan: State) -> Error | None:
     return None
 
 
-def uneven(plan: State, value: ValueId, said: Said) -> Mapping[int, str]:
+def uneven_dims(plan: State, value: ValueId, said: Said) -> Mapping[int, str]:
     """The dims of a value that the axes of an annotation do not divide, each with the reason and a cure.
 
     A dim that a tactic has padded is left out, because it is on the axes.
@@ -99,7 +99,7 @@ def even(plan: State, value: ValueId, said: Said) -> Said:
 
     Dims that do not divide are left open; if no other dim has axes, nothing is kept.
     """
-    open_ = uneven(plan, value, said)
+    open_ = uneven_dims(plan, value, said)
     if not open_:
         return said
     dims = tuple(None if dim in open_ else on for dim, on in enumerate(said.dims))
@@ -110,7 +110,7 @@ def even(plan: State, value: ValueId, said: Said) -> Said:
 def uneven_annotation(plan: State, said: Iterator[tuple[ValueId, Said]]) -> Error | None:
     """The error for the first of these annotations with a dim that does not divide; None if there is none."""
     for value, each in said:
-        for reason in uneven(plan, value, each).values():
+        for reason in uneven_dims(plan, value, each).values():
             source, name = line_of(plan, value, None), plan.source.addresses.names[value]
             title, _, cure = reason.partition("; ")
             return Error(
@@ -137,7 +137,7 @@ def unkept(plan: State) -> str | None:
     """A line about annotations that a tactic has applied, but with dims that do not divide; None if there are none."""
     if not any(action.is_said for action in plan.actions):
         return None
-    found = [(value, reasons) for value, each in of_program(plan) if (reasons := uneven(plan, value, each))]
+    found = [(value, reasons) for value, each in of_program(plan) if (reasons := uneven_dims(plan, value, each))]
     if not found:
         return None
     (value, reasons), *others = found
@@ -156,7 +156,7 @@ def _state(plan: State, value: ValueId, said: Said) -> str:
     lacks = f"the mesh {plan.mesh.whole()} has no axis `{missing[0]}`" if missing else ""
     if missing == named != []:
         return f"refused: {lacks}"
-    reasons = ", and ".join(uneven(plan, value, said).values())
+    reasons = ", and ".join(uneven_dims(plan, value, said).values())
     if reasons and even(plan, value, said).says_nothing:
         return f"refused: {reasons}"
     if not any(action.is_said and value in action.values for action in plan.actions):

@@ -21,7 +21,7 @@ from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_fac
 from ...rewrites.program.program import Node, NodeId, Program, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
-from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
+from ..inputs.checks import Axes, axes_of, block_of, checked_axis, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.message_language import step
 from ..inputs.names import Patterns
 from .refusals import (
@@ -29,12 +29,12 @@ from .refusals import (
     Seed,
     SeedOn,
     already_claimed,
-    elsewhere,
+    claims_elsewhere,
     kept_whole,
     not_in_turn,
     not_widened,
     too_wide,
-    uneven,
+    uneven_claim,
     widened_late,
 )
 from .state import Action, State
@@ -167,7 +167,7 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     """Propagates claims along an axis that were made with `propagate=False`; with `split`, also across reshapes."""
     split = flag_of("split", split)
     text = _call("propagate", (axis,), {"split": True} if split else {})
-    plan = having(plan, (axis_of(axis),))
+    plan = having(plan, (checked_axis(axis),))
     table = plan.table.copy()
     for part in plan.mesh.named(axis):
         if part.size > 1:
@@ -185,7 +185,7 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
     """
     mesh = plan.mesh
     for axis in axes:
-        mesh = mesh.having(axis_of(axis))
+        mesh = mesh.having(checked_axis(axis))
     if mesh is plan.mesh:
         return plan
     for axis in (axis for axis in plan.mesh.places if axis not in mesh.places):
@@ -254,7 +254,7 @@ def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
     has = plan.source.addresses.has
     found = [seed for seed in seeds if has(seed.value, *seed.of)]
     if seeds and not found:
-        raise elsewhere(plan, seeds, text)
+        raise claims_elsewhere(plan, seeds, text)
     return found
 
 
@@ -395,7 +395,7 @@ def factor_of(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
         trip = None
     factor = next_factor(table, seed.value, dim, seed.place, 0 if trip else seed.pads, trip)
     if factor is None:
-        raise uneven(plan, table, seed, dim)
+        raise uneven_claim(plan, table, seed, dim)
     return factor
 
 

@@ -16,7 +16,7 @@ from ...dialects.ground.errors import Error, did_you_mean
 from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
 from ...rewrites.laws.chunk_part import LoopPart
 from ...rewrites.laws.law import Law
-from ...rewrites.laws.library import library
+from ...rewrites.laws.library import library_laws
 from ...rewrites.laws.recompute import Recompute
 from ...rewrites.laws.rule_laws import ByRule, checked_law
 from ...rewrites.program.program import Node, Program, ValueId
@@ -32,13 +32,13 @@ SHOWN = 3
 """The most values of a scope that an error names."""
 
 
-def described() -> dict[str, str]:
+def law_descriptions() -> dict[str, str]:
     """Describes each law that has a name: by its rule, or by a sentence."""
     values = {
         "chunk": "chunk: a large value in parts, in a loop, with what is computed from it; for a dim and a number of trips",
         "recompute": "recompute: the values of a layer are not stored, and computed again where the backward pass reads them",
     }
-    return {**{name: law.text for name, law in library().items()}, **values}
+    return {**{name: law.text for name, law in library_laws().items()}, **values}
 
 
 def rule(text: str) -> Law:
@@ -74,8 +74,8 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
     rule = str.__str__(rule)
     if "=>" in rule:
         return _rule(rule)
-    if rule not in (*library(), *OF_PLANS):
-        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library(), *OF_PLANS), most=3))
+    if rule not in (*library_laws(), *OF_PLANS):
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library_laws(), *OF_PLANS), most=3))
     takes = OF_PLANS.get(rule, ())
     if more := given.keys() - takes:
         needs = "".join(f", {name}=..." for name in takes)
@@ -85,7 +85,7 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
         return chunk(plan, at, **given)
     if rule == "recompute":
         return recompute(plan, at)
-    return library()[rule]
+    return library_laws()[rule]
 
 
 def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
@@ -205,9 +205,9 @@ def _matched(scope: str, at: Patterns) -> str | None:
     return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
 
 
-def text_of(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
+def law_line(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
     """The line of a trace that applies a law at these places."""
-    named = not isinstance(law, ByRule) or library().get(law.name) is law
+    named = not isinstance(law, ByRule) or library_laws().get(law.name) is law
     said = {**({} if at == "**" else {"at": at}), **given}
     return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
 

@@ -22,7 +22,7 @@ MOST_CHANGES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LayoutRow:
     """A row of a file's layouts: a name, the number of values that are alike under it, and their layout."""
 
     name: str
@@ -30,12 +30,12 @@ class Row:
     layout: str
 
     @classmethod
-    def read(cls, text: str) -> "Row":
+    def read(cls, text: str) -> "LayoutRow":
         name, _, layout = text.rpartition(": ")
         counted = re.fullmatch(r"(.*) x (\d+)", name)
         return cls(counted[1], int(counted[2]), layout) if counted else cls(name, 1, layout)
 
-    def on(self, mesh: Mesh) -> "Row":
+    def on(self, mesh: Mesh) -> "LayoutRow":
         """The row with its global type in place of its layout, if the layout can be read on this mesh."""
         try:
             for part in re.findall(r"\w+\.\d+:\d+", self.layout):
@@ -56,7 +56,7 @@ class ChangedTree:
     """Values that only one of two programs has: all values under a name, or one value."""
 
     root: str
-    rows: tuple[Row, ...]
+    rows: tuple[LayoutRow, ...]
 
     @property
     def counted(self) -> str:
@@ -80,8 +80,8 @@ class ProgramTypes:
     Their keys are names without the numbers of layers: a layer more or less does not make another value.
     """
 
-    was: Mapping[str, Row]
-    now: Mapping[str, Row]
+    was: Mapping[str, LayoutRow]
+    now: Mapping[str, LayoutRow]
 
     @property
     def gone(self) -> list[ChangedTree]:
@@ -135,13 +135,13 @@ class ProgramTypes:
 def types(rows: Sequence[str], on: Mesh, now: Sequence[str], mesh: Mesh) -> ProgramTypes:
     """The types of a file's rows, read on the file's mesh, and of a plan's rows, read on the plan's."""
     return ProgramTypes(
-        _merge_rows([Row.read(row).on(on) for row in rows]), _merge_rows([Row.read(row).on(mesh) for row in now])
+        _merge_rows([LayoutRow.read(row).on(on) for row in rows]), _merge_rows([LayoutRow.read(row).on(mesh) for row in now])
     )
 
 
 def layouts_changed(rows: Sequence[str], now: Sequence[str], mesh: Mesh) -> list[str]:
     """The values whose type is the same but whose layout has changed. Additional layers are not compared."""
-    before, after = (_alike(list(map(Row.read, some)), mesh) for some in (rows, now))
+    before, after = (_alike(list(map(LayoutRow.read, some)), mesh) for some in (rows, now))
     pairs = [(name, old, after[name, kind]) for (name, kind), old in before.items() if (name, kind) in after]
     return [
         f"`{name}` was {_layouts_text(old)}, is {_layouts_text(new)}"
@@ -150,7 +150,7 @@ def layouts_changed(rows: Sequence[str], now: Sequence[str], mesh: Mesh) -> list
     ]
 
 
-def _alike(rows: Sequence[Row], mesh: Mesh) -> dict[tuple[str, str], dict[str, int]]:
+def _alike(rows: Sequence[LayoutRow], mesh: Mesh) -> dict[tuple[str, str], dict[str, int]]:
     """For each name and type, the layouts with their counts. Layers that are alike may have several."""
     found = dict[tuple[str, str], dict[str, int]]()
     for row in rows:
@@ -162,24 +162,24 @@ def _layouts_text(layouts: Mapping[str, int]) -> str:
     return " and ".join(layout if len(layouts) == 1 else f"{layout} x {count}" for layout, count in layouts.items())
 
 
-def _merge_rows(rows: Sequence[Row]) -> dict[str, Row]:
+def _merge_rows(rows: Sequence[LayoutRow]) -> dict[str, LayoutRow]:
     """Merges the rows of one name, with all of their types."""
     alike = grouped(rows, lambda row: starred(row.name))
     return {
-        name: Row(_name(some), sum(row.count for row in some), " and ".join(dict.fromkeys(row.layout for row in some)))
+        name: LayoutRow(_name(some), sum(row.count for row in some), " and ".join(dict.fromkeys(row.layout for row in some)))
         for name, some in alike.items()
     }
 
 
-def _name(rows: Sequence[Row]) -> str:
+def _name(rows: Sequence[LayoutRow]) -> str:
     """The name of the rows, with a star for numbers in which they differ."""
     return rows[0].name if len({row.name for row in rows}) == 1 else starred(rows[0].name)
 
 
-def _trees(these: Mapping[str, Row], others: Mapping[str, Row]) -> list[ChangedTree]:
+def _trees(these: Mapping[str, LayoutRow], others: Mapping[str, LayoutRow]) -> list[ChangedTree]:
     """The values that `others` lacks, each in the tree of the shortest name under which `others` has no values."""
     taken = {each for name in others for each in beginnings(name_parts(name))}
-    found = dict[str, list[Row]]()
+    found = dict[str, list[LayoutRow]]()
     for name, row in these.items():
         if name not in others:
             key = next((each for each in beginnings(name_parts(name)) if each not in taken), name)
@@ -204,7 +204,7 @@ class Nearest:
         return next(self._under[each] for each in ("", *beginnings(name_parts(name)))[::-1] if each in self._under)
 
 
-def _root(key: str, rows: Sequence[Row]) -> str:
+def _root(key: str, rows: Sequence[LayoutRow]) -> str:
     """The name that all rows begin with; the key, if they differ in the numbers of layers."""
     found = {"/".join(name_parts(row.name)[: len(name_parts(key))]) for row in rows}
     return found.pop() if len(found) == 1 else key

@@ -101,7 +101,7 @@ class Refused(Error):
         self.among: Sequence[Refused] = (self,)
 
 
-def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
+def claims_elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
     """The error for a tactic whose claims are all on values other than those to which it is restricted."""
     assert isinstance(plan.source.addresses, Within), "otherwise it may claim all values"
     names, given = plan.source.addresses.names, plan.source.addresses.given
@@ -132,7 +132,7 @@ def _twice(seed: Seed, have: Claim) -> Error:
     )
 
 
-def uneven(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
+def uneven_claim(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
     source = line_of(plan, seed.value, None) if seed.said else None
     helps = _as_said if seed.said else _batch if seed.is_batch else _instead

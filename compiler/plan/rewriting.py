@@ -21,7 +21,7 @@ from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
 from .claims import Some, place_own
 from .derived_plans import Kin, placed_as
-from .named_laws import check_names, law_of, made_by, scope_of, text_of, untagged, value_name
+from .named_laws import check_names, law_line, law_of, made_by, scope_of, untagged, value_name
 from .state import Action, State
 
 
@@ -36,7 +36,7 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
         draft = Draft(plan.source.program)
         law.apply(plan.source.program, draft, sites)
         made = carried(plan, draft)
-    action = Action(text_of(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
+    action = Action(law_line(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
     return replace(made, actions=(*made.actions, action))
 
 

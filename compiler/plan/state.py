@@ -29,7 +29,7 @@ from ..inputs.names import Patterns, pattern
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
-from .range_names import Inputs, inputs, range_names
+from .range_names import Inputs, guessed_inputs, range_names
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class Source:
     @cached_property
     def inputs(self) -> Inputs:
         """The arguments that may lead with the batch."""
-        return inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+        return guessed_inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
 
     @property
     def batches(self) -> frozenset[int]:

@@ -16,7 +16,7 @@ from ..plan.history import prefixes
 from ..plan.state import State
 from .collective_rows import sent_json
 from .dataflow import kernels_json
-from .layout_drawings import Kept, changes, layout_numbers, layouts_pool
+from .layout_drawings import Kept, changed_layouts, layout_numbers, layouts_pool
 from .memory_timeline import memory_json
 from .problems import open_json
 from .program import Shown, program_rows
@@ -64,7 +64,7 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
     for number, step in enumerate(steps):
         after = layout_numbers(step, pool)
         same = number > 0 and programs[number] == programs[number - 1]
-        found.append(changes(before if same else [-1] * len(after), after))
+        found.append(changed_layouts(before if same else [-1] * len(after), after))
         before = after
     return found
 

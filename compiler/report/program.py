@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ...rewrites.program.program import ValueId
 from ..advice.stops import main_value
-from ..cost.flops import op_name
+from ..cost.flops import shown_op_name
 from ..inputs.names import name_parts
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
@@ -54,7 +54,7 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     places = [*map(pools.line, lines)]
     kinds = [
         *("argument" for _ in arguments),
-        *(op_name(node) if not node.is_border else node.kind for node in program.nodes),
+        *(shown_op_name(node) if not node.is_border else node.kind for node in program.nodes),
         *("result" for _ in results),
     ]
     json: Json = {

@@ -40,7 +40,7 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
     theirs = _run("the original function", plan, original, args, kwargs)
     return {
-        name: difference(name, *map(fetched, pair))
+        name: relative_difference(name, *map(fetched, pair))
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
         if not is_void(pair[0])
     }
@@ -86,7 +86,7 @@ def fetched(array: Array) -> np.ndarray:
     return np.asarray(process_allgather(array, tiled=True))
 
 
-def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
+def relative_difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
     """The largest
     a-b
     /(1e-3+

@@ -131,7 +131,7 @@ class Gathered(NamedTuple):
     kept: NamedSharding
 
 
-def returned(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | None]:
+def to_program_mesh(array: Array, layout: NamedSharding) -> tuple[Array, Gathered | None]:
     """Moves a result of the plan to the program's mesh, if that has `Explicit` axes. `layout` is its sharding by the plan.
 
     Its type then names the program's axes in place of the plan's. A dim is gathered over plan axes that the program's axes

@@ -43,7 +43,7 @@ from ..plan.lowering import spmd
 from ..plan.state import State
 from ..trace.trace import trace
 from .device_code import run_local
-from .extended_shard_map import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
+from .extended_shard_map import Gathered, given, on_no_mesh, over_devices, spec, to_program_mesh, typed, varying
 from .jaxprs import (
     Flags,
     avals,
@@ -191,7 +191,7 @@ class Partitioned:
 
         def run(*arrays: Array) -> list[Array]:
             results = self.lower()(*map(given, arrays), *captured)
-            made = [returned(each, end) for each, end in zip(results, ends, strict=True)]
+            made = [to_program_mesh(each, end) for each, end in zip(results, ends, strict=True)]
             self.gathered.extend(lost for _, lost in made if lost is not None)
             return [varying(each, vary) for each, _ in made]
 

@@ -40,7 +40,7 @@ def enough_devices(plan: State) -> None:
         raise Error(f"the mesh {plan.mesh} needs {wanted} devices, but {there_are(there)}", helps=helps)
 
 
-def inputs(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
+def input_leaves(plan: State, given: Sequence[str], seed: int) -> list[Array | np.ndarray]:
     """The leaves of the arguments: read from files, `x=x.npy` or `all.npz`, otherwise random."""
     traced, files = plan.source.traced, read_arrays(given)
     avals = dict(zip(traced.arg_names, traced.in_avals, strict=False))

@@ -38,7 +38,7 @@ ALL = "all"
 """The last word of a command that wants all of its answer, instead of a screen of it."""
 
 
-class Cut(Protocol):
+class CutAnswer(Protocol):
     """An answer that shows a screen of itself, and how to get all of it."""
 
     def all(self) -> View: ...
@@ -65,7 +65,7 @@ class Asked:
         """Whether it asks for all of its answer."""
         return self.said[-1:] == [ALL]
 
-    def shown(self, what: Cut) -> str:
+    def shown(self, what: CutAnswer) -> str:
         """An answer; all of it if that is asked for."""
         return as_text(what.all() if self.is_whole else what, self.session.width)
 
@@ -89,7 +89,7 @@ class Asked:
         return conflict(self.plan, self.picked(at, "an open conflict", [*open_keys(self.plan)]))
 
 
-Run = Callable[[Asked], Answer | str]
+RunCommand = Callable[[Asked], Answer | str]
 """Runs a command. It may return only a text if the session does not change."""
 
 
@@ -101,7 +101,7 @@ class Command:
     usage: str
     example: str
     takes: tuple[str, ...]
-    run: Run
+    run: RunCommand
     slow: str = ""
     """The text that a terminal shows while the command works, if that may take longer than a moment."""
 
@@ -124,10 +124,10 @@ TABLE: dict[str, Command] = {}
 """All commands by their names."""
 
 
-def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -> Callable[[Run], Run]:
+def command(group: str, usage: str, example: str, *takes: str, slow: str = "") -> Callable[[RunCommand], RunCommand]:
     """Adds a function to the table; its docstring is its help."""
 
-    def add(run: Run) -> Run:
+    def add(run: RunCommand) -> RunCommand:
         made = Command(group, usage, example, takes, run, slow)
         TABLE[made.name] = made
         return run
@@ -139,5 +139,5 @@ def known_words() -> dict[str, str]:
     """The words that a line can begin with (statements and commands), each with its summary."""
     return {
         **dict.fromkeys(typed_tactics.STATEMENTS, ""),
-        **{name: typed_tactics.summary(each.run) for name, each in TABLE.items()},
+        **{name: typed_tactics.first_line(each.run) for name, each in TABLE.items()},
     }

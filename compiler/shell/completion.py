@@ -15,7 +15,7 @@ from ..advice.open_conflicts import open_keys
 from ..advice.rewrite_candidates import places
 from ..api.tactics import Tactic
 from ..cost.counts import COLLECTIVES
-from ..plan.named_laws import described
+from ..plan.named_laws import law_descriptions
 from .command_table import TABLE, known_words
 from .lowered_forms import FORMS
 from .session import Session
@@ -131,7 +131,7 @@ def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
     """The words for the arguments of `rewrite`: a law's name, the places where it applies, the ranges of a value's dims."""
     law = _LAW.match(inside)
     if law is None:
-        return described()
+        return law_descriptions()
     return _ranges(session) if _DIM.search(inside) else places(session.plan, law[1])
 
 

@@ -7,10 +7,10 @@ from textwrap import fill, wrap
 from ...dialects.ground.errors import did_you_mean
 from ..api.plan import Plan
 from ..api.tactics import Tactic
-from ..plan.named_laws import OF_PLANS, described
+from ..plan.named_laws import OF_PLANS, law_descriptions
 from .answer import Answer
 from .command_table import GROUPS, TABLE, Asked, command, known_words
-from .typed_tactics import calls, summary
+from .typed_tactics import calls, first_line
 
 STATEMENTS = {
     "tile params/w1.1 @model": "A dim of a value, or of several.",
@@ -29,13 +29,13 @@ def help(asked: Asked) -> str:
     if not asked.words:
         return "\n".join(_overview(asked.session.width))
     (name,) = asked.said
-    if (law := described().get(name)) is not None and name not in TABLE:
+    if (law := law_descriptions().get(name)) is not None and name not in TABLE:
         given = "".join(f", {each}=..." for each in OF_PLANS.get(name, ()))
         return f'rewrite("{name}", at="..."{given})\n\n{law}'
     of_plan = name in known_words() or name in calls()
     documented = TABLE[name].run if name in TABLE else Tactic.known.get(name) or (getattr(Plan, name) if of_plan else None)
     if documented is None:
-        names = (*known_words(), *calls(), *described())
+        names = (*known_words(), *calls(), *law_descriptions())
         asked.fail(0, f"there is no help on `{name}`", *did_you_mean(name, names, "`help` lists what there is", most=3))
     said = inspect.cleandoc(documented.__doc__ or "")
     usage = TABLE[name].usage if name in TABLE else next((each for each in STATEMENTS if each.split()[0] == name), "")
@@ -54,7 +54,7 @@ def _overview(width: int) -> list[str]:
     for group, title in GROUPS.items():
         lines += ["", f"{title}:"]
         for each in (each for each in TABLE.values() if each.group == group):
-            lines += _row(each.example, summary(each.run), 22, width)
+            lines += _row(each.example, first_line(each.run), 22, width)
     return [*lines, "", "`help NAME` describes one of them, `help tile` or `help ZeRO`."]
 
 

@@ -31,14 +31,14 @@ class NamePart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Names:
+class NameTree:
     """All names of one program: arguments and results first, then tags and scopes."""
 
     root: NamePart
     source: Source
 
     @classmethod
-    def of(cls, plan: State) -> Names:
+    def of(cls, plan: State) -> NameTree:
         root, addresses = NamePart(), plan.source.addresses
         outer = addresses.arguments | addresses.results
         for name, value in outer.items():

@@ -18,7 +18,7 @@ from ..notation.tactic_statements import statement
 from ..views.listing import Listing, by_index
 from .answer import Answer, as_text
 from .command_table import ALL, Asked, command
-from .screen import described
+from .screen import program_description
 from .step_changes import changes
 
 LARGE = 2_000
@@ -52,7 +52,7 @@ def program(asked: Asked) -> str:
 
     Its name, file and line, its ops, the mesh, and its arguments with their shapes.
     """
-    return "\n".join(described(asked.plan))
+    return "\n".join(program_description(asked.plan))
 
 
 @command("look", "history", "history")

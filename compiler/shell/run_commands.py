@@ -10,7 +10,7 @@ from ...dialects.ground.errors import Error
 from ..api.plan import Plan
 from ..inputs.files import write_text
 from ..plan.lowering import first_lines
-from ..run.trial_run import enough_devices, errors, inputs
+from ..run.trial_run import enough_devices, errors, input_leaves
 from ..views.view import Grid, rendered
 from .command_table import Asked, command
 from .lowered_forms import FORMS
@@ -66,7 +66,7 @@ def _screen(session: Session, form: str) -> list[str]:
 
 def _compared(plan: Plan) -> Mapping[str, float]:
     enough_devices(plan)
-    return errors(plan, inputs(plan, (), 0))
+    return errors(plan, input_leaves(plan, (), 0))
 
 
 @command("try", "check", "check", slow="compiling and running both")

@@ -22,7 +22,7 @@ MOST_ARGUMENTS = 8
 """The most arguments, or trees of arguments, that are listed."""
 
 
-def described(plan: Plan) -> list[str]:
+def program_description(plan: Plan) -> list[str]:
     """The program's name, file, line, ops and mesh, and its arguments; if there are many, a line for each tree of them."""
     found = plan.source.traced.function
     place = found.location() or found.location("fn")
@@ -62,7 +62,7 @@ _CARETS = re.compile(r"\s*\| *\^")
 def greeting(session: Session) -> str:
     """The greeting of a session: the program, and where to start."""
     with read_in(SHELL):
-        return "\n".join([*described(session.plan), START])
+        return "\n".join([*program_description(session.plan), START])
 
 
 def folded(text: str, width: int) -> str:

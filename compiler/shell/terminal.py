@@ -22,7 +22,7 @@ from rich.status import Status
 
 from ...dialects.ground.errors import Error
 from ..notation.tactic_statements import statement
-from ..views.colours import pieces
+from ..views.colours import coloured_pieces
 from . import completion
 from .answer import Answer, prompt
 from .command_table import TABLE
@@ -128,7 +128,7 @@ class Terminal(Completer, Lexer):
 
     def _coloured(self, text: str, otherwise: str) -> StyleAndTextTuples:
         """A text with the colours of axes; the rest in another style."""
-        found = pieces(text, styles(text, self.session.plan.mesh))
+        found = coloured_pieces(text, styles(text, self.session.plan.mesh))
         return [(f"fg:ansi{style}" if style.isalpha() else otherwise, piece) for piece, style in found]
 
     # --- what prompt_toolkit asks ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from rich.text import Text
 
 from ...dialects.mesh import Mesh
-from ..views.colours import axes_in, pieces
+from ..views.colours import axes_in, coloured_pieces
 
 PALETTE = ("cyan", "magenta", "yellow", "green", "blue", "red")
 """The colours of axes, in the order of the mesh; `ansicyan` is prompt_toolkit's name of the first."""
@@ -32,4 +32,4 @@ def styles(text: str, mesh: Mesh) -> Iterator[tuple[int, int, str]]:
 
 def coloured(text: str, mesh: Mesh) -> Text:
     """The text for rich, in its colours."""
-    return Text.assemble(*pieces(text, styles(text, mesh)))
+    return Text.assemble(*coloured_pieces(text, styles(text, mesh)))

@@ -26,12 +26,12 @@ def is_tactic(typed: Typed) -> bool:
 
 def calls() -> dict[str, str]:
     """The tactics that can be called, each with its summary."""
-    return {name: summary(each) for name, each in Tactic.known.items()} | {
+    return {name: first_line(each) for name, each in Tactic.known.items()} | {
         name: "" for name in ACTIONS if name not in STATEMENTS
     }
 
 
-def summary(documented: object) -> str:
+def first_line(documented: object) -> str:
     """The first line of a docstring."""
     return (documented.__doc__ or "").strip().partition("\n")[0]
 

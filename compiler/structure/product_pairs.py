@@ -26,7 +26,7 @@ from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
-from .products import Passes, flops, is_product, sums
+from .products import Passes, is_product, multiplications, sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Search:
         if not keep or pair is None or pair.why_not:
             self.undo(trial, value)
             self.table.blocked, self.table.conflicts = before
-        return pair, sum(flops(node) for node in trial.nodes if is_product(node))
+        return pair, sum(multiplications(node) for node in trial.nodes if is_product(node))
 
     def propagated(self, trial: Reached, value: ValueId, dim: int) -> bool:
         """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""

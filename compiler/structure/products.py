@@ -31,7 +31,7 @@ def sums(node: Node, index: int) -> bool:
     return all(index not in at for at in node.signature.result_at)
 
 
-def flops(node: Node) -> int:
+def multiplications(node: Node) -> int:
     """The number of multiplications in a product."""
     return prod(index.extent for index in node.signature.indices)
 

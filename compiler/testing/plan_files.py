@@ -23,7 +23,7 @@ from ..cost.collectives import Collective
 from ..cost.counts import COLLECTIVES
 from ..inputs.files import read_text, write_text
 from ..notation.tactic_statements import statement
-from ..plan.history import plain
+from ..plan.history import without_tactics
 
 MOST_COLLECTIVES = 8
 """The most collectives that a failure lists."""
@@ -53,7 +53,7 @@ def difference(plan: Plan, path: Path) -> Error | None:
     if mesh != saved.mesh:
         return Error(f"{title}: its mesh is {mesh}, not {saved.mesh}", helps=[UPDATE])
     try:
-        made = Replayed.of(block, plain(plan))
+        made = Replayed.of(block, without_tactics(plan))
     except Error as error:
         notes = [f"the file has a tactic that is refused: {error.title}", *error.notes]
         return Error(title, location=error.location, notes=notes, helps=[*error.helps, UPDATE])

@@ -27,7 +27,7 @@ from ..ops.update_slice import update_slice_p
 from .constant_folding import Positions
 
 Shape = tuple[int, ...]
-Function = Callable[..., Array]
+SliceFunction = Callable[..., Array]
 
 
 class Slices(NamedTuple):
@@ -71,7 +71,7 @@ class Slices(NamedTuple):
         return update_slice_p.bind(x, part, padding_config=config)
 
 
-def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
+def as_slice(eqn: JaxprEqn, positions: Sequence[Positions]) -> SliceFunction | None:
     """A function that does a read or an update as one slice; None if its positions are not those of one slice."""
     name, avals = op_name(name_of(eqn.primitive)), [cast(Any, atom.aval) for atom in eqn.invars]
     definition = definitions[name].with_arity(len(avals), 1)

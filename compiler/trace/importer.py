@@ -29,7 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.self_defining import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import called, dce_jaxpr, jaxprs_in_params, with_counts
+from ..jax_private import called_program, dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check_equation, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -343,7 +343,7 @@ def _plain(step: EquationStep) -> Values:
 
 def _call(step: EquationStep) -> Values:
     """Inlines the program that a call runs."""
-    jaxpr = called(step.eqn)
+    jaxpr = called_program(step.eqn)
     consts: list[SSAValue] = []
     if isinstance(jaxpr, ClosedJaxpr):
         consts, jaxpr = [*map(step.to.capture, jaxpr.consts)], jaxpr.jaxpr

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 
 from ...dialects.ground.errors import Error
 from ..inputs.arguments import UserFunction
-from ..inputs.names import escape, join, path
+from ..inputs.names import escape, join, path_parts
 from ..jax_private import PyTreeDef, dce_jaxpr, jax, tree
 from .importer import imported
 from .restructured_arguments import Held, equal, held, restructured
@@ -68,7 +68,7 @@ def _attributes(names: Sequence[str], values: Sequence[object]) -> dict[str, obj
     for name, value in zip(names, values, strict=True):
         for keys, leaf in tree.tree_flatten_with_path(value)[0]:
             if keys and isinstance(keys[-1], jax.tree_util.GetAttrKey):
-                found[join(escape(name), *path(keys))] = leaf
+                found[join(escape(name), *path_parts(keys))] = leaf
     return found
 
 

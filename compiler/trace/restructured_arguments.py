@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import is_not
 
-from ..inputs.names import escape, join, path
+from ..inputs.names import escape, join, path_parts
 from ..jax_private import jax, tree
 
 
@@ -77,8 +77,8 @@ def _walk(name: str, node: object, within: tuple[str, ...]) -> Iterator[tuple[st
     yield name, Held(node, within)
     inside = (*within, name)
     for keys, child in children:
-        if not (isinstance(keys[-1], jax.tree_util.GetAttrKey) and path(keys)[-1].startswith("_")):
-            yield from _walk(join(name, *path(keys)), child, inside)
+        if not (isinstance(keys[-1], jax.tree_util.GetAttrKey) and path_parts(keys)[-1].startswith("_")):
+            yield from _walk(join(name, *path_parts(keys)), child, inside)
     for attribute, value in _statics(node, [keys[-1] for keys, _ in children]).items():
         yield join(name, escape(attribute)), Held(value, inside, static=True)
 
@@ -87,7 +87,7 @@ def _statics(node: object, keys: Sequence[object]) -> dict[str, object]:
     """The attributes of an object that JAX does not see as children."""
     if not hasattr(node, "__dict__") or not any(isinstance(key, jax.tree_util.GetAttrKey) for key in keys):
         return {}
-    children = set(path(keys))
+    children = set(path_parts(keys))
     return {
         name: value
         for name, value in vars(node).items()

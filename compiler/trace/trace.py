@@ -28,9 +28,9 @@ from ...dialects.ground.argument_names import set_names
 from ...dialects.ground.errors import Error
 from ...dialects.module_op import Module
 from ..gc_pause import without_collector
-from ..inputs.arguments import UserFunction, described
+from ..inputs.arguments import UserFunction, leaf_text
 from ..inputs.lines import Origin, SourceLines, source_line_of
-from ..inputs.names import ArgumentTree, join, path, successors
+from ..inputs.names import ArgumentTree, join, path_parts, successors
 from ..jax_private import PyTreeDef, Tracer, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import aval_text, implementation, is_key, is_void, unwrap, wrap
 from .annotations import Annotation, of_arguments
@@ -325,7 +325,7 @@ def _jaxpr(
 def _flattened(function: UserFunction, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
     """Flattens a function's result: its leaves, its structure, and the names of the leaves."""
     with_paths, structure = tree.tree_flatten_with_path(result)
-    names = tuple(join("result", *path(keys)) for keys, _ in with_paths)
+    names = tuple(join("result", *path_parts(keys)) for keys, _ in with_paths)
     leaves = [leaf for _, leaf in with_paths]
     for leaf, name in zip(leaves, names, strict=True):
         _check_result(function, leaf, name)
@@ -359,7 +359,7 @@ def _check_result(function: UserFunction, leaf: object, name: str) -> None:
         jax.typeof(leaf)
     except TypeError:
         title = f"`{name}` of `{function.name}` must be an array"
-        label = f"it returns {described(leaf)}"
+        label = f"it returns {leaf_text(leaf)}"
         help = "return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"
         raise function.error(title, help, label=label) from None
 

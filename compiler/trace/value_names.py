@@ -50,7 +50,7 @@ def split_scope(scope: str) -> tuple[str, ...]:
     return tuple(part for part in (*parts, scope[start:]) if part and not part.rstrip(")").endswith("("))
 
 
-def renamed(former: str) -> str:
+def current_name(former: str) -> str:
     """A name that an earlier version gave, in the form of today: `transpose(jvp(mlp))/mul#7` --> `mlp/backward/mul#7`."""
     # The number of a value that leaves a scope says nothing today: the scope names all of these.
     *found, last = [*split_scope(re.sub(r"(?<=\))#\d+$", "", former))] or [""]

@@ -60,7 +60,7 @@ def target(node: SyntaxNode, bound: Collection[str]) -> tuple[Reading, Partial |
         return reading(node, bound), None
     groups, result = phrases(node)
     made = reading(result, bound)
-    return made, Partial(made.array, str(words(node)[0]), tuple(variables(groups)))
+    return made, Partial(made.array, str(words(node)[0]), tuple(read_variables(groups)))
 
 
 def term(node: SyntaxNode, bound: Collection[str]) -> Term:
@@ -89,10 +89,10 @@ def expr(node: SyntaxNode, bound: Collection[str]) -> Expr:
             args = tuple(expr(each, bound) for each in phrases(phrases(node)[-1]))
             return Apply("@" if node.data == "own" else str(words(node)[0]), args)
         case "fold":
-            folded, upto = variables(phrases(node)[0]), variables(node)
+            folded, upto = read_variables(phrases(node)[0]), read_variables(node)
             return Fold(str(words(node)[0]), tuple(folded), expr(inner[0], bound), tuple(upto))
         case "guard":
-            (variable,) = variables(node)
+            (variable,) = read_variables(node)
             window = words(node)
             return Guard(variable, reading(inner[0], bound), _group(window[0]) if window else None)
         case "read":
@@ -101,7 +101,7 @@ def expr(node: SyntaxNode, bound: Collection[str]) -> Expr:
             return _leaf(node, bound)
 
 
-def variables(node: SyntaxNode) -> list[Var]:
+def read_variables(node: SyntaxNode) -> list[Var]:
     """Reads the variables after a fold or at the head of a guard: `i`, `j..`."""
     return [_group(words(each)[0]) for each in phrases(node) if each.data == "variable"]
 
@@ -112,7 +112,7 @@ def _group(token: Word) -> Var:
 
 def _leaf(node: SyntaxNode, bound: Collection[str]) -> Expr:
     if node.data == "size":
-        return Size(variables(node)[0])
+        return Size(read_variables(node)[0])
     (token,) = words(node)
     match node.data:
         case "constant":

@@ -54,7 +54,7 @@ def is_narrow(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "V" and not is_float(dtype)
 
 
-def widen(array: Array) -> Array:
+def widen_narrow(array: Array) -> Array:
     """Converts narrow floats to float32 and integers of less than a byte to 32 bits; other arrays are returned as they are."""
     if is_float(array.dtype):
         return array.astype(np.float32) if array.dtype.itemsize < 4 else array
@@ -114,7 +114,7 @@ def greatest(dtype: np.dtype[Any]) -> Array:
 def descending(array: Array) -> Array:
     """Keys that sort an array as XLA does, largest first: positive NaN, infinity, ..., 0.0, -0.0, ..., negative NaN."""
     if not is_float(array.dtype):
-        return ~widen(array)
+        return ~widen_narrow(array)
     bits = array.view(f"i{array.dtype.itemsize}")
     return np.where(bits < 0, bits & np.iinfo(bits.dtype).max, ~bits)
 

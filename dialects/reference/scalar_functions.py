@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from ..definitions.operators import COMPARISONS
-from ..ground.dtypes import Array, is_float, is_narrow, kind_of, widen
+from ..ground.dtypes import Array, is_float, is_narrow, kind_of, widen_narrow
 from ..ground.errors import Error, did_you_mean
 from ..params import ParamsAttr, Record
 
@@ -27,7 +27,7 @@ def cast_to(array: Array, dtype: np.dtype[Any]) -> Array:
     if array.dtype.kind == "c" and dtype.kind != "c":
         return cast_to(np.real(array), dtype)
     if is_narrow(array.dtype):
-        return cast_to(widen(array), dtype)
+        return cast_to(widen_narrow(array), dtype)
     if is_float(array.dtype) and kind_of(dtype) in "iu":
         info = ml_dtypes.iinfo(dtype)
         wide = np.nan_to_num(array.astype(np.float64), nan=0.0)
@@ -46,19 +46,19 @@ def apply(name: str, args: Sequence[Array], params: ParamsAttr, dtype: np.dtype[
         if name == "threefry2x32":
             return list(_threefry(*args))
         if name in _WITH_PARAMS:
-            return [_WITH_PARAMS[name](params, *map(widen, args)).astype(dtype)]
+            return [_WITH_PARAMS[name](params, *map(widen_narrow, args)).astype(dtype)]
         function = _EXACT.get(name)
         if function is not None and is_narrow(args[0].dtype):
             return [_narrow(name, function, args).astype(dtype)]
         if function is not None:
             return [function(*args).astype(dtype)]
-        return [_function(name)(*map(widen, args)).astype(dtype)]
+        return [_function(name)(*map(widen_narrow, args)).astype(dtype)]
 
 
 def _narrow(name: str, function: Function, args: Sequence[Array]) -> Array:
     """A function of the bits of an integer of less than a byte, computed on 32 bits."""
     bits = 32 - ml_dtypes.iinfo(args[0].dtype).bits
-    first, *rest = map(widen, args)
+    first, *rest = map(widen_narrow, args)
     if name in ("clz", "population_count", "shift_right_logical"):
         first = (first.view(np.uint32) << bits >> bits).view(first.dtype)
     if name == "shift_right_arithmetic":

@@ -23,7 +23,7 @@ from .loop_hoisting import carried_sums
 from .place_by_cut import CutPrice
 from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .regather import gathered_at_source, is_stored
-from .relocate import Mismatch, elsewhere
+from .relocate import Mismatch, relocated
 from .sort_strategy import unmerged
 from .table import Table
 
@@ -96,7 +96,7 @@ def decide(table: Table) -> Decisions:
         for move in found.moves
         if move.communicates and move.uses
     ]
-    instead = elsewhere(found.placements, found.carried, moves)
+    instead = relocated(found.placements, found.carried, moves)
     if not instead:
         return found
     other = _decide(table, instead)

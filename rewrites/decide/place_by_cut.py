@@ -43,7 +43,7 @@ class CutPrice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Otherwise:
+class Alternative:
     """Another placement of an op, and the sum that its result then is; `carries` if that sum comes from its operands.
 
     Compared by identity, so that what follows from one can be cached under it.
@@ -75,7 +75,7 @@ class AsItIs:
         self.placements, self.program, self.carried = placements, placements.program, carried
         self.known: dict[ValueId, dict[tuple[NodeId, int], Want]] = {}
         self.counted: dict[ValueId, Counter[Want]] = {}
-        self.edges: dict[tuple[ValueId, Otherwise | None, *tuple[Otherwise, ...]], list[Edge]] = {}
+        self.edges: dict[tuple[ValueId, Alternative | None, *tuple[Alternative, ...]], list[Edge]] = {}
         """A value, its op's other placement and those of the ops that read it -> the edges that the value adds to a network."""
 
     def forget(self) -> None:
@@ -105,7 +105,7 @@ class AsItIs:
 class TwoPlaces:
     """Ops that may be placed otherwise, and the values that they read and produce."""
 
-    def __init__(self, now: AsItIs, ways: Mapping[NodeId, Otherwise]) -> None:
+    def __init__(self, now: AsItIs, ways: Mapping[NodeId, Alternative]) -> None:
         self.now, self.placements, self.program = now, now.placements, now.program
         self.ways = ways
 

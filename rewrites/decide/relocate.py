@@ -24,7 +24,7 @@ from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, makers
-from .place_by_cut import AsItIs, Otherwise, TwoPlaces
+from .place_by_cut import Alternative, AsItIs, TwoPlaces
 from .placements import Instead, Placement, Placements, Unreduced, place_op
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
@@ -49,7 +49,7 @@ class Mismatch:
     uses: tuple[tuple[NodeId, int], ...]
 
 
-def elsewhere(
+def relocated(
     placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
 ) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
@@ -73,7 +73,7 @@ class _Search:
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
-        self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Otherwise | None] = {}
+        self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -261,9 +261,9 @@ class _Search:
         sweep.run([value])
         return sweep.found
 
-    def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Otherwise]:
+    def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
         """How ops are placed under these claims, and the ops downstream in which their sums may wait."""
-        found, ahead, last = dict[NodeId, Otherwise](), sorted(claims), NO_NODE
+        found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]
             if number == last:
@@ -279,17 +279,17 @@ class _Search:
                     heapq.heappush(ahead, user)
         return found
 
-    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Otherwise | None:
+    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
             placed = place_op(node.signature, self.placement(node, axis, claim))
             pend = placed.pending[0] if placed.pending else ()
             even = not (waits and pend) and _is_plain(placed.pending) and _is_even(node.signature, placed.placement)
-            self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
+            self.known_ways[key] = Alternative(placed, pend if waits is None else waits, waits is not None) if even else None
         return self.known_ways[key]
 
-    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Otherwise]) -> Unreduced | None:
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative]) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}

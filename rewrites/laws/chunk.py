@@ -19,7 +19,7 @@ from ..program.breadth_first import reached
 from ..program.dim_classes import Classes
 from ..program.program import NO_NODE, Node, NodeId, Program, Signature, ValueId
 from .chunk_loop import ChunkLoop
-from .chunk_part import FOLDS, LoopPart, arrays, at_dim
+from .chunk_part import FOLDS, LoopPart, arrays_of, at_dim
 from .law import Site
 from .module_copy import Draft
 
@@ -134,7 +134,7 @@ def _indices(program: Program, value: ValueId, dim: int, inside: set[NodeId]) ->
         for node in _around(program, value, inside):
             ends, table = (*node.operands, *node.results), tables.get(node.signature)
             if table is None:
-                table = tables[node.signature] = [[at_dim(dims, at) for at in range(len(dims))] for _, dims in arrays(node)]
+                table = tables[node.signature] = [[at_dim(dims, at) for at in range(len(dims))] for _, dims in arrays_of(node)]
             for other, its in zip(ends, table, strict=True):
                 index = its[dim] if other == value else None
                 if index is None or (node.number, index) in done:
@@ -168,6 +168,6 @@ def _why_whole(node: Node, index: int | None) -> str | None:
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
     more = (info.requires, info.once, info.windows)
-    dims = [(its, dim) for _, its in arrays(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
+    dims = [(its, dim) for _, its in arrays_of(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
     alone = all(at_dim(its, dim) == index for its, dim in dims)
     return None if alone and not any((*more, info.pieces)) else "uses the positions along it"

@@ -15,6 +15,6 @@ PROVED = frozenset({"f"})
 
 
 @cache
-def library() -> Mapping[str, Law]:
+def library_laws() -> Mapping[str, Law]:
     """The laws of `programs.rules`, and `stack`. For other kinds of numbers, a rule is tested when it is first applied."""
     return {**{each.rule.name: ByRule(each.rule, PROVED) for each in rules("programs")}, "stack": Stack()}

@@ -109,7 +109,7 @@ class ByRule:
         ops = TermOps(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(make_term(self.rule.right, bound, found.keep, ops), found.ids))
-        fire_counts.count(self.name)
+        fire_counts.count_firing(self.name)
 
 
 class _Found(NamedTuple):

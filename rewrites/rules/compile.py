@@ -75,7 +75,7 @@ class CompiledRule:
                 return None
         if self.test is not None and not self.test(slots, env):
             return None
-        fire_counts.count(self.rule.name)
+        fire_counts.count_firing(self.rule.name)
         return self.right(slots, terms)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 _COUNTS: Counter[str] = Counter()
 
 
-def count(rule: str) -> None:
+def count_firing(rule: str) -> None:
     """Counts one more firing of `rule`."""
     _COUNTS[rule] += 1
 
@@ -21,7 +21,7 @@ def fired(rule: str) -> int:
     return _COUNTS[rule]
 
 
-def counts() -> dict[str, int]:
+def firings() -> dict[str, int]:
     """Maps each rule that has fired to how often it has, the most frequent first."""
     return dict(_COUNTS.most_common())
 

@@ -118,7 +118,7 @@ def fired() -> dict[str, int]:
         if all(fire_counts.fired(name) for name in every):
             break
         to_spmd(module)
-    return fire_counts.counts()
+    return fire_counts.firings()
 
 
 @pytest.mark.parametrize("name", [rule.name for each in all_rules().values() for rule in each])
@@ -196,7 +196,7 @@ def with_all_laws() -> list[tuple[Callable[[], Table], Table, str, dict[str, int
         requirements.is_lawful.cache_clear()
         fire_counts.reset()
         table = make()
-        found.append((make, table, lowered(table), fire_counts.counts()))
+        found.append((make, table, lowered(table), fire_counts.firings()))
     return found
 
 

@@ -30,7 +30,7 @@ from partita.compiler.api.tactics.combinators import Composable
 from partita.compiler.cost.counts import COLLECTIVES
 from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
-from partita.compiler.plan.history import plain
+from partita.compiler.plan.history import without_tactics
 from partita.compiler.plan.state import Action, State
 from partita.compiler.run.partitioned import Partitioned
 from partita.compiler.shell.command_table import TABLE
@@ -81,7 +81,7 @@ class Asked:
 
         return {
             "what": everything,
-            "before": lambda _: (plan, plain(plan)),
+            "before": lambda _: (plan, without_tactics(plan)),
             "file": lambda _: [self.folder / "plan.partita"],
             "path": lambda _: [self.folder / "plan.html"],
             "donate": lambda _: [(), *self.parameters[:1]],

@@ -16,8 +16,8 @@ from partita.compiler.notation.terms import (
     Dim,
     Mask,
     Term,
+    dtype_alone,
     free,
-    settled,
 )
 from partita.dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.ground.dtypes import dtype_of
@@ -90,7 +90,7 @@ def value(term: Term, places: Places, arrays: Arrays) -> Any:
 
 
 def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, params: str) -> Any:
-    kind = next((settled(arg) for arg in args if not isinstance(arg, Number)), None) or SETTLED.get(made, made)
+    kind = next((dtype_alone(arg) for arg in args if not isinstance(arg, Number)), None) or SETTLED.get(made, made)
     given = [np.asarray(each, dtype_of(kind)) for each in values]
     match name:
         case "add" | "sub" | "mul":
@@ -125,7 +125,7 @@ def fold(term: Fold[CheckedIndex, Term], places: Places, arrays: Arrays) -> Any:
             seen.append(value(term.body, {**places, **inner}, arrays))
         except Outside:
             continue
-    made = np.asarray(seen, dtype_of(settled(term.body)))
+    made = np.asarray(seen, dtype_of(dtype_alone(term.body)))
     match term.monoid:
         case "argmax" | "argmin":
             return getattr(np, term.monoid)(made)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self, cast
 from ....dialects.ground.errors import Error
 from ....dialects.ground.validation import accepted, check_of, checked
 from ....rewrites.program.program import ValueId
-from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
+from ...inputs.checks import Axes, axes_of, block_of, checked_axis, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...inputs.tactic_calls import no_argument
 from ...plan.claims import Seed, having, wanted
@@ -152,7 +152,7 @@ class Structural(Strategy, is_abstract=True):
     """The fields that hold patterns, each with the dim to tile unless a mapping says otherwise."""
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        plan.mesh.parts(axis_of(self.axis))
+        plan.mesh.parts(checked_axis(self.axis))
         given = [(patterns, dim) for name, dim in self.named.items() if (patterns := cast(DimsByName, getattr(self, name)))]
         for patterns, dim in given:
             yield from tiles(plan, patterns, dim, self.axis)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
-from ...inputs.checks import axis_of, flag_of, patterns_of
+from ...inputs.checks import checked_axis, flag_of, patterns_of
 from ...structure.product_pairs import Pair, pairs, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
@@ -52,7 +52,7 @@ class Megatron(Structural):
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
         """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""
-        return pairs(self.split(plan), axis_of(self.axis), flag_of("padded", self.padded))
+        return pairs(self.split(plan), checked_axis(self.axis), flag_of("padded", self.padded))
 
     def weights(self, plan: Plan, given: DimsByName) -> dict[str, ValueId]:
         """The values that the patterns match, by name."""

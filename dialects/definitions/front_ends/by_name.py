@@ -1,6 +1,6 @@
 """The front ends, by their name after `by` in a definition. A front end reads an op's own dimension numbers.
 
-`pools` is the front end of ops that slide one window over several arrays: it finds the dims along which the window moves. A
+`pool_dims` is the front end of ops that slide one window over several arrays: it finds the dims along which the window moves. A
 window of one element, with stride 1 and no padding, does not change a dim, which is then an index like any other.
 
     select_and_scatter_add {window_dimensions = (1, 1, 2, 2), ...}     -->     i..: dims 0, 1     w..: dims 2, 3
@@ -15,7 +15,7 @@ from .gather import dim_numbers
 from .ragged_dot import ragged
 
 
-def pools(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
+def pool_dims(definition: Definition, params: ParamsAttr, ins: Sequence[Shape], outs: Sequence[Shape]) -> DimNumbers:
     """The dims of `i..`, plain dims, and of `w..`, dims under a window, in every array."""
     windowed = moving(params)
     plain = tuple(dim for dim in range(len(outs[0])) if dim not in windowed)
@@ -30,7 +30,7 @@ def moving(params: ParamsAttr) -> tuple[int, ...]:
 
 
 FRONT_ENDS: Mapping[str, Callable[[Definition, ParamsAttr, Sequence[Shape], Sequence[Shape]], DimNumbers]] = {
-    "pools": pools,
+    "pools": pool_dims,
     "ragged": ragged,
     "windows": dim_numbers,
 }

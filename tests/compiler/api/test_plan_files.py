@@ -24,7 +24,7 @@ from partita.compiler.notation.check import CheckedFile
 from partita.compiler.notation.diagnostics import Text
 from partita.compiler.notation.parse import tree
 from partita.compiler.notation.tactic_statements import Statements, statement
-from partita.compiler.plan.history import plain
+from partita.compiler.plan.history import without_tactics
 from partita.compiler.plan.refusals import Seed
 from partita.dialects.grammar import phrases
 
@@ -117,7 +117,7 @@ def test_a_plan_and_its_file(tmp_path: Path) -> None:
 @given(cases())
 def test_a_plan_that_is_saved_and_read_again_is_the_same_plan(case: Case) -> None:
     text = text_of_plan(case.plan)
-    made = Replayed.of(pt.parse(text, "plan.partita").block(), plain(case.plan))
+    made = Replayed.of(pt.parse(text, "plan.partita").block(), without_tactics(case.plan))
     assert made.problem("plan.partita") is None
     assert text_of_plan(made.plan) == text
     assert (made.plan.trace, made.plan.mesh) == (case.plan.trace, case.plan.mesh)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.shell.name_tree import Names
+from partita.compiler.shell.name_tree import NameTree
 
 MESH = pt.Mesh(data=2)
 W = np.ones((8, 8), np.float32)
@@ -208,7 +208,7 @@ def test_a_plan_file_of_an_earlier_version_is_read_with_its_names(tmp_path: Path
 
 
 def test_the_shell_completes_names_in_scopes_part_by_part() -> None:
-    names = Names.of(two_layers())
+    names = NameTree.of(two_layers())
     assert [name for name, _, _ in names.under("enc0/ac")] == ["enc0/act/", "enc0/act"]
     assert "enc0/act/backward/" in [name for name, _, _ in names.under("enc0/act/")]
     numbered = [name for name, _, _ in names.under("enc0/act/backward/mul")]

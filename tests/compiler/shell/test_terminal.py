@@ -25,7 +25,7 @@ from partita.compiler.shell.session import Session
 from partita.compiler.shell.terminal import Terminal
 from partita.compiler.shell.terminal_colours import styles
 from partita.compiler.shell.typed_line import Typed
-from partita.compiler.views.colours import pieces
+from partita.compiler.views.colours import coloured_pieces
 from partita.rewrites.laws.law import Law
 
 MESH = pt.Mesh(data=4, model=2)
@@ -163,7 +163,7 @@ def test_a_completion_replaces_the_word_that_is_typed(transformer: Session) -> N
 
 
 def coloured(text: str) -> Sequence[tuple[str, str]]:
-    return [(piece, style) for piece, style in pieces(text, styles(text, MESH)) if style]
+    return [(piece, style) for piece, style in coloured_pieces(text, styles(text, MESH)) if style]
 
 
 @pytest.mark.parametrize(

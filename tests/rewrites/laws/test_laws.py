@@ -27,7 +27,7 @@ import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
 from partita.rewrites.laws.law import Site
-from partita.rewrites.laws.library import PROVED, library
+from partita.rewrites.laws.library import PROVED, library_laws
 from partita.rewrites.laws.rule_check import kinds_of
 from partita.rewrites.laws.rule_laws import ByRule, checked_law
 from partita.rewrites.rules.compile import CompiledRule
@@ -132,7 +132,7 @@ def test_a_rule_is_a_law_for_some_dtypes(law: str, kinds: str) -> None:
 
 @pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
 def test_a_rule_of_the_library_is_a_law_for_floats(law: CompiledRule) -> None:
-    assert checked_law(law.rule) == library()[law.name]
+    assert checked_law(law.rule) == library_laws()[law.name]
     assert kinds_of(law.rule) >= PROVED
 
 
@@ -336,10 +336,10 @@ def test_a_generated_plan_means_the_same_after_any_laws(kind: str, figures: Figu
     seen: Counter[str] = Counter()
 
     @examples(50)
-    @given(cases(kind == "gradients"), st.lists(st.sampled_from(sorted(library())), min_size=1, max_size=3), st.randoms())
+    @given(cases(kind == "gradients"), st.lists(st.sampled_from(sorted(library_laws())), min_size=1, max_size=3), st.randoms())
     def run(case: Case, laws: list[str], random: Random) -> None:
         plan = any_laws(case.plan, laws, random)
-        for law in (law for law in library().values() if isinstance(law, ByRule)):
+        for law in (law for law in library_laws().values() if isinstance(law, ByRule)):
             assert [*law.sites(case.plan.source.program)] == each_alone(case.plan, law)
         seen.update(programs=1, rewritten=plan is not case.plan)
         if plan is case.plan or case.start.whole:
@@ -376,7 +376,7 @@ def test_places_that_differ_only_in_how_often_a_value_is_read_are_not_alike() ->
         once, twice = x @ a, (x + 1) @ a
         return once @ b, twice @ b, jnp.exp(twice)
 
-    plan, law = pt.plan(fn, MESH, *arrays((64, 32), (32, 4), (4, 32))), library()["reassociate"]
+    plan, law = pt.plan(fn, MESH, *arrays((64, 32), (32, 4), (4, 32))), library_laws()["reassociate"]
     assert isinstance(law, ByRule)
     places = [*law.sites(plan.source.program)]
     assert places == each_alone(plan, law)

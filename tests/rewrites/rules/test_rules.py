@@ -89,7 +89,7 @@ def test_firings_are_counted() -> None:
     ruleset = load("up: f(x) => g(x)\ndown: g(x) => f(x)")
     for _ in range(3):
         ruleset.rewrite_root(("f", "v"), {})
-    assert fire_counts.counts() == {"up": 3}
+    assert fire_counts.firings() == {"up": 3}
     assert (ruleset["up"].fired, ruleset["down"].fired) == (3, 0)
 
 
