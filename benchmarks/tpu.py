@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -39,7 +40,7 @@ ENVIRONMENT = {
 OPTIONS = {"xla_tpu_scoped_vmem_limit_kib": str(32 << 10)}
 """XLA:TPU runs out of its 16 MiB of scoped vector memory in some lookups of many rows, in programs of its peers too."""
 
-MISSING = "benchmarks.tpu needs XLA's compiler for TPUs: pip install 'partita[tpu]'"
+MISSING = "this needs XLA's compiler for TPUs: pip install 'partita[tpu]'"
 COLUMNS = [
     "program",
     "compiled by",
@@ -73,6 +74,14 @@ class Figures:
     def cells(self) -> list[Cell]:
         share = f"{self.asynchronous / self.received:.0%}" if self.received else ""
         return [self.received / 1e6, self.temporaries / 2**20, self.peak / 2**20, self.seconds, share]
+
+
+@cache
+def devices(topology: str) -> Sequence[Any]:
+    """The devices of a topology such as `v5e:4x4`, which are only described."""
+    os.environ.update(ENVIRONMENT)
+    jax.config.update("jax_platforms", "cpu")
+    return topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
 
 
 def measured(lower: Callable[[], Any]) -> Figures | None:
@@ -128,13 +137,11 @@ def ratio(ours: float, best: float) -> float | None:
 
 def table(start: str = "") -> Table:
     """The rows of the programs whose names begin so."""
-    os.environ.update(ENVIRONMENT)
-    jax.config.update("jax_platforms", "cpu")
-    devices = topologies.get_topology_desc(platform="tpu", topology_name=TOPOLOGY).devices
+    described = devices(TOPOLOGY)
     made: list[list[Cell]] = []
     for program in tpu_programs.programs():
         if program.name.startswith(start):
-            made += rows(program, devices)
+            made += rows(program, described)
             print(*("  ".join(_shown(cell) for cell in row) for row in made[-3:]), sep="\n", flush=True)
     version = importlib.metadata.version("libtpu")
     return Table("tpu", f"Compiled for {TOPOLOGY}", COLUMNS, made, [*NOTES, f"jax {RELEASE}, libtpu {version}."])

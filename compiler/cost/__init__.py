@@ -7,7 +7,8 @@
       relocations    which ops run along a dim that is stored in parts, instead of gathering it
     flops            what one device computes
     memory           the most bytes that one device stores at one time, by value
+      live_ranges    the arrays of one device, and from when to when each is stored
     costs            bytes and flops of a call, of all of it or of a part, and the seconds that they take, slow links weighed
 
-Imports `plan`, `memory` and `views`.
+Imports `plan` and `views`.
 """

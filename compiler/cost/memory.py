@@ -20,13 +20,10 @@ from ..inputs.arguments import donated
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import all_of
 from ..inputs.names import Patterns
-from ..memory.fusion import fuse
-from ..memory.live_ranges import Peak, Profile, peak, profile
-from ..memory.local_arrays import RegionSteps
-from ..memory.steps import steps
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View
+from .live_ranges import LiveRanges, Peak, live_ranges
 
 MOST_ROWS = 12
 """The most arrays that the text of a `Memory` shows."""
@@ -36,8 +33,8 @@ MOST_ROWS = 12
 class Stored:
     """An array that a device stores at the peak: its bytes, its value's name, its kind, and the line of the op that makes it.
 
-    `kind` is `argument`, `result` or `temporary`. `form` says what a temporary is, if it is not the value as its op makes it:
-    `all_gather`, `transposed` for a product, `sliced`, `stacked` by a loop.
+    `kind` is `argument`, `result` or `temporary`. `form` is the kind of the step that moved a temporary, such as `all_gather`;
+    "" for a value as its op makes it.
     """
 
     bytes: int
@@ -74,7 +71,7 @@ class _Peak:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Memory(View):
-    """The most bytes that one device stores at one time, estimated for XLA on CPU without compiling.
+    """The most bytes that one device stores at one time, estimated without compiling.
 
     `bytes` is `arguments + results + temporaries - donated`. `at` is the op that runs at the peak, and `arrays` are the
     arguments, the results and the temporaries stored then, the largest first. These have names, which take long to find in a
@@ -158,11 +155,11 @@ def memory(plan: State, donate: Patterns = ()) -> Memory:
     return _memory(plan, plan.once(_peak), taken)
 
 
-def over_time(plan: State) -> tuple[Memory, Profile]:
-    """The memory of one device at the peak, and the temporaries that it stores during each step, in XLA's order of steps."""
+def over_time(plan: State) -> tuple[Memory, LiveRanges]:
+    """The memory of one device at the peak, and the temporaries that it stores during each step."""
     with without_collector():
-        most, found = profile(_body(plan))
-    return _memory(plan, _left_by(most), _donated(plan)), found
+        found = live_ranges(plan.decisions)
+    return _memory(plan, _left_by(found.peak), _donated(plan)), found
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
@@ -193,7 +190,7 @@ def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
 
 def _peak(plan: State) -> _Peak:
     with without_collector():
-        return _left_by(peak(_body(plan)))
+        return _left_by(live_ranges(plan.decisions).peak)
 
 
 def _left_by(found: Peak) -> _Peak:
@@ -202,13 +199,6 @@ def _left_by(found: Peak) -> _Peak:
     if (step := found.step) is None:
         return _Peak(found.bytes, arrays)
     return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else NO_VALUE, step.node)
-
-
-def _body(plan: State) -> RegionSteps:
-    """The program as steps on one device's arrays, after fusion has removed arrays that are never stored."""
-    body = steps(plan.decisions)
-    fuse(body, plan.source.program)
-    return body
 
 
 def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[ValueId, Layout]]:

@@ -11,9 +11,9 @@ The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
@@ -25,6 +25,7 @@ from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked
 from ...dialects.program_text import error_of, read_module
+from ...rewrites.lower.materialise import Start
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
 from ..cost.counts import CountedCollective, Counts, bytes_received, count_collectives
@@ -142,9 +143,15 @@ class Graph(GraphModule):
 
 
 def lower(plan: State, granularity: str) -> Graph:
-    """Lowers a plan to a graph. Raises Error for an unknown granularity."""
-    constructor = cut_at(
-        granularity, "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`"
-    )
-    with without_collector():
-        return Graph(lowered(plan, constructor), plan.source.traced)
+    """Lowers a plan to a graph, once for each granularity. Raises Error for an unknown one."""
+    helps = "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`"
+    return plan.once(_lowering(cut_at(granularity, helps)))
+
+
+@cache
+def _lowering(constructor: Start) -> Callable[[State], Graph]:
+    def lowering(plan: State) -> Graph:
+        with without_collector():
+            return Graph(lowered(plan, constructor), plan.source.traced)
+
+    return lowering

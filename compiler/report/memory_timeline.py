@@ -17,10 +17,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..cost.counts import COLLECTIVES
+from ..cost.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
 from ..cost.memory import Stored, over_time
 from ..inputs.lines import place_of
-from ..memory.live_ranges import Buffer, Profile, over_steps
-from ..memory.local_arrays import LocalArray, MemoryStep
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.grouping import alike
@@ -28,7 +27,7 @@ from ..views.listing import starred
 from .scopes import Scopes
 from .string_table import Json, Pools
 
-KINDS_OF_BUFFERS = ("received", "backward", "other")
+KINDS_OF_ARRAYS = ("received", "backward", "other")
 POINTS = 240
 """The most points in time that a page has. Each shows the maximum since the point before."""
 MOST_BARS = 64
@@ -37,11 +36,11 @@ MOST_ROWS = 60
 
 def memory_json(plan: State, pools: Pools) -> Json:
     """The memory of a step: its totals, its course over time, and the arrays that are large at the peak."""
-    stored, profile = over_time(plan)
+    stored, ranges = over_time(plan)
     # Arrays of layers that are alike are one row, the most first.
     rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
     largest = nsmallest(MOST_ROWS, rows, key=lambda some: -sum([each.bytes for each in some]))
-    line = _Course(plan, profile, pools)
+    line = _Course(plan, ranges, pools)
     return {
         "bytes": stored.bytes,
         "arguments": stored.arguments,
@@ -79,32 +78,31 @@ class _Moment(NamedTuple):
 
 
 class _Lasting(NamedTuple):
-    """An array with its kind, its bytes, and the first and last moment at which it is stored."""
+    """An array with its kind, and the first and last moment at which it is stored."""
 
     array: LocalArray
     kind: str
-    bytes: int
     first: int
     last: int
 
 
-def _moments(profile: Profile) -> Iterator[_Moment]:
+def _moments(ranges: LiveRanges) -> Iterator[_Moment]:
     """Yields all moments. One comes before the first step of the program, and one before the first step of each trip."""
     yield _Moment(None, -1)
-    for time, step in enumerate(profile.steps):
-        within = profile.inside.get(time)
+    for time, step in enumerate(ranges.steps):
+        within = ranges.inside.get(time)
         if within is None:
             yield _Moment(step, time)
         else:
             yield from (each._replace(inside=max(0, each.inside)) for each in _trip(within, time))
 
 
-def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
+def _trip(ranges: LiveRanges, time: int) -> Iterator[_Moment]:
     """Yields the moments of one trip of a loop or branch. `time` is the number of the program's own step."""
-    region, stored = profile.region, profile.stored()
+    region, stored = ranges.region, ranges.stored()
     yield _Moment(None, time, stored[0], region)
-    for number, (step, own) in enumerate(zip(profile.steps, stored[1:], strict=True)):
-        within = profile.inside.get(number)
+    for number, (step, own) in enumerate(zip(ranges.steps, stored[1:], strict=True)):
+        within = ranges.inside.get(number)
         inside = [_Moment(step, time, 0, region)] if within is None else _trip(within, time)
         yield from (each._replace(inside=max(0, each.inside) + own) for each in inside)
 
@@ -112,27 +110,33 @@ def _trip(profile: Profile, time: int) -> Iterator[_Moment]:
 class _Course:
     """The bytes that are stored from moment to moment."""
 
-    def __init__(self, plan: State, profile: Profile, pools: Pools) -> None:
-        self.plan, self.profile = plan, profile
-        self.moments = list(_moments(profile))
-        self.makers = {array: step for step in profile.steps for array in step.makes}
-        self.directions = {step: self.direction(step) for step in profile.steps}
-        self.kinds = {buffer: self.kind(buffer) for buffer in profile.buffers}
+    def __init__(self, plan: State, ranges: LiveRanges, pools: Pools) -> None:
+        self.plan, self.ranges = plan, ranges
+        self.moments = list(_moments(ranges))
+        self.makers = {array: step for step in ranges.steps for array in step.makes}
+        self.directions = dict[MemoryStep, str]()
+        self.kinds = {array: self.kind(array) for array in ranges.arrays}
         self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
 
     def direction(self, step: MemoryStep) -> str:
         """The direction of an op or a loop; empty for a redistribution, and in a program without gradients."""
+        found = self.directions.get(step)
+        if found is None:
+            found = self.directions[step] = self._direction(step)
+        return found
+
+    def _direction(self, step: MemoryStep) -> str:
         program = self.plan.source.program
         number = program.producer[step.makes[0].value] if step.bodies and step.makes else step.node
         source = line_of_op(self.plan, program.nodes[number]) if number >= 0 else None
         return "" if source is None else source.direction
 
-    def kind(self, buffer: Buffer) -> str:
-        if any(each.form in COLLECTIVES for each in buffer.arrays):
+    def kind(self, array: LocalArray) -> str:
+        if array.form in COLLECTIVES:
             return "received"
-        maker, steps = self.makers.get(buffer.arrays[0]), self.profile.steps
-        made = self.directions[maker] if maker is not None else ""
-        read = self.directions[steps[buffer.last]] if 0 <= buffer.last < len(steps) else ""
+        maker, steps = self.makers.get(array), self.ranges.steps
+        made = self.direction(maker) if maker is not None else ""
+        read = self.direction(steps[array.last]) if 0 <= array.last < len(steps) else ""
         return "backward" if made == "forward" and read == "backward" else "other"
 
     def json(self, pools: Pools) -> Json:
@@ -144,7 +148,9 @@ class _Course:
         times = [max(each, key=totals.__getitem__) for each in stretches]
         peak = max(times, key=totals.__getitem__)
         # Of the largest arrays, those that are alive at the peak come before the others.
-        largest = nsmallest(MOST_BARS, self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.bytes))
+        largest = nsmallest(
+            MOST_BARS, self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.array.bytes)
+        )
         return {
             "steps": len(totals),
             "peak": peak,
@@ -152,15 +158,15 @@ class _Course:
             "series": {kind: [each[time] for time in times] for kind, each in series.items()},
             "running": [pools.text(self.name(self.moments[time])) for time in times],
             "bars": [self.bar(each, pools) for each in sorted(largest, key=lambda each: each.first)],
-            "loops": [[pools.text(self.names[each.region]), first, end - 1] for each, first, end in _regions(self.profile, 0)],
+            "loops": [[pools.text(self.names[each.region]), first, end - 1] for each, first, end in _regions(self.ranges, 0)],
         }
 
     def series(self) -> dict[str, list[int]]:
         """The bytes of each kind at each moment."""
-        of_kind: dict[str, list[Buffer]] = {kind: [] for kind in KINDS_OF_BUFFERS}
-        for buffer in self.profile.buffers:
-            of_kind[self.kinds[buffer]].append(buffer)
-        own = {kind: over_steps(its, len(self.profile.steps)) for kind, its in of_kind.items()}
+        of_kind: dict[str, list[LocalArray]] = {kind: [] for kind in KINDS_OF_ARRAYS}
+        for array in self.ranges.arrays:
+            of_kind[self.kinds[array]].append(array)
+        own = {kind: over_steps(its, len(self.ranges.steps)) for kind, its in of_kind.items()}
         found = {kind: [each[moment.time + 1] for moment in self.moments] for kind, each in own.items()}
         return {**found, "inside": [moment.inside for moment in self.moments]}
 
@@ -174,42 +180,41 @@ class _Course:
 
     def lasting(self) -> Iterator[_Lasting]:
         """Yields the arrays of the program and of its loops and branches, with the moments at which they are stored."""
-        for buffer, first, last in _ends(self.profile, 0, len(self.moments)):
-            yield _Lasting(buffer.arrays[-1], self.kinds[buffer], buffer.bytes, first, last)
-        for region, start, end in _regions(self.profile, 0):
-            for buffer, first, last in _ends(region, start, end):
-                if not buffer.arrays[0].given:
-                    yield _Lasting(buffer.arrays[-1], "inside", buffer.bytes, first, last)
+        for array, first, last in _ends(self.ranges, 0, len(self.moments)):
+            yield _Lasting(array, self.kinds[array], first, last)
+        for region, start, end in _regions(self.ranges, 0):
+            for array, first, last in _ends(region, start, end):
+                yield _Lasting(array, "inside", first, last)
 
     def bar(self, lasting: _Lasting, pools: Pools) -> list[object]:
         """A bar of the chart: name, kind, bytes, first and last moment, and the source line."""
         array = lasting.array
         name = self.plan.source.addresses.names[array.value] + (f" ({array.form})" if array.form else "")
         line = pools.line(line_of(self.plan, array.value, None))
-        return [pools.text(name), *lasting[1:], line]
+        return [pools.text(name), lasting.kind, array.bytes, lasting.first, lasting.last, line]
 
 
-def _starts(profile: Profile, start: int) -> list[int]:
+def _starts(ranges: LiveRanges, start: int) -> list[int]:
     """The first moment of each step of a trip that starts at `start`, and the moment after its last step."""
-    widths = (_width(profile.inside[time]) if time in profile.inside else 1 for time in range(len(profile.steps)))
+    widths = (_width(ranges.inside[time]) if time in ranges.inside else 1 for time in range(len(ranges.steps)))
     return list(accumulate(widths, initial=start + 1))
 
 
-def _width(profile: Profile) -> int:
+def _width(ranges: LiveRanges) -> int:
     """The number of moments in a trip."""
-    return _starts(profile, 0)[-1]
+    return _starts(ranges, 0)[-1]
 
 
-def _regions(profile: Profile, start: int) -> Iterator[tuple[Profile, int, int]]:
-    """Yields all loops and branches in a profile, outer ones first, each with its first moment and the one after its last."""
-    for time, first in enumerate(_starts(profile, start)):
-        if (within := profile.inside.get(time)) is not None:
+def _regions(ranges: LiveRanges, start: int) -> Iterator[tuple[LiveRanges, int, int]]:
+    """Yields all loops and branches in a ranges, outer ones first, each with its first moment and the one after its last."""
+    for time, first in enumerate(_starts(ranges, start)):
+        if (within := ranges.inside.get(time)) is not None:
             yield within, first, first + _width(within)
             yield from _regions(within, first)
 
 
-def _ends(profile: Profile, start: int, end: int) -> Iterator[tuple[Buffer, int, int]]:
-    """Yields the buffers of a trip between two moments, each with the first and last moment at which it is stored."""
-    starts = [start, *_starts(profile, start), end]
-    for buffer in profile.buffers:
-        yield buffer, starts[buffer.first + 1], starts[buffer.last + 2] - 1
+def _ends(ranges: LiveRanges, start: int, end: int) -> Iterator[tuple[LocalArray, int, int]]:
+    """Yields the arrays of a trip between two moments, each with the first and last moment at which it is stored."""
+    starts = [start, *_starts(ranges, start), end]
+    for array in ranges.arrays:
+        yield array, starts[array.first + 1], starts[array.last + 2] - 1

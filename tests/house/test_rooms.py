@@ -23,7 +23,6 @@ ROOMS = {
         advice
         cost structure
         plan
-        memory
         views
         notation
         trace

@@ -1,0 +1,316 @@
+"""The arrays of one device, and from when to when each is stored.
+
+They are found on the walk that lowering takes (`rewrites/lower/walk.py`), in the same order. An array is stored from the step
+that makes it to the last step that reads it. One rule says which are never stored: XLA makes the result of a map again in each
+of its readers, unless there are several and it is computed from several stored arrays. A map is an op that computes each
+element from few others.
+
+%h = dot %x %w; %r = all_reduce %h; %t = tanh %r; %y = dot %t %v
+    -->   h is stored from step 0 to 1, r from step 1 to 3, t never, y from step 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
+from ...dialects.layouts import Layout
+from ...rewrites.decide.decide import Decisions, Move
+from ...rewrites.decide.placements import boundary
+from ...rewrites.lower.walk import Walk
+from ...rewrites.program.program import Control, Node, ValueId
+
+
+@dataclass(slots=True, eq=False)
+class LocalArray:
+    """One array of one device: a value in its own layout, or in the one that the last step of a move leaves.
+
+    `form` is the kind of that step, such as `all_gather`; "" for a value as its op makes it. The array is stored from step
+    `first` to step `last`, -1 for before the first one. `given` arrays have a buffer elsewhere: the program's arguments and
+    results, and what a region reads from outside. `behind` has the stored arrays from which a map computes it: two of them if
+    there are more. `aligned`: each element is computed from those at its own index.
+    """
+
+    bytes: int
+    value: ValueId
+    form: str = ""
+    given: bool = False
+    first: int = -1
+    last: int = -1
+    readers: int = 0
+    stored: bool = True
+    behind: tuple[LocalArray, ...] = ()
+    aligned: bool = False
+
+
+class Traits(NamedTuple):
+    """How XLA treats an op. `maps`: its readers can make its results again; `in_place`: it can overwrite its operands."""
+
+    maps: bool
+    in_place: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class MemoryStep:
+    """An op, a step of a move, or a loop. `node` is the op's number, -1 for a move; it can overwrite the arrays in `takes`."""
+
+    traits: Traits
+    name: str
+    reads: Sequence[LocalArray]
+    makes: Sequence[LocalArray]
+    node: int = -1
+    takes: Sequence[LocalArray] = ()
+    bodies: Sequence[LiveRanges] = ()
+
+
+class Peak(NamedTuple):
+    """The most bytes that are stored at one time, the step then, and the arrays. `step` is None before the first step."""
+
+    bytes: int
+    step: MemoryStep | None = None
+    arrays: tuple[LocalArray, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRanges:
+    """The steps of the program or of one region, and the arrays that they store.
+
+    The program's arguments and results are left out. `inside` has for each loop one of its trips, and for each `cond` the
+    branch that stores the most; `region` is the number of that region in the program. `counted` bytes are those that the step
+    around a region counts already: of a loop's carries, or of a branch's results. `peak` leaves them out.
+    """
+
+    steps: Sequence[MemoryStep]
+    arrays: Sequence[LocalArray]
+    inside: Mapping[int, LiveRanges]
+    peak: Peak
+    counted: int
+    region: int
+
+    def stored(self) -> list[int]:
+        """The bytes before the first step, then the bytes while each step runs, without those inside of loops and branches."""
+        return [each - self.counted for each in over_steps(self.arrays, len(self.steps))]
+
+
+def live_ranges(decisions: Decisions) -> LiveRanges:
+    """The steps of a plan's program, and the arrays that one device stores while they run."""
+    return _Ranges(decisions).main()
+
+
+def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:
+    """The bytes of arrays before the first step, then while each step runs."""
+    change = [0] * (steps + 3)
+    for array in arrays:
+        change[array.first + 1] += array.bytes
+        change[array.last + 2] -= array.bytes
+    return list(accumulate(change[: steps + 1]))
+
+
+@cache
+def traits(definition: Definition) -> Traits:
+    """How XLA treats an op of this definition.
+
+    ```
+    out[i..] = lhs[i..] + rhs[i..]             maps, in place
+    out[j, i] = src[i, j]                      maps, in place: XLA stores an array in any order of its dims
+    out[v..] = ... update[w..] else src[v..]   in place: other elements keep the operand's values
+    ```
+    """
+    target, body, guards = definition.targets[0], definition.body, definition.guards
+    ends = (each.default for each in nodes(body) if isinstance(each, Otherwise))
+    keeps = any(isinstance(each, Read) and each.dims == target.dims for each in ends)
+    writes = keeps or not all(map(definition.looks_up, guards))
+    maps = definition.maps and not writes and not any(each.start.dims for each in guards) and definition.name not in KEPT
+    elementwise = not definition.at and all(read.dims == target.dims for read in definition.reads())
+    return Traits(maps, writes or elementwise or (maps and definition.moves))
+
+
+KEPT = frozenset(["stored", "optimization_barrier"])
+"""Ops that keep their operands from being made again."""
+STORES_READS, SLICE = Traits(False), Traits(True)
+"""What is no op: a collective or a loop, which reads stored arrays; a slice."""
+
+
+class _Ranges(Walk[LocalArray]):
+    """What stands for a value is its array on one device."""
+
+    def __init__(self, decisions: Decisions) -> None:
+        super().__init__(decisions)
+        self.steps: list[MemoryStep] = []
+        self.known: dict[int, tuple[Traits, Sequence[int]]] = {}
+        """The traits of an op and the bytes of its results, by its placement, which ops of one signature share."""
+
+    def main(self) -> LiveRanges:
+        for value in self.program.arguments:
+            self.define(value, self.array(value, boundary(self.placements, value), given=True))
+        self.body(0)
+        results = self.returned()
+        for result in results:
+            result.given = True
+        return _settled(self.steps, results)
+
+    def array(self, value: ValueId, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
+        return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
+
+    def add(self, step: MemoryStep) -> None:
+        for array in step.reads if len(step.reads) < 2 else {*step.reads}:
+            array.readers += 1
+        self.steps.append(step)
+
+    def moves(self, moves: Sequence[Move], starts: Sequence[LocalArray]) -> Iterable[LocalArray]:
+        return map(self.settled, moves, starts)
+
+    def settled(self, move: Move, made: LocalArray) -> LocalArray:
+        for step in move.path.steps:
+            start, made = made, self.array(move.value, step.after, step.kind)
+            self.add(MemoryStep(STORES_READS if step.communicates else SLICE, step.kind, [start], [made]))
+        return made
+
+    def op(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            placed = self.placements.nodes[node.number]
+            found = self.known.get(id(placed))
+            if found is None:
+                of_each = zip(node.results, placed.produced, strict=True)
+                sizes = [self.placements.local_bytes(value, layout) for value, layout in of_each]
+                found = self.known[id(placed)] = traits(node.signature.definition), sizes
+            reads, makes = self.reads(node), list(map(LocalArray, found[1], node.results))
+            self.add(MemoryStep(found[0], node.kind, reads, makes, node.number, reads if found[0].in_place else ()))
+            for array in makes:
+                self.define(array.value, array)
+
+    def control(self, control: Control) -> None:
+        reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
+        entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
+        bodies = [self.inner(control, position, entered) for position in range(len(control.regions))]
+        makes = [self.array(made.results[0], self.placements.nodes[made.number].produced[0]) for made, _ in control.leaves]
+        carries = [array for node, array in zip(control.enters, reads, strict=True) if node.kind == "carry"]
+        self.add(MemoryStep(STORES_READS, control.op.name, reads, makes, takes=carries, bodies=bodies))
+        for (_, node), array in zip(control.leaves, makes, strict=True):
+            self.leave(node, array)
+
+    def inner(self, control: Control, position: int, entered: dict[ValueId, tuple[Node, LocalArray]]) -> LiveRanges:
+        """One region: what enters it, its steps, and what it yields. What trips collect is stored outside of the loop."""
+        outer, self.steps = self.steps, []
+        carries = list[LocalArray]()
+        for argument in control.op.regions[position].block.args:
+            value = self.program.numbers[argument]
+            node, outside = entered[value]
+            array = self.array(value, self.placements.nodes[node.number].produced[node.results.index(value)])
+            if node.kind == "carry" or (node.kind == "enter" and array.bytes == outside.bytes):
+                array.given = node.kind != "carry"
+                carries += [] if array.given else [array]
+            else:
+                self.add(MemoryStep(SLICE, node.kind, [LocalArray(0, node.operands[0], given=True)], [array]))
+            self.define(value, array)
+        self.body(control.regions[position])
+        ends = [(node, self.read(node.operands[at], node.number, at)) for node, at in control.yields[position]]
+        for node, array in ends:
+            if node.kind == "collect":
+                self.add(MemoryStep(SLICE, node.kind, [array], []))
+        results = [array for node, array in ends if node.kind != "collect"]
+        steps, self.steps = self.steps, outer
+        counted = [each for each in results if not each.given] if control.op.name == "lax.cond" else carries
+        return _settled(steps, results, carries, counted, control.regions[position])
+
+
+def _settled(
+    steps: Sequence[MemoryStep],
+    results: Sequence[LocalArray],
+    carries: Sequence[LocalArray] = (),
+    counted: Sequence[LocalArray] = (),
+    region: int = 0,
+) -> LiveRanges:
+    """Decides which arrays of a body are stored, from when to when, and what is the most."""
+    _store(steps, results)
+    _extend(steps, results)
+    _overwrite(steps)
+    made = [array for step in steps for array in step.makes if array.stored and not array.given and array.bytes]
+    # Of regions that store the same, the later one, which is a loop's body.
+    inside = {
+        time: max(reversed(step.bodies), key=lambda each: each.peak.bytes) for time, step in enumerate(steps) if step.bodies
+    }
+    return _with_peak(steps, [*carries, *made], inside, dict.fromkeys(counted), region)
+
+
+def _store(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
+    """Decides which arrays are stored. What a collective or a loop reads is stored, and what leaves a body."""
+    needed = {array for step in steps if step.traits is STORES_READS for array in step.reads}.union(results)
+    for step in steps:
+        if step.traits.maps:
+            aligned = step.traits.in_place and all(each.stored or each.aligned or not each.behind for each in step.reads)
+            for array in step.makes:
+                array.aligned = aligned
+                array.behind = _behind(step.reads, array.bytes // SMALLER)
+                array.stored = array in needed or (array.readers > 1 and len(array.behind) > 1)
+
+
+SMALLER = 8
+"""An array that is so many times smaller than what is computed from it is repeated there, and takes little to keep."""
+
+
+def _behind(reads: Sequence[LocalArray], least: int) -> tuple[LocalArray, ...]:
+    """The stored arrays of that many bytes from which operands are computed: two of them if there are more."""
+    found: tuple[LocalArray, ...] = ()
+    for read in reads:
+        for each in (read,) if read.stored else read.behind:
+            if each.bytes >= least and each not in found:
+                found += (each,)
+                if len(found) == 2:
+                    return found
+    return found
+
+
+def _extend(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
+    """Finds the first and the last step of each array. What an array is made of is read where that array is made again."""
+    for result in results:
+        result.last = len(steps)
+    for time in reversed(range(len(steps))):
+        step = steps[time]
+        until = time
+        for array in step.makes:
+            array.first, array.last = time, max(array.last, time)
+            if not array.stored:
+                until = max(until, array.last)
+        for array in step.reads:
+            if array.last < until:
+                array.last = until
+
+
+def _overwrite(steps: Sequence[MemoryStep]) -> None:
+    """Ends the arrays that a step is the last to read, and in whose place it stores its results."""
+    for time, step in enumerate(steps):
+        for made in step.makes if step.takes else ():
+            if made.stored and not made.given:
+                read = (each for array in step.takes for each in ((array,) if array.stored else _in_line(array)))
+                ends = (each for each in read if each.last == time and each.bytes == made.bytes and not each.given)
+                if (taken := next(ends, None)) is not None:
+                    taken.last = time - 1
+
+
+def _in_line(array: LocalArray) -> tuple[LocalArray, ...]:
+    return array.behind if array.aligned else ()
+
+
+def _with_peak(
+    steps: Sequence[MemoryStep],
+    arrays: Sequence[LocalArray],
+    inside: Mapping[int, LiveRanges],
+    counted: Mapping[LocalArray, None],
+    region: int,
+) -> LiveRanges:
+    """The live ranges of a body, with the most bytes that are stored at one time, inside of loops too."""
+    stored = over_steps(arrays, len(steps))
+    for time, body in inside.items():
+        stored[time + 1] += max(body.peak.bytes, 0)
+    most = max(stored)
+    at = stored.index(most) - 1
+    inner = inside[at].peak if at in inside else Peak(0)
+    own = (array for array in arrays if array.first <= at <= array.last and array not in counted)
+    around = sum(array.bytes for array in counted)
+    step = inner.step or (steps[at] if at >= 0 else None)
+    return LiveRanges(steps, arrays, inside, Peak(most - around, step, (*own, *inner.arrays)), around, region)
