@@ -159,7 +159,7 @@ def _in_turn(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
 
 
 def _otherwise(why: str, plan: State, stop: BlockedOp, name: str, old: object, new: object) -> Iterator[Change]:
-    """Yields the tactic whose claim stops, with another value of one argument, if it has that argument."""
+    """Yields the tactic whose claim stops with another value for one of its arguments, if it has that argument."""
     redo: object = plan.actions[stop.tactic].redo
     if isinstance(redo, partial):
         given: Mapping[str, object] = redo.keywords
@@ -185,7 +185,7 @@ def _on_fewer(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
 
 
 def _undoing(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
-    """Yields a tactic that keeps the values whole, before the one that tiles them, or in its place if it tiles nothing else."""
+    """Yields a tactic that keeps the values whole: before the tactic that tiles them, or in its place if it tiles no others."""
     stop = alike[0]
     values, step = _replicating_step(plan, alike)
     claimed = set(plan.actions[stop.tactic].values)
@@ -254,7 +254,7 @@ def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Facto
 
 
 def _one_block(stop: BlockedOp) -> Factor | None:
-    """The stop's factor with one block on each device; None unless it has blocks in turn, or if the axis does not divide."""
+    """The stop's factor with one block on each device, if it has blocks in turn now; None otherwise, or if these do not divide."""
     return None if not stop.factor.is_in_turn(stop.extent) else stop.factor.even(stop.extent, padded=False)
 
 

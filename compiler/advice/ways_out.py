@@ -160,7 +160,7 @@ def _nothing(plan: State) -> _Known:
 
 
 def apart(ways: Mapping[Key, Ways]) -> list[Key]:
-    """The conflicts whose ways out touch no end that a way out of an earlier conflict touches."""
+    """The conflicts whose ways out touch none of the values that those of an earlier conflict touch."""
     found, touched = list[Key](), set[ValueId]()
     for key, each in ways.items():
         if touched.isdisjoint(each.touched):
@@ -206,7 +206,7 @@ def _outcomes(plan: State, ways: Iterable[_Way]) -> Iterator[_Tried]:
 
 
 def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """What comes of each of these ways; of those that are refused together, or do not stay apart, one half after the other."""
+    """The outcome of each of these ways, tried in one plan. If that is refused, or they interfere, each half is tried alone."""
     if not ways:
         return
     together, settled = _all_taken(plan, ways), set[Key]()
@@ -247,7 +247,7 @@ def _all_taken(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]
 
 
 def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """Of ways out that are taken together, those that are alone in what they are about, each as if it were taken alone."""
+    """Of ways out taken together, those that share no part of the program with others, each with its cost alone."""
     before, after = plan.once(_by_part), made.once(_by_part)
     shared = before.sharing | after.sharing
     for way, *others in alike(ways, lambda way: -1 if way.part in shared else way.part):
@@ -263,7 +263,7 @@ def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
 
 
 class _ByPart(NamedTuple):
-    """What a plan costs by the parts of the program, and the parts that may share collectives, or are decided together."""
+    """The cost of a plan by parts of the program; parts that may share collectives, or are decided together, are joined."""
 
     costs: Mapping[ValueId, Cost]
     sharing: frozenset[ValueId]
@@ -363,7 +363,7 @@ def _before(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
 
 
 def _behind(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
-    """Yields values with a claim on the axis that are read by the ops after `value`, together with it or what it becomes."""
+    """Yields values with a claim on the axis that later ops read together with `value`, or with what follows from it."""
     program, ahead, seen = plan.source.program, [value], set[NodeId]()
     for each in ahead:
         for node in program.readers(each):

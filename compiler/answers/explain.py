@@ -254,7 +254,7 @@ def _layout_steps(
 
 
 def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]:
-    """Explains how claims of the program that met at an op were decided: by the one that receives the fewest bytes."""
+    """Explains which of the program's claims an op took where several met: the one with the fewest bytes to receive."""
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_text(plan, met))
@@ -262,7 +262,7 @@ def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]
 
 
 def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
-    """Yields the program's claims on an argument, of which no single dim can satisfy all."""
+    """Yields the claims of the program on an argument that want the axis on different dims."""
     if (met := plan.table.reconciled.get((NO_NODE, value, axis))) is not None:
         claims = "; ".join(claims_text(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
@@ -341,7 +341,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
 
 
 def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
-    """Says which earlier tactic made the use's claim, so that the value's own tactic loses there; empty if none did."""
+    """Names the earlier tactic that already uses the axis in the op that reads the value; empty if there is none."""
     node = use_of(plan, move)
     if node is None or not move.uses or is_own(move):
         return ""
@@ -353,9 +353,9 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
 
 
 def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -> dict[ValueId, list[Move]]:
-    """Maps each value to the first redistributions at which its claim, propagated by the same tactic, loses.
+    """Maps each value to the nearest later redistributions at which an earlier tactic wins over its claim.
 
-    Computed in one backward sweep.
+    One backward sweep follows each claim through the ops to which the same tactic has carried it.
     """
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}

@@ -78,7 +78,7 @@ def summed_ops(plan: State, move: Move) -> list[Node]:
 
 
 def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
-    """Yields, for a value in blocks, how each op looks up in it or writes to it, with the op."""
+    """Yields the ops that look elements up in a value that is in blocks, or write to it, each after a text that says how."""
     for node, position in plan.source.program.reads(value):
         for at, factor in plan.decisions.placements.nodes[node.number].placement:
             index, axis = node.signature.indices[at], factor.place
@@ -97,7 +97,7 @@ def _placed_indices(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iter
 
 
 def _wanted_whole(plan: State, step: Step, number: NodeId, position: int) -> str:
-    """The reason, if an axis leaves a dim in which the use looks up; otherwise empty."""
+    """The reason why a use needs a dim whole along an axis, if it looks elements up in that dim; otherwise empty."""
     nodes = plan.source.program.nodes
     if number >= len(nodes) or not isinstance(step, AllGather | AllToAll):
         return ""

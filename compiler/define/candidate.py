@@ -42,7 +42,7 @@ class DefinitionCandidate:
 
 
 class Unfit(Exception):
-    """Raised if the function does not take these shapes or, with a `variable`, blocks of its index that are so small."""
+    """Raised if the function does not take these shapes. `variable` names the index whose blocks are too small, if one is."""
 
     def __init__(self, problem: str, variable: str = "") -> None:
         super().__init__(problem)
@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 def kept_together(text: str, definition: Definition, index: str, size: int) -> str:
-    """The help if smaller blocks do not agree: where possible, the definition's line in which the index keeps blocks together.
+    """The help if smaller blocks give another result: where possible, a definition that keeps blocks of `size` whole.
 
     softmax(x)  out[i, j:] = @(x[i, j:])    -->    out[(i b), j:] = @(x[(i b), j:])  size b = 2
     """

@@ -101,7 +101,7 @@ class Trial:
             raise Unfit(str(problems[0]), self.variable(index))
 
     def kept_together(self, index: int) -> list[int]:
-        """The number of blocks of an index that is major in a joint dim, so that each device gets one; [] for another index."""
+        """For the major index of a joint dim, the number of blocks: each device gets one. [] for other indices."""
         extent = self.signature.instance.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
         joined = any(at[index].minor > 1 for at in tables if index in at)

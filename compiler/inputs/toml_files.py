@@ -82,7 +82,7 @@ class Config:
         return keys
 
     def block(self, keys: Keys) -> tuple[str, str, str]:
-        """A text value, located in its file: the file's name, the value with blanks for the text before it, and the whole text.
+        """A text value with its place: the file, the value with blanks for all text before it, and the whole text of the file.
 
         A value with escapes differs from its form in the file, so it is returned as a separate text.
         """
@@ -119,7 +119,10 @@ class Config:
                 yield found.start()
 
     def _length(self, rest: str, key: str) -> int:
-        """The length of a key and its value on a line: the whole line if the value is wide or long; of a header, the key's."""
+        """How many characters a location marks: a key with its value, or the rest of the line if the value does not end soon.
+
+        For the header of a table it is the key alone.
+        """
         pair = re.compile(r"[^=]*?=\s*").match(rest)
         if pair is None:
             return len(key)

@@ -148,7 +148,7 @@ def guarded(term: Fold[CheckedIndex, Term]) -> Fold[CheckedIndex, Term]:
 
 
 def _hanging(term: Dim) -> Iterator[tuple[Affine[CheckedIndex], int, Span]]:
-    """The windows that leave their dims, except those under an inner fold."""
+    """The windows that reach outside of their dims, except those under an inner fold."""
     waiting = [term]
     while waiting:
         term = waiting.pop()

@@ -24,7 +24,7 @@ Combine = Callable[[Array, Array], Array]
 
 @cache
 def combiner(name: str) -> Combine:
-    """How a scatter combines an element with its update: the function around the fold in its definition, or the update."""
+    """The function by which a scatter combines an element with its update, as its definition has it."""
     match definitions[name].body:
         case Apply(function, (Read(), Fold(fold))):
             # `maximum` is the name that the monoid `max` has between two elements.
@@ -62,7 +62,8 @@ def _room(array: Array, ids: Array, window: Sequence[int], dims: Sequence[int]) 
 def scattered(name: str, acc: Array, ids: Array, updates: Array, **params: object) -> Array:
     """Runs a scatter.
 
-    An update by one index vector becomes a gather and a replacement, which writes the old values if it is dropped.
+    With a single index vector it is a gather, then a scatter that replaces. If the mode drops the update, the old values
+    are written.
     """
     if np.prod(ids.shape[:-1]) != 1 or lax.GatherScatterMode.from_any(params["mode"]) is lax.GatherScatterMode.CLIP:
         return getattr(lax, name)(acc, ids, updates, **params)

@@ -97,9 +97,10 @@ def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callabl
 
 
 def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
-    """The sum of an element and -0.0 on all `others`, with its sign. XLA:CPU begins a sum with 0.0, and would lose the sign.
+    """Adds an element that one device has to the -0.0 of all `others`, so that all devices get its exact bits.
 
-    The bits are added as integers, and the bits of the others subtracted: integers wrap around, so every bit is right.
+    XLA:CPU starts a sum from 0.0, so a float sum would lose the sign of a zero. The bits are added as integers instead, and
+    the bits of the other devices' -0.0 are subtracted. Integers wrap around, so the result is exact.
     """
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         parts = _picked(jnp.stack([x.real, x.imag], -1), fold, others)
@@ -110,9 +111,9 @@ def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
 
 
 def _ordered(x: Array, fold: Callable[[Array], Array], monoid: str) -> Array:
-    """The maximum or minimum over devices, or NaN if there is one. XLA:CPU would lose a NaN that only one device has.
+    """The maximum or minimum over devices; NaN if any device has NaN, which XLA:CPU would lose.
 
-    The bits are ordered as integers: those of negative numbers are turned around, and NaN comes last.
+    Floats are compared by their bits as integers. The bits of negative numbers are inverted first, and NaN comes last.
     """
     whole = np.iinfo(f"int{8 * x.dtype.itemsize}")
 

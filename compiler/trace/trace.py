@@ -206,7 +206,7 @@ def _excerpt(text: str, at: int) -> str:
 
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
-    """Converts a leaf to what the function returns: arrays of keys, and weak types."""
+    """Converts a leaf of the program's result to this aval: to an array of keys, or to a weak type."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
     if is_void(aval):

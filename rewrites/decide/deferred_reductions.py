@@ -83,7 +83,7 @@ def makers(placements: Placements, carried: Mapping[NodeId, DeferredReduction], 
 
 
 class _Reach:
-    """How far pending sums could move, if carries of loops are the sums that are assumed: one pass along the program."""
+    """One pass along the program: how far pending sums could move, given the sums that loops are assumed to carry."""
 
     def __init__(self, placements: Placements, assumed: dict[NodeId, Unreduced], refused: set[NodeId]) -> None:
         self.placements, self.program = placements, placements.program
@@ -115,7 +115,7 @@ class _Reach:
         self.wait()
 
     def put(self, node: Node, pend: Unreduced, once: Collection[int] = ()) -> None:
-        """Takes the result of an op for this sum, in which some operands count on one iteration only."""
+        """Records that the op's result is this sum. The operands in `once` count on one iteration only."""
         if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.update(node.results)
         if pend:
@@ -153,7 +153,7 @@ class _Reach:
         self.put(node, carry.pend, dict(carry.once))
 
     def hangs(self, node: Node) -> bool:
-        """Whether the op is linear in what loops carry; its result then hangs on them too."""
+        """Whether the op is linear in the carries of loops. If so, whether its result is a sum depends on theirs."""
         positions = node.positions(self.hanging) if self.hanging else NO_NUMBERS
         found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
         if found:
@@ -161,13 +161,13 @@ class _Reach:
         return found
 
     def demand(self, values: Iterable[ValueId], pend: Unreduced) -> None:
-        """Has the carries that these values hang on be sums."""
+        """Requires that the carries on which these values depend are sums."""
         for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
             if node.kind == "carry":
                 self.demanded.setdefault(node.number, pend)
 
     def returned(self) -> dict[NodeId, Unreduced]:
-        """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
+        """The assumed sums of carries, without those that a trip does not return."""
         found = dict[NodeId, Unreduced]()
         ends = [self.program.nodes[number] for number in self.assumed]
         for number, carry in [(node.number, self.carried(node) or self.waiting(node)) for node in ends]:
@@ -251,7 +251,7 @@ class _Reach:
         return found
 
     def carried(self, node: Node) -> DeferredReduction | None:
-        """The sum that the op could carry: it is linear in its pending operands, and their layouts need no other move."""
+        """The sum that the op could carry, if it is linear in its pending operands and they need no other move."""
         program, given = self.program, self.waited.get(node.number)
         if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
             return None
@@ -310,7 +310,7 @@ class _Reach:
         return linear_in(node.signature.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
-        """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
+        """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
         axes = {each.axis for each in pend}
         if placed.pending[0]:
             return False
@@ -331,13 +331,16 @@ class _Reach:
                 yield found
 
     def beside(self, value: ValueId) -> Iterator[ValueId]:
-        """The sums that an op carries together with a value."""
+        """The pending operands and results of the ops that carry a value's sum."""
         numbers = {self.program.producer[value], *(number for number, _ in self.program.uses[value])}
         for node in (self.program.nodes[number] for number in numbers & self.carriers.keys()):
             yield from (each for each in (*node.operands, *node.results) if each in self.pending)
 
     def cheapest(self, component: Sequence[ValueId]) -> Iterator[NodeId]:
-        """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
+        """Finds the ops of a component that carry its sums, as a minimum cut.
+
+        The edge from `v` to `(v, "kept")` has the price of resolving `v`. An op carries if its result is on the source's side.
+        """
         network, carrying = Network(), dict[NodeId, Node]()
         for value in component:
             network.edge(value, (value, "kept"), self.price(value))
@@ -364,7 +367,7 @@ class _Reach:
         return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
 
     def is_moved(self, value: ValueId) -> bool:
-        """Whether only an op that moves its elements reads a sum, and could carry it: a product and its transpose are one."""
+        """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""
         uses, maker = self.placements.uses(value), self.program.made_by(value)
         if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
             return False

@@ -44,7 +44,7 @@ class CutPrice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternative:
-    """Another placement of an op, and the sum that its result then is; `carries` if that sum comes from its operands.
+    """Another placement of an op. Its result is then the sum `pend`; with `carries`, it takes that sum from its operands.
 
     Compared by identity, so that what follows from one can be cached under it.
     """
@@ -55,7 +55,7 @@ class Alternative:
 
 
 class Want(NamedTuple):
-    """A layout in which a value is read, and how often. Uses in one group share the moves to equal layouts."""
+    """A layout that uses of a value want, and how often it is read. Uses of one group share a move to the same layout."""
 
     layout: Layout
     group: NodeId | None
@@ -65,11 +65,12 @@ class Want(NamedTuple):
 Edge = tuple[object, object, int]
 
 Moves = dict[tuple[Want, bool | None], list[NodeId]]
-"""(wanted layout, choice) -> ops. The value moves there if one of the ops makes that choice (True: otherwise); None: always."""
+"""(wanted layout, choice) -> ops. The value moves to the layout if one of the ops makes the choice: True is its other
+placement, False its present one. With None, the value moves in any case."""
 
 
 class AsItIs:
-    """The layouts in which values are read under the current placements, cached for all attempts until an op moves."""
+    """The layouts that uses want under the present placements. They are cached until an op moves."""
 
     def __init__(self, placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried
@@ -85,7 +86,7 @@ class AsItIs:
         self.edges.clear()
 
     def wants(self, value: ValueId) -> dict[tuple[NodeId, int], Want]:
-        """Each use of a value -> the layout that it wants."""
+        """Maps each use of a value to the layout that it wants."""
         if (found := self.known.get(value)) is None:
             apart = self.is_stored(value)
             found = {use: self.want(value, use, apart) for use in self.placements.uses(value)}
@@ -126,7 +127,7 @@ class TwoPlaces:
 
     @cached_property
     def reads(self) -> dict[ValueId, list[tuple[NodeId, int]]]:
-        """The values, with their uses by ops that may be placed otherwise."""
+        """Maps each value to its uses by ops that may be placed otherwise."""
         reads = dict[ValueId, list[tuple[NodeId, int]]]()
         for number in self.ways:
             node = self.program.nodes[number]
@@ -138,11 +139,11 @@ class TwoPlaces:
 
     @cached_property
     def moves(self) -> dict[ValueId, Moves]:
-        """Each value -> the layouts to which it is moved."""
+        """Maps each value to the layouts to which it moves, by the choices of ops."""
         return {value: self.moved(value, uses) for value, uses in self.reads.items()}
 
     def moved(self, value: ValueId, uses: list[tuple[NodeId, int]]) -> Moves:
-        """The layouts to which a value is moved, if these of its uses are by ops that may be placed otherwise."""
+        """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
         wants, found, pend = self.now.wants(value), Moves(), self.pend(value)
         others = self.now.counted[value].copy()
         for number, position in uses:
@@ -154,7 +155,7 @@ class TwoPlaces:
         return found | {(want, None): [] for want, count in others.items() if count}
 
     def pend(self, value: ValueId) -> Unreduced:
-        """The sum that a value is if its op is placed otherwise."""
+        """The pending sum of a value if its op has the other placement."""
         way = self.ways.get(self.program.producer[value])
         return () if way is None else way.pend
 
@@ -167,7 +168,7 @@ class TwoPlaces:
         return self.ways[number].placed.produced[at].with_pending(self.ways[number].pend)
 
     def received(self, chosen: Collection[NodeId]) -> CutPrice:
-        """What a device receives for all the values if the ops in `chosen` are placed otherwise."""
+        """The price of all moves if exactly the ops in `chosen` have their other placement."""
         bytes: Bytes = 0
         collectives = 0
         for value, moves in self.moves.items():
@@ -179,11 +180,11 @@ class TwoPlaces:
         return CutPrice(bytes, collectives)
 
     def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
-        """The edges that the moves of a value add to the network.
+        """The edges of the network for the moves of a value.
 
-        A move happens if the value's op makes one choice and any op that wants the layout makes a certain choice. If both
-        choices are the same, the move is assumed to happen in any case, and to make a move for the other choice cheaper: an
-        estimate.
+        A move depends on two choices: that of the op that makes the value, and that of the ops which want the layout. A cut
+        can only price choices that differ. If both must be the same, the move is taken to happen in any case, and its price is
+        subtracted from that of the other move. This is an estimate.
         """
         maker = self.program.producer[value]
         movable = maker in self.ways
@@ -203,18 +204,18 @@ class TwoPlaces:
                 yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
 
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
-        """The bytes that a device receives for each move of a value."""
+        """Maps each move of a value to the bytes that a device receives."""
         home = self.home(value, otherwise)
         return {key: self.placements.received(value, home, key[0].layout) * key[0].trips for key in moves}
 
 
 def _between(node: object, maker: NodeId, otherwise: bool, price: Bytes) -> Edge:
-    """The cost if a node makes one choice, and the op that produces the value makes the other one."""
+    """An edge that is cut, at this price, if `node` makes the choice `otherwise` and `maker` the opposite one."""
     start, end = (node, maker) if otherwise else (maker, node)
     return start, end, int(price * UNITS)
 
 
 def _unary(node: object, otherwise: bool, price: Bytes) -> Edge:
-    """The cost if a node makes a choice, whatever the others do."""
+    """An edge that is cut, at this price, if the node makes this choice."""
     start, end = (node, AS_IT_IS) if otherwise else (OTHERWISE, node)
     return start, end, int(price * UNITS)

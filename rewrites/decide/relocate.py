@@ -114,7 +114,7 @@ class _Search:
     # --- what could receive less ------------------------------------------------------------------------------------------
 
     def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[MeshAxis, Claim]]:
-        """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
+        """The claims that the ops might follow: those of the layout that a value leaves, or to which a sum is scattered."""
         kept, pending = set(each.target.factors), {pend.axis for pend in each.source.pending}
         for dim, factor in each.source.factors:
             if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
@@ -166,12 +166,12 @@ class _Search:
         return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
 
     def promises_parts(self, each: Mismatch, factor: Factor, terms: list[Node]) -> bool:
-        """Whether ops that make a sum could receive less if each device made its part of the result."""
+        """Whether the ops that make a sum could receive less if each device computed only its part of the result."""
         scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
         return any(self.least(node) < scattered and self.may_move(node, factor.axis) for node in terms)
 
     def least(self, node: Node) -> Bytes:
-        """The fewest bytes that a device receives to have one operand of an op whole, among operands that are not zero."""
+        """The bytes to gather an operand of the op: of those that are not zero, the one that costs least."""
         operands = [value for value in node.operands if not self.program.zero[value]]
         wholes = [type.layout for type in map(self.program.types.__getitem__, operands)]
         return min(map(self.lacks, operands, wholes), default=0)
@@ -203,9 +203,9 @@ class _Search:
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op may be placed otherwise on the axis. One that is held, and one that was placed otherwise before, stay.
+        """Whether the op may move on the axis. It stays if a tactic holds it, or if it has moved before.
 
-        One that is held and carries a sum may be placed where it is held.
+        An op that is held and carries a sum may still be placed where it is held.
         """
         if (known := self.movable.get((node.number, axis))) is None:
             known = self.movable[node.number, axis] = self.is_movable(node, axis)
@@ -262,7 +262,7 @@ class _Search:
         return sweep.found
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
-        """How ops are placed under these claims, and the ops downstream in which their sums may wait."""
+        """The placements of ops under these claims, and of the ops downstream in which their sums may wait."""
         found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]

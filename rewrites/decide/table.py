@@ -188,7 +188,7 @@ class Table:
         return made
 
     def ways_across(self, stop: BlockedOp) -> tuple[int, ...]:
-        """The sizes, major to minor, of sub-axes that each fit into one index of the dim at which an axis stopped; () if none.
+        """The sizes of sub-axes, major to minor, that each fit one index of the dim at which an axis stopped; () if none do.
 
         ```
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j

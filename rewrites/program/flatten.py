@@ -112,7 +112,7 @@ class _Flattener:
         return node
 
     def facts(self, node: Node) -> None:
-        """Marks results that are zero, or parameters: zeros pass through moves and casts, parameters through moves alone."""
+        """Marks results that are zero, and results that are parameters. Moves keep both; casts keep only zeros."""
         program, instance = self.program, node.signature.instance
         moved = instance.definition.moved
         for value in node.results if moved and all(self.is_zero(each, node) for each in moved) else ():
@@ -164,7 +164,7 @@ class _Flattener:
         makes: Sequence[tuple[SSAValue, int]],
         types: tuple[ArrayType, ...] = (),
     ) -> Node:
-        """Adds a border that reads and makes these values, each with its region. `types` are those of values it reads later."""
+        """Adds a border that reads and makes these values, each with its region. `types` are those of operands added later."""
         program = self.program
         operands = tuple(value for value, _ in reads)
         ins = (*(program.types[value] for value in operands), *types)
