@@ -254,7 +254,7 @@ def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Facto
 
 
 def _one_block(stop: BlockedOp) -> Factor | None:
-    """The stop's factor with one block on each device, if it has blocks in turn now; None otherwise, or if these do not divide."""
+    """The stop's factor with one block on each device, if it has blocks in turn; otherwise, or if none divides, None."""
     return None if not stop.factor.is_in_turn(stop.extent) else stop.factor.even(stop.extent, padded=False)
 
 
