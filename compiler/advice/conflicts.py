@@ -123,7 +123,7 @@ def _where(plan: State, each: placement.Clash) -> tuple[str, SourceLine | None]:
     node = node_of(plan, each)
     if node is None:
         return f"argument `{plan.source.addresses.names[each.value]}`", line_of(plan, each.value, None)
-    return f"`{node.kind}`", line_of(plan, node.results[0], node)
+    return f"`{node.op_name}`", line_of(plan, node.results[0], node)
 
 
 def _claim(plan: State, each: placement.Clash, claim: placement.Claim, position: int) -> str:

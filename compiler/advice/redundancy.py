@@ -242,7 +242,7 @@ def _each_redundant(plan: State) -> Iterator[_Alike]:
     first = _ends(program)
     for some, flops in plan.once(of_alike_ops):
         node = some[0]
-        if flops == 0 or node.kind == "whole" or not node.results:
+        if flops == 0 or node.op_name == "whole" or not node.results:
             continue
         axes, numbers = _whole_on(plan, placements.axes(node)), [first + each.number for each in some]
         if flops is None:

@@ -98,9 +98,9 @@ def instead(plan: State, stop: BlockedOp) -> Cure | None:
 
 def advice(node: Node) -> str:
     """A change of the program that would let propagation pass an op; empty if there is none."""
-    if node.kind in TRIPS:
+    if node.op_name in TRIPS:
         return "if the trips do not depend on each other, write them as jax.vmap instead of a loop"
-    if node.kind in definitions.added:
+    if node.op_name in definitions.added:
         return f"if `{node.signature.definition.title}` can run in parts along this dim, give it an index in pt.define"
     return advice_for_whole(node)
 
@@ -121,7 +121,7 @@ def _alike(plan: State, stop: BlockedOp) -> object:
     node, types = plan.source.program.nodes[stop.node], plan.source.program.types
     ends = tuple(types[value] for value in (*node.operands, *node.results))
     left = None if stop.weight is None else (stop.weight.dim, stop.weight.part)
-    return node.kind, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic, left
+    return node.op_name, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic, left
 
 
 def _tried(plan: State, alike: Sequence[BlockedOp], changes: Iterable[Change]) -> Iterator[Cure]:
@@ -226,7 +226,7 @@ def _pattern_of(plan: State, values: Sequence[ValueId]) -> Patterns:
 
 def advice_for_whole(node: Node) -> str:
     """The advice to define user code by `pt.define`; empty for other ops, and for primitives that must run unpartitioned."""
-    if node.kind != "whole" or (node.signature.own and not node.signature.once) or not node.results:
+    if node.op_name != "whole" or (node.signature.own and not node.signature.once) or not node.results:
         return ""
     primitive = str(node.params["primitive"])
     if "pt.define" not in REASONS.get(primitive, "pt.define"):

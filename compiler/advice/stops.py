@@ -152,7 +152,7 @@ def stops(plan: State) -> Listing[Stop]:
         node = plan.source.program.nodes[each.node]
         value = node.end(each.operand)
         # Ops of one line can stop the same dim of the same value, as two windows of it do.
-        return node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
+        return node.op_name, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
 
     alike = grouped(open_stops(plan), place)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
@@ -179,7 +179,7 @@ def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]
     nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full[number]]
     wanted = plan.once(_wanted)
     return Stop(
-        node.kind,
+        node.op_name,
         plan.source.addresses.names[value],
         one.dim,
         one.extent,
@@ -264,7 +264,7 @@ def whole_ops(plan: State) -> Iterator[tuple[Node, WholeOp]]:
     """The same, each with its op."""
     shape = plan.source.program.shape
     for node in plan.source.program.nodes:
-        if node.kind == "whole" and (node.operands or node.signature.own or any(map(shape, node.results))):
+        if node.op_name == "whole" and (node.operands or node.signature.own or any(map(shape, node.results))):
             yield node, _whole(plan, node)
 
 

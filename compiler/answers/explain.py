@@ -146,7 +146,7 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
         for said in filter(
             None, (met_at(plan, node.number, NO_VALUE, axis) for axis in axes if node is not use_of(plan, move))
         ):
-            yield Reason(f"`{node.kind}`{at_line(where)} reads it too, because of {said}", 1, where)
+            yield Reason(f"`{node.op_name}`{at_line(where)} reads it too, because of {said}", 1, where)
 
 
 def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
@@ -171,11 +171,11 @@ def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reaso
 def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
     """Yields an op's definition, and for each axis the index that it is on."""
     where, definition = line_of_op(plan, node), node.signature.definition
-    if node.kind == "whole":
+    if node.op_name == "whole":
         yield Reason(f"`{shown_op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
         return
     text = "   ".join(printer.definition(definition).split("   ")[:2])
-    yield Reason(f"`{node.kind}`{at_line(where)} {does} {text}", 1, where)
+    yield Reason(f"`{node.op_name}`{at_line(where)} {does} {text}", 1, where)
     for axis in axes:
         claim = plan.decisions.placements.claim(node.number, axis)
         if claim is None:
@@ -258,7 +258,7 @@ def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_text(plan, met))
-        yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
+        yield Reason(f"of what is asked of `{node.op_name}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
 def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
@@ -312,7 +312,7 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
     """Explains one redistribution, with the earlier tactic that gave its use another layout."""
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
-    use = end_of(move) if node is None else f"`{node.kind}`"
+    use = end_of(move) if node is None else f"`{node.op_name}`"
     place = line_of(plan, move.value, node)
     reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
     said = f" ({'; '.join(reasons)})" if reasons else ""
@@ -349,7 +349,7 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
         return ""
     first, later = (plan.cited(each.tactic) for each in (claim, own))
-    return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier than {later}"
+    return f"`{node.op_name}` already uses `{axis}` by {first}, which was earlier than {later}"
 
 
 def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -> dict[ValueId, list[Move]]:

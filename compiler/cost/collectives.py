@@ -176,7 +176,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         move.trips,
         program.where(move.region),
         value=addresses.names[value],
-        use=node.kind if node is not None else end_of(move),
+        use=node.op_name if node is not None else end_of(move),
         made=line_of(plan, value, None),
         used=line_of_op(plan, node) if node is not None and (move.uses or value != move.value) else None,
         resolves=bool(move.pending),

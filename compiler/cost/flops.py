@@ -89,7 +89,7 @@ def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
     ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
     # The parameters of a border are those of its loop or branch.
     params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)
-    return flops(node.kind, cast(ParamsAttr, params), ins, outs)
+    return flops(node.op_name, cast(ParamsAttr, params), ins, outs)
 
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
@@ -106,6 +106,6 @@ def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
 
 def shown_op_name(node: Node) -> str:
     """The name of an op's primitive, or the name that its user gave it."""
-    if node.kind == "whole":
+    if node.op_name == "whole":
         return str(node.params["primitive"])
     return node.signature.definition.title

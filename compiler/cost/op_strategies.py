@@ -85,9 +85,12 @@ def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
             if not (index.lookups or index.reads) or at not in node.signature.operand_at[position]:
                 continue
             if index.monoid is not None:
-                yield f"looked up in blocks by `{node.kind}`{{}}: masked partial sum over `{axis}`", node
+                yield f"looked up in blocks by `{node.op_name}`{{}}: masked partial sum over `{axis}`", node
             else:
-                yield f"written in blocks by `{node.kind}`{{}}: each device along `{axis}` drops writes outside its block", node
+                yield (
+                    f"written in blocks by `{node.op_name}`{{}}: each device along `{axis}` drops writes outside its block",
+                    node,
+                )
 
 
 def _placed_indices(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int]:

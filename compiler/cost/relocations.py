@@ -26,7 +26,10 @@ def follows(plan: State, move: Move, step: Step) -> str:
     for number in [*(node.number for node in made), *uses]:
         for axis, instead in elsewhere.get(number, {}).items():
             if axis in step.axes:
-                kind, name = plan.source.program.nodes[number].kind, plan.source.addresses.names[parameter(plan, instead.value)]
+                kind, name = (
+                    plan.source.program.nodes[number].op_name,
+                    plan.source.addresses.names[parameter(plan, instead.value)],
+                )
                 if instead.claim is None:
                     return f"`{kind}` runs on all devices of `{axis}`, which receives less than to sum `{name}`"
                 return f"`{kind}` runs along `{name}`, which receives less than to move it"
@@ -38,11 +41,11 @@ def relocated_ops(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
     for node, position in plan.source.program.reads(value):
         for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():
             if instead.claim is not None and instead.claim.at in node.signature.operand_at[position]:
-                yield f"`{node.kind}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
+                yield f"`{node.op_name}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
 
 
 def parameter(plan: State, value: ValueId) -> ValueId:
     """The argument that a value is, seen through casts, moves, barriers and borders of loops; otherwise the value itself."""
     program = plan.source.program
-    source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))
+    source = program.source(value, lambda node: node.passes_on or node.op_name in ("trip", "optimization_barrier"))
     return source if program.producer[source] < 0 else value

@@ -56,7 +56,7 @@ def run_in_blocks(
     for value in (*program.arguments, *program.returned):
         claims.values[value] = Claim(WHOLE, claims.whole, 0)
     main = cast(func.FuncOp, materialise(decide(table), Local).body.block.first_op)
-    machine = _Devices(count, node.kind, function)
+    machine = _Devices(count, node.op_name, function)
     # The type checker sees NumPy arrays; here the values are JAX arrays.
     given = cast("list[list[np.ndarray]]", [[operand] * count for operand in operands])
     held = cast("list[list[Array]]", machine.block(main.body.block, given))

@@ -20,12 +20,12 @@ from .verify import CANDIDATES, accept_blocks
 def try_block_sizes(placements: Placements, foreign: Sequence[object]) -> None:
     """Raises Error, with a counter-example, if a plan cuts a user's op into blocks for which its function is wrong."""
     for node in placements.program.nodes:
-        if node.kind in CANDIDATES and (sizes := _sizes(placements, node)):
+        if node.op_name in CANDIDATES and (sizes := _sizes(placements, node)):
             types = placements.program.types
             ins, outs = ([(types[at].dtype, types[at].shape) for at in values] for values in (node.operands, node.results))
             stored = cast(ParamsAttr, node.op.properties["params"])
-            params = decode(node.kind, stored, tuple(shape for _, shape in ins), tuple(outs), foreign)
-            accept_blocks(CANDIDATES[node.kind], params, ins, outs, sizes)
+            params = decode(node.op_name, stored, tuple(shape for _, shape in ins), tuple(outs), foreign)
+            accept_blocks(CANDIDATES[node.op_name], params, ins, outs, sizes)
 
 
 def _sizes(placements: Placements, node: Node) -> dict[int, int]:

@@ -39,7 +39,7 @@ BORDERS = "enter", "trip", "optimization_barrier"
 
 def is_seen_through(node: Node) -> bool:
     """Whether an op only moves or casts its one operand, or takes a part of it, such as a layer of a stack."""
-    if node.passes_on or node.kind in BORDERS:
+    if node.passes_on or node.op_name in BORDERS:
         return True
     return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
 
@@ -104,7 +104,7 @@ class _Gradients:
         size = prod(self.program.shape(node.results[0]))
         is_moved = len(node.operands) == 1 and prod(self.program.shape(node.operands[0])) == size
         is_moved &= not node.is_border and not node.signature.instance.definition.maps
-        return node.operands if node.is_border or node.kind == "add_any" or is_moved or is_seen_through(node) else ()
+        return node.operands if node.is_border or node.op_name == "add_any" or is_moved or is_seen_through(node) else ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Addresses:
     def by_op(self) -> dict[str, ValueId]:
         """`scope/kind#n`: the n-th op of its kind in a scope and a direction, with `.k` for results beyond the first."""
         sources = self.traced.sources
-        return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.kind))
+        return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.op_name))
 
     def _counted(self, stem: Callable[[Node], str]) -> dict[str, ValueId]:
         """The values of ops, named by a stem and by the number of their op among those with the same stem."""
@@ -185,7 +185,7 @@ class Addresses:
     @cached_property
     def _former(self) -> dict[str, list[ValueId]]:
         """The names that earlier versions gave to values that are neither arguments, results nor tagged."""
-        counted = self._counted(lambda node: node.kind)
+        counted = self._counted(lambda node: node.op_name)
         return {name: [value] for name, value in counted.items()} | self._numbers_of(self.traced.former)
 
     @cached_property
@@ -197,7 +197,7 @@ class Addresses:
     @cached_property
     def former_names(self) -> dict[ValueId, str]:
         """The name that earlier versions gave to each value."""
-        return self._by_first_name(self._numbers_of(self.traced.former), self._counted(lambda node: node.kind))
+        return self._by_first_name(self._numbers_of(self.traced.former), self._counted(lambda node: node.op_name))
 
     def _by_first_name(self, scoped: Mapping[str, Sequence[ValueId]], by_op: Mapping[str, ValueId]) -> dict[ValueId, str]:
         inside = chain(self.gradients.items(), self._tags.items(), scoped.items())

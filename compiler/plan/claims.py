@@ -133,7 +133,7 @@ def _enters_loop(program: Program, value: ValueId) -> bool:
     """Whether a loop reads the value, the same in all trips, perhaps after ops that only move it."""
     moved = program.downstream([value], attrgetter("passes_on"))
     readers = (node for each in moved for node in program.readers(each))
-    return any(node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
+    return any(node.op_name == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
 
 
 def _is_moving(node: Node) -> bool:

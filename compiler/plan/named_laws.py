@@ -133,7 +133,7 @@ def _chunk_part(plan: State, name: str, value: ValueId, dim: int) -> LoopPart:
         part = part_of(source.program, source.classes, value, dim)
     except NotInParts as error:
         line = source.traced.sources.get(error.node.op)
-        title = f"`{name}` cannot be computed in parts of its dim {dim}: `{error.node.kind}` {error}"
+        title = f"`{name}` cannot be computed in parts of its dim {dim}: `{error.node.op_name}` {error}"
         helps = ["take another dim of it", "or a value that is used less far"]
         raise Error(title, location=line.location() if line else None, helps=helps) from None
     if not part.nodes:
@@ -168,13 +168,13 @@ def _unnamed(program: Program, value: ValueId) -> Iterator[ValueId]:
 def value_name(plan: State, value: ValueId) -> str:
     """The name of a value. If it is named only by its op, and has a tag, it is the tag."""
     program, names = plan.source.program, plan.source.addresses.names
-    tags = [user.results[0] for user in program.readers(value) if user.kind == "tag"]
+    tags = [user.results[0] for user in program.readers(value) if user.op_name == "tag"]
     return names[tags[0]] if tags and "#" in names[value] else names[value]
 
 
 def untagged(program: Program, value: ValueId) -> ValueId:
     """The value before it got a tag."""
-    return program.source(value, lambda node: node.kind == "tag")
+    return program.source(value, lambda node: node.op_name == "tag")
 
 
 def check_names(plan: State, at: Patterns) -> None:

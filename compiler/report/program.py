@@ -54,7 +54,7 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     places = [*map(pools.line, lines)]
     kinds = [
         *("argument" for _ in arguments),
-        *(shown_op_name(node) if not node.is_border else node.kind for node in program.nodes),
+        *(shown_op_name(node) if not node.is_border else node.op_name for node in program.nodes),
         *("result" for _ in results),
     ]
     json: Json = {

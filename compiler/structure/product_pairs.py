@@ -236,7 +236,7 @@ class Search:
             if claim is None or node.signature.indices[claim.at].folds is None:
                 continue
             if not is_product(node) or not any(argument(self.program, value) is not None for value in node.operands):
-                raise NoPair(f"`{node.kind}` folds the range", node)
+                raise NoPair(f"`{node.op_name}` folds the range", node)
 
     def judged(self, trial: Reached, value: ValueId, dim: int) -> Pair | None:
         """The pair that a propagated candidate forms. Raises NoPair if it forms none."""
@@ -268,13 +268,13 @@ class Search:
             if not self.passes.is_forward(use):
                 continue
             if claim is None:
-                raise NoPair(f"`{use.kind}` needs it whole: {self.stop(use, part)}", use)
+                raise NoPair(f"`{use.op_name}` needs it whole: {self.stop(use, part)}", use)
             at = use.signature.operand_at[position].get(claim.at)
             if at is None or at.dim != have.at or at.outward(claim.factor) is not have.factor:
                 why, run = "needs other blocks of it on a device", self.run(value, have.at) if use.signature.shifts else 0
                 extent, number = self.program.shape(value)[have.at], len(self.plan.actions)
                 stop = BlockedOp(use.number, position, part, have.at, extent, have.factor, f"the op {why}", number)
-                raise NoPair(f"`{use.kind}` {why}", use, run, stop if run else None)
+                raise NoPair(f"`{use.op_name}` {why}", use, run, stop if run else None)
 
     def run(self, value: ValueId, dim: int) -> int:
         """The number of elements in the parts that ops take of a dim: the greatest common divisor of all parts."""

@@ -98,8 +98,8 @@ _COLUMNS = ("name", "extent", "dims of arguments and results", "dims of all", "p
 
 def _stacks(plan: State) -> set[int]:
     """The classes of dims that loops take apart into trips, or stack up from trips."""
-    nodes = [node for node in plan.source.program.nodes if node.kind in TRIPS]
-    stacked = (node.operands[0] if node.kind == "trip" else node.results[0] for node in nodes)
+    nodes = [node for node in plan.source.program.nodes if node.op_name in TRIPS]
+    stacked = (node.operands[0] if node.op_name == "trip" else node.results[0] for node in nodes)
     return {plan.source.classes.of(value, 0) for value in stacked}
 
 

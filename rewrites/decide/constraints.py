@@ -29,7 +29,7 @@ from .table import WHOLE, Claim, Key, Table, claim_of
 def is_point(program: Program, value: ValueId) -> bool:
     """Whether the value is the result of a constraint."""
     number = program.producer[value]
-    return number >= 0 and program.nodes[number].kind == "constrain"
+    return number >= 0 and program.nodes[number].op_name == "constrain"
 
 
 def claims_of(table: Table, value: ValueId, axes: Iterable[MeshAxis]) -> dict[MeshAxis, Claim]:

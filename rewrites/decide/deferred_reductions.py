@@ -57,7 +57,7 @@ class DeferredReduction:
 def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     """Returns the ops that a pending sum moves through."""
     program = placements.program
-    loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
+    loops = (node for node in program.nodes if node.op_name == "carry") if program.has_regions else ()
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
     assumed: dict[NodeId, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
     reach = _Reach(placements, assumed, set())
@@ -132,7 +132,7 @@ class _Reach:
         seen = set(heap)
         while heap:
             node = self.program.nodes[heapq.heappop(heap)]
-            if node.kind == "carry":
+            if node.op_name == "carry":
                 # What it is within the loop is assumed.
                 continue
             if (carry := self.carried(node)) is not None:
@@ -163,7 +163,7 @@ class _Reach:
     def demand(self, values: Iterable[ValueId], pend: Unreduced) -> None:
         """Requires that the carries on which these values depend are sums."""
         for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
-            if node.kind == "carry":
+            if node.op_name == "carry":
                 self.demanded.setdefault(node.number, pend)
 
     def returned(self) -> dict[NodeId, Unreduced]:
@@ -253,7 +253,7 @@ class _Reach:
     def carried(self, node: Node) -> DeferredReduction | None:
         """The sum that the op could carry, if it is linear in its pending operands and they need no other move."""
         program, given = self.program, self.waited.get(node.number)
-        if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
+        if node.results[1:] and not (node.op_name == "carry" and is_alone(program, node)):
             return None
         if not node.results or node.results[0] in self.placements.pinned:
             return None
@@ -282,7 +282,7 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend):
             return None
-        if hanging and (node.kind == "carry" or not self.linear(node, positions, zeros)):
+        if hanging and (node.op_name == "carry" or not self.linear(node, positions, zeros)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return DeferredReduction(pend)
@@ -293,7 +293,7 @@ class _Reach:
         """The operands of an op that may count on one iteration only."""
         if node.number in self.waited:
             return frozenset(range(len(node.operands)))
-        return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NO_NUMBERS
+        return frozenset({0}) if node.op_name == "carry" and law(counts_once(0, ())) is not None else NO_NUMBERS
 
     def is_part(self, value: ValueId, pend: Unreduced, given: Unreduced | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""

@@ -97,7 +97,7 @@ class _Accumulated:
 
 def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
     for node in placements.program.nodes:
-        if node.kind == "carry":
+        if node.op_name == "carry":
             for axis in sorted(placements.axes(node)):
                 if (nodes := _Sum(placements, node, axis).nodes()) is not None:
                     yield _Accumulated(axis, node.number, frozenset(nodes))
@@ -152,7 +152,7 @@ class _Sum:
         for value in self.program.nodes[number].results:
             others = {user for user, _ in self.placements.uses(value)} - among
             nodes = self.program.nodes
-            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
+            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].op_name != "leave" for user in others):
                 return False
         return True
 

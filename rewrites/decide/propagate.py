@@ -485,7 +485,7 @@ class Sweep:
     def reason(self, node: Node, position: int, claim: Claim, digits: tuple[SubIndex, ...]) -> str:
         """Why no index of the dim takes the claim."""
         if not digits:
-            return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
+            return "the trips of a loop run one after another" if node.op_name in TRIPS else "this dim cannot be placed"
         (major, *_), indices, factor = digits, {digit.at for digit in digits}, claim.factor
         asked = ((digit.at, digit.inward(factor, self.padded, node.signature.shifts)) for digit in digits)
         refusals = [self.table.misfit(node, index, inward) for index, inward in asked if inward is not None]

@@ -248,7 +248,7 @@ class _Search:
         if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
             return False
         ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
-        work = flops(node.kind, node.params, ins, outs)
+        work = flops(node.op_name, node.params, ins, outs)
         return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
     def region(self, value: ValueId, axis: MeshAxis, claim: Claim) -> Claims:

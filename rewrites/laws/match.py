@@ -40,7 +40,11 @@ class Match:
 
 def is_root(left: RuleApply, node: Node) -> bool:
     """Whether an op is of the kind at the root of a left side."""
-    return SAME.get(node.kind, node.kind) == ALIASES.get(left.head, left.head) and not node.is_border and len(node.results) == 1
+    return (
+        SAME.get(node.op_name, node.op_name) == ALIASES.get(left.head, left.head)
+        and not node.is_border
+        and len(node.results) == 1
+    )
 
 
 def matches(program: Program, left: RuleApply, root: Node) -> Iterator[Match]:
@@ -81,12 +85,12 @@ class _Matcher:
                 yield from self.variable(name, seen, found)
             case RuleNumber(number):
                 node = self.node(seen)
-                if node is not None and node.kind == "constant" and node.params.get("value") == number:
+                if node is not None and node.op_name == "constant" and node.params.get("value") == number:
                     yield found
             case RuleApply(head, args):
                 node = self.node(seen)
                 kind = ALIASES.get(head, head)
-                if node is not None and SAME.get(node.kind, node.kind) == kind and len(node.operands) == len(args):
+                if node is not None and SAME.get(node.op_name, node.op_name) == kind and len(node.operands) == len(args):
                     yield from self.op(node, kind, args, seen, found)
             case _:
                 return
@@ -169,7 +173,7 @@ class _Matcher:
 
 def dtype_at(program: Program, node: Node) -> str:
     """The dtype that an op computes with. For a comparison, it is that of its operands."""
-    value = node.operands[-1] if SAME.get(node.kind, node.kind) in TELLS else node.results[0]
+    value = node.operands[-1] if SAME.get(node.op_name, node.op_name) in TELLS else node.results[0]
     return program.types[value].dtype
 
 

@@ -124,7 +124,7 @@ class Again:
         """Whether a value must be computed again because it is not stored."""
         if self.program.producer[value] < 0 or not self.law.is_forward(self.program, self.node(value)):
             return False
-        if self.node(value).kind == "constant":
+        if self.node(value).op_name == "constant":
             return True
         if self.program.region[value] != self.program.region[self.some[0]]:
             return False

@@ -121,7 +121,7 @@ class _Found(NamedTuple):
 
 
 def _flops(node: Node) -> int:
-    return flops(node.kind, node.params, *node.signature.shapes) or 0
+    return flops(node.op_name, node.params, *node.signature.shapes) or 0
 
 
 def _kind(dtype: str) -> str:

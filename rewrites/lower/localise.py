@@ -58,7 +58,7 @@ def localise(
     into: Constructor,
 ) -> list[SSAValue]:
     """Emits the op on local operands, some of which may carry a pending sum. Returns its results, which have local types."""
-    if node.kind == "tag":
+    if node.op_name == "tag":
         return list(locals)
     carried = [counts_once(operand, axes) for operand, axes in carry.once] if carry is not None else []
     if placed.is_plain and not carried and not node.signature.rivals and not node.signature.own:
@@ -392,7 +392,7 @@ class _Local:
         return min(others, default=None)
 
     def op(self, locals: list[SSAValue]) -> list[SSAValue]:
-        kind, params = self.node.kind, self.params
+        kind, params = self.node.op_name, self.params
         if self.vectors is not None:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params

@@ -154,7 +154,7 @@ def divisible(plan: Plan, value: ValueId, dim: int, axis: str) -> list[tuple[Val
             found.append((each, at))
             continue
         for node in (program.nodes[number] for number, _ in program.uses[each]):
-            parts = node.results if node.signature.shifts or node.passes_on or node.kind in BORDERS else ()
+            parts = node.results if node.signature.shifts or node.passes_on or node.op_name in BORDERS else ()
             spots = (
                 (part, class_of_each_dim(plan, part).index(root)) for part in parts if root in class_of_each_dim(plan, part)
             )

@@ -29,7 +29,7 @@ MESH = pt.Mesh(a=4, b=2)
 
 def bodies(plan: pt.Plan) -> list[str]:
     """The definitions of a plan's Pallas calls."""
-    kinds = [node.kind for node in plan.source.program.nodes if node.kind.startswith("pallas_call")]
+    kinds = [node.op_name for node in plan.source.program.nodes if node.op_name.startswith("pallas_call")]
     return [definitions[kind].text.partition("   ")[2].strip() for kind in kinds]
 
 

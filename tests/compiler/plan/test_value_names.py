@@ -28,7 +28,7 @@ def plan_of(fn: Callable[..., Any], *args: Any) -> pt.Plan:
 def names_of(plan: pt.Plan) -> dict[str, str]:
     """The name of each computed value, with its op and its type."""
     addresses, program = plan.source.addresses, plan.source.program
-    ops = {value: node.kind for node in program.nodes for value in node.results}
+    ops = {value: node.op_name for node in program.nodes for value in node.results}
     return {addresses.names[value]: f"{op} {program.types[value]}" for value, op in ops.items()}
 
 

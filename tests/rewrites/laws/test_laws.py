@@ -45,7 +45,7 @@ def arrays(*shapes: tuple[int, ...]) -> list[Array]:
 
 def ops(plan: Plan) -> Counter[str]:
     """The ops that compute."""
-    return Counter(node.kind for node in plan.source.program.nodes if not node.signature.instance.moves)
+    return Counter(node.op_name for node in plan.source.program.nodes if not node.signature.instance.moves)
 
 
 def same(before: Plan, after: Plan, args: list[Array]) -> None:
@@ -260,8 +260,8 @@ def test_layers_are_computed_again_from_what_enters_them() -> None:
     args = arrays((3, 8, 8), (4, 8))
     before = pt.plan(jax.value_and_grad(layers), MESH, *args)
     after = before.rewrite("recompute", at="layer*")
-    more = Counter(node.kind for node in after.source.program.nodes) - Counter(
-        node.kind for node in before.source.program.nodes
+    more = Counter(node.op_name for node in after.source.program.nodes) - Counter(
+        node.op_name for node in before.source.program.nodes
     )
     # Of each layer: both products, the sine that the second one reads, and the derivatives of both functions.
     assert {kind: more[kind] for kind in ("dot_general", "sin", "cos", "tanh")} == {
@@ -270,7 +270,7 @@ def test_layers_are_computed_again_from_what_enters_them() -> None:
         "cos": 3,
         "tanh": 3,
     }
-    barriers = {id(node.op) for node in after.source.program.nodes if node.kind == "optimization_barrier"}
+    barriers = {id(node.op) for node in after.source.program.nodes if node.op_name == "optimization_barrier"}
     assert len(barriers) == 3
     same(before, after, args)
 
@@ -310,7 +310,7 @@ def test_each_of_several_backward_passes_computes_its_own_forward_pass_again() -
     args = arrays((3, 8, 8), (4, 8))
     before = pt.plan(steps, MESH, *args)
     after = before.rewrite("recompute", at="layer*")
-    assert len({id(node.op) for node in after.source.program.nodes if node.kind == "optimization_barrier"}) == 6
+    assert len({id(node.op) for node in after.source.program.nodes if node.op_name == "optimization_barrier"}) == 6
     same(before, after, args)
 
 
