@@ -5,6 +5,7 @@
     propagate            carries claims along one mesh axis through the definitions
     constraints          points of redistribution: those of a program, at which a value may change its layout
     placements           the table's meaning at each op: layouts wanted and produced, and pending reductions
+    price                what a device receives if some ops are placed otherwise: by this, the ways to place them are compared
     regather             which arguments are gathered for each use, and which once
     loop_hoisting        moves gathers before a loop, and scatters after it
     deferred_reductions  where a pending sum resolves

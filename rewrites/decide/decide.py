@@ -9,7 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from ...dialects.ground.dtypes import itemsize
@@ -17,12 +17,11 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.search import Path, joint, path, sharing
-from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
-from .place_by_cut import CutPrice
 from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
-from .regather import gathered_at_source, is_stored
+from .price import Price, is_stored
+from .regather import gathered_at_source
 from .relocate import Mismatch, relocated
 from .sort_strategy import unmerged
 from .table import Table
@@ -80,11 +79,10 @@ class Decisions:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
 
     @property
-    def price(self) -> CutPrice:
+    def price(self) -> Price:
         """What a device receives in one call, with the trips that loops are taken to have."""
         trips = self.placements.program.likely_trips
-        ways = [(move.path, trips(move.region)) for move in self.moves]
-        return CutPrice(sum(way.bytes * times for way, times in ways), sum(way.collectives * times for way, times in ways))
+        return Price.of((move.path, trips(move.region)) for move in self.moves)
 
 
 def decide(table: Table) -> Decisions:
@@ -291,7 +289,7 @@ class _Mover:
             common = self.common(targets)
             first = self.make(value, source, pend, common, None, True, region)
             rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
-            if _cost([first, *rest]) < _cost(direct):
+            if Price.of((move.path, 1) for move in (first, *rest)) < Price.of((move.path, 1) for move in direct):
                 moves = [first, *rest]
         by_target = {move.target: move for move in moves}
         for number, position, wanted in uses:
@@ -315,14 +313,6 @@ class _Mover:
     ) -> Move:
         way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
         return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
-
-
-def _cost(moves: Iterable[Move]) -> tuple[Bytes, int]:
-    """The bytes received, then the number of collectives."""
-    return (
-        sum(move.path.bytes for move in moves),
-        sum(move.path.collectives for move in moves),
-    )
 
 
 def first_use(move: Move) -> tuple[NodeId, int]:

@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
-from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, through
 from .placements import Placements
-from .regather import reads_of
+from .price import Alternative, Reads, reads_of
 
 
 def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
@@ -66,21 +64,11 @@ def _gather_before(placements: Placements, border: Node) -> None:
     ):
         return
 
-    def received(at_border: Layout, layouts: dict[ValueId, Layout]) -> Bytes:
-        value, outside = border.operands[0], program.regions[border.region].parent
-        total = placements.received(value, placements.home(value), at_border) * program.likely_trips(outside)
-        # In one trip, ops that read a value in the same layout share the move.
-        shared = {(read, want, program.use_region(*use)) for (use, read), want in zip(reads, wanted, strict=True)}
-        for read, want, region in shared:
-            total += placements.received(read, layouts[read], want) * program.likely_trips(region)
-        return total
-
-    after = {number: placements.without(program.nodes[number], axes) for number in (border.number, *moved)}
-    homes = {value: after[program.producer[value]].produced[0] for _, value in reads}
-    now = received(placements.nodes[border.number].wanted[0], {value: placements.home(value) for value in homes})
-    if received(after[border.number].wanted[0], homes) < now:
-        for number, placed in after.items():
-            placements.put(program.nodes[number], placed)
+    ops, now = (border.number, *moved), Reads(placements, {})
+    after = {number: Alternative(placements.without(program.nodes[number], axes)) for number in ops}
+    if now.price(ops, after).bytes < now.price(ops, {}).bytes:
+        for number, way in after.items():
+            placements.put_otherwise(program.nodes[number], way.placed)
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ class Placements:
     elsewhere: Elsewhere = field(default_factory=dict[NodeId, Mapping[MeshAxis, Instead]])
     """The ops that do not take the table's claims, with what they take instead."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
-    """The layouts in which the ops of `elsewhere` return their results: those of the table."""
+    """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
 
@@ -219,6 +219,12 @@ class Placements:
         self.nodes[node.number] = placed
         for value, layout in zip(node.results, placed.produced, strict=True):
             self.homes[value] = self.pinned.get(value, layout)
+
+    def put_otherwise(self, node: Node, placed: OpPlacement) -> None:
+        """Sets an op's placement, but leaves the layouts of the program's results as claims have them."""
+        for value, layout in zip(node.results, self.nodes[node.number].produced, strict=True):
+            self.results.setdefault(value, layout)
+        self.put(node, placed)
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
         """The op's placement without some axes."""

@@ -24,8 +24,9 @@ from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, makers
-from .place_by_cut import Alternative, AsItIs, TwoPlaces
+from .place_by_cut import AsItIs, TwoPlaces
 from .placements import Instead, Placement, Placements, Unreduced, place_op
+from .price import Alternative
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
@@ -100,8 +101,7 @@ class _Search:
                 known.clear()
         for number in chosen:
             node, way = self.program.nodes[number], ways[number]
-            self.placements.results.update(zip(node.results, self.placements.nodes[number].produced, strict=True))
-            self.placements.put(node, way.placed)
+            self.placements.put_otherwise(node, way.placed)
             self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
             self.carried.pop(number, None)
             if way.carries:

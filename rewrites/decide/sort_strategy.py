@@ -8,18 +8,20 @@ A merge leaves its results in blocks. Where they are wanted whole, gathering the
 from __future__ import annotations
 
 from ..program.program import Node, NodeId, ValueId
-from ..redistribute.steps import Bytes
 from .placements import OpPlacement, Placements
+from .price import Alternative, Reads
 
 
 def unmerged(placements: Placements) -> list[NodeId]:
     """Unplaces and returns the ops for which merging would receive more, and unplaces operand-free ops that only they read."""
     nodes, found = placements.program.nodes, list[NodeId]()
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
-        whole = _without(placements, node, node)
-        if _received(placements, node, whole) < _received(placements, node, placements.nodes[node.number]):
-            for each in (*(placements.program.made_by(v) for v in node.operands if _is_free(placements, v, node)), node):
-                placements.put(each, _without(placements, each, node))
+        makers = (placements.program.made_by(value) for value in node.operands if _is_free(placements, value, node))
+        after = {each.number: Alternative(_without(placements, each, node)) for each in (*makers, node)}
+        now = Reads(placements, {})
+        if now.price(after, after).bytes < now.price(after, {}).bytes:
+            for number, way in after.items():
+                placements.put_otherwise(nodes[number], way.placed)
             found.append(node.number)
     return found
 
@@ -35,18 +37,3 @@ def _is_free(placements: Placements, value: ValueId, node: Node) -> bool:
     maker = placements.program.maker(value)
     alone = {user for user, _ in placements.uses(value)} == {node.number} and value not in placements.pinned
     return alone and maker is not None and not maker.operands
-
-
-def _received(placements: Placements, node: Node, placed: OpPlacement) -> Bytes:
-    """The bytes that a device receives for an op's operands, for its merge, and to bring its results to the wanted layouts."""
-    moved = placements.received
-    total: Bytes = placed.merged.step(placed.produced[0]).bytes if placed.merged is not None else 0
-    for value, wanted in zip(node.operands, placed.wanted, strict=True):
-        if not _is_free(placements, value, node):
-            total += moved(value, placements.with_sums(value), wanted)
-    for value, layout in zip(node.results, placed.produced, strict=True):
-        home, end = placements.pinned.get(value, layout), placements.program.end
-        uses = placements.uses(value)
-        targets = {placements.wanted(*use) if use[0] < end else home.natural for use in uses}
-        total += moved(value, layout, home) + sum(moved(value, home, target) for target in targets)
-    return total

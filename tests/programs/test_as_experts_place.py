@@ -318,8 +318,8 @@ def test_where_a_conflict_stood_a_value_is_resharded_by_its_shortest_way() -> No
 def test_a_conflict_says_what_each_way_out_receives_and_computes() -> None:
     (conflict,) = pt.plan(lambda a: a + a.T, MESH, normal(64, 64)).tile("a", 0, "data").conflicts
     assert list(map(str, conflict.resolutions)) == [
-        "tile('result', 0, 'data'): a device then receives 1.75 KiB, computes 512 FLOP and stores 6.00 KiB",
-        "replicate('transpose#0', 'data'): a device then receives 14.0 KiB, computes 512 FLOP and stores 20.0 KiB",
+        "tile('result', 0, 'data'): a device then receives 1.75 KiB, computes 512 FLOP and stores 8.00 KiB",
+        "replicate('transpose#0', 'data'): a device then receives 14.0 KiB, computes 512 FLOP and stores 22.0 KiB",
     ]
 
 

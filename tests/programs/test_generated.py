@@ -24,7 +24,7 @@ from tolerance import differs
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
-from partita.rewrites.decide import place_by_cut
+from partita.rewrites.decide import price
 
 # A gradient is three times as long as its program.
 PROGRAMS = {"forward": 130, "gradients": 70}
@@ -34,7 +34,7 @@ COMPILED, LOWERED = 15, 30
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_partitioned_program_means_what_it_means_unpartitioned(kind: str, figures: Figures) -> None:
-    start = place_by_cut.START
+    start = price.START
     seen: Counter[str] = Counter()
     indices: dict[tuple[str, int, int], bool] = {}
 
@@ -43,7 +43,7 @@ def test_a_partitioned_program_means_what_it_means_unpartitioned(kind: str, figu
     def run(case: Case) -> None:
         hypothesis.note(f"{case.plan.trace}\n{case.start.source.traced.module}")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(place_by_cut, "START", start * (case.share % 2))
+            patch.setattr(price, "START", start * (case.share % 2))
             check(case)
         elsewhere = case.plan.decisions.placements.elsewhere
         for at, placed in tilings(case.plan):

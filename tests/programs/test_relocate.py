@@ -13,7 +13,7 @@ import pytest
 from sent import BOUND, normal, sent
 
 import partita as pt
-from partita.rewrites.decide import place_by_cut
+from partita.rewrites.decide import price
 
 MESH = pt.Mesh(data=8)
 FLOAT = 4
@@ -148,7 +148,7 @@ def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Collectives start at once, so that ops of small arrays run elsewhere too."""
-    monkeypatch.setattr(place_by_cut, "START", 0)
+    monkeypatch.setattr(price, "START", 0)
 
 
 @pytest.mark.usefixtures("at_once")

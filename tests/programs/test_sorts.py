@@ -136,6 +136,19 @@ def test_an_array_that_is_wanted_whole_is_gathered_before_it_is_sorted(function:
     agree(plan, function, INTS)
 
 
+def test_a_result_stays_in_blocks_where_the_operand_is_gathered() -> None:
+    """It is sliced: that receives nothing."""
+
+    def function(x: Any) -> Any:
+        y = jnp.sort(x, 1)
+        return y, y[:, ::-1][:, :3]
+
+    plan = tiled(function, FLOATS)
+    assert plan.counts()["permute"] == 0 and plan.layout("result/0") == {"result/0": "f32[3, x*6]"}
+    assert plan.compile().out_shardings[0].spec == jax.sharding.PartitionSpec(None, "x")
+    np.testing.assert_array_equal(plan.compile()(FLOATS)[0], function(FLOATS)[0])
+
+
 def test_a_descending_sort_is_a_merge_and_a_permute_that_turns_it_around() -> None:
     plan = tiled(lambda x: jnp.sort(x, 1, descending=True), INTS)
     assert (plan.counts()["permute"], plan.bytes_per_device()) == (6 + 1, 7 * ROW * 4)
