@@ -141,7 +141,7 @@ class BuildOp(ArrayOp):
 
     def _check_result(self, result: ArrayType, local: ArrayType) -> None:
         layout = result.layout
-        used = {axis.axis for axis in (*layout.axes, *(each.axis for each in layout.pending))}
+        used = {axis.axis for axis in layout.named}
         if outside := used - {axis.axis for axis in self.axes}:
             raise VerifyException(f"{result.text} uses axis `{min(map(str, outside))}`, which this build does not iterate over")
         global_shape(result, self)

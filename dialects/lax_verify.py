@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .definitions.registry import definitions
 from .definitions.syntax_tree import Formal
-from .definitions.tilings import Dims, Instance, bind
+from .definitions.tilings import Instance, SubIndices, bind
 from .ground.errors import Error
 from .params import Literal, ParamsAttr, Record
 from .types import ArrayType
@@ -52,13 +52,14 @@ def _miscounted(side: str, arrays: Types, formals: Sequence[Formal]) -> str:
     return f"has {len(arrays)} {side}s where its definition has {'at least ' if variadic else ''}{wanted}"
 
 
-def _misfit(side: str, arrays: Types, tables: Sequence[Dims], instance: Instance) -> str:
+def _misfit(side: str, arrays: Types, tables: Sequence[SubIndices], instance: Instance) -> str:
     if [len(array.shape) for array in arrays] != [len(dims) for dims in tables]:
         return f"the {side}s {[array.text for array in arrays]} have other ranks than its definition"
     for position, (array, dims) in enumerate(zip(arrays, tables, strict=True)):
-        for dim, (size, (indices, block, windows, *_)) in enumerate(zip(array.shape, dims, strict=True)):
-            walked = block * prod(instance.indices[index].extent for index in indices)
-            if indices and walked != size and not windows:
+        for dim, (size, digits) in enumerate(zip(array.shape, dims, strict=True)):
+            major = next((digit for digit in digits if digit.reach is None), None)
+            walked = size if major is None else major.minor * instance.indices[major.at].extent
+            if walked != size:
                 return f"dim {dim} of {side} {position}, {array.text}, is {size}, and its index runs to {walked}"
     return ""
 

@@ -83,7 +83,7 @@ class Layout(Interned):
         clash = twice((*self.dims, *(p.axis for p in self.pending if not p.scans)))
         if clash is not None:
             raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once in a layout"])
-        if len({axis.axis.devices for axis in (*self.axes, *(p.axis for p in self.pending))}) > 1:
+        if len({axis.axis.devices for axis in self.named}) > 1:
             raise Error(f"`{self}` has axes of several device sets", helps=["a value is on one device set: transfer it"])
 
     @staticmethod
@@ -157,9 +157,19 @@ class Layout(Interned):
         return _padded_shape(self)
 
     @property
+    def is_padded(self) -> bool:
+        """Whether devices hold padding."""
+        return self.padded_shape != self.global_shape
+
+    @property
     def axes(self) -> tuple[MeshAxis, ...]:
         """The mesh axes that the dims are placed on, dim by dim. Axes of pending reductions are not included."""
         return _axes(self)
+
+    @property
+    def named(self) -> tuple[MeshAxis, ...]:
+        """The mesh axes of the dims, then those of pending reductions."""
+        return *self.axes, *(each.axis for each in self.pending)
 
     @property
     def rank(self) -> int:

@@ -108,6 +108,10 @@ class ParamsAttr(TextAttr[tuple[tuple[str, Literal], ...]]):
     def of(**params: Literal) -> "ParamsAttr":
         return ParamsAttr(tuple(sorted(params.items(), key=itemgetter(0))))
 
+    def changed(self, **params: Literal) -> "ParamsAttr":
+        """The parameters with these values added, or in place of those that were there."""
+        return ParamsAttr.of(**{**self._by_name, **params})
+
     @cached_property
     def _by_name(self) -> dict[str, Literal]:
         return dict(self.data)

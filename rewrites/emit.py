@@ -97,6 +97,8 @@ class Emitter:
         return self.unit("pick", dtype)
 
     def cast(self, value: SSAValue, dtype: str) -> SSAValue:
+        if type_at(value).dtype == dtype:
+            return value
         to = Record("dtype", (("name", dtype),))
         return self.make("convert_element_type", (value,), dtype, type_at(value).shape, new_dtype=to, weak_type=False)
 
@@ -126,10 +128,7 @@ class Emitter:
 
     def narrow(self, ids: SSAValue) -> SSAValue:
         """Casts ids to i32. Ids outside of every array stay outside."""
-        dtype = type_at(ids).dtype
-        if dtype == IDS:
-            return ids
-        if dtype in WIDE:
+        if (dtype := type_at(ids).dtype) in WIDE:
             low, high = (self.number(each, dtype) for each in (-1 if dtype == "int64" else 0, (1 << 31) - 1))
             ids = self.make("clamp", (low, ids, high), dtype, type_at(ids).shape)
         return self.cast(ids, IDS)

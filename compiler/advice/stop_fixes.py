@@ -15,13 +15,14 @@ from itertools import islice
 from typing import cast
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.tilings import SubIndex
 from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import BlockedOp, Table, next_factor
-from ...rewrites.program.program import Node, SubIndex, ValueId
+from ...rewrites.program.program import Node, ValueId
 from ..cost.collectives import bytes_per_device
 from ..cost.flops import Flops, flops_per_device
 from ..inputs.message_language import cited, step

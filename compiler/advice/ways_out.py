@@ -23,7 +23,7 @@ from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.independent_parts import parts
 from ...rewrites.program.program import Node, NodeId, ValueId
-from ...rewrites.redistribute.search import sharing
+from ...rewrites.redistribute.kinds.halo import sharing
 from ..cost.costs import Cost, cost, cost_of, seconds
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited

@@ -9,6 +9,7 @@ the array is gathered first. The order of tactics decides, and these texts repor
 
 from collections.abc import Iterator
 
+from ...dialects.definitions.requires import Lookup, Rows
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.decide import SELECTED, Move
@@ -82,7 +83,7 @@ def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
     for node, position in plan.source.program.reads(value):
         for at, factor in plan.decisions.placements.nodes[node.number].placement:
             index, axis = node.signature.indices[at], factor.place
-            if not (index.lookups or index.reads) or at not in node.signature.operand_at[position]:
+            if not index.parts(Rows) or at not in node.signature.operand_at[position]:
                 continue
             if index.monoid is not None:
                 yield f"looked up in blocks by `{node.op_name}`{{}}: masked partial sum over `{axis}`", node
@@ -106,6 +107,6 @@ def _wanted_whole(plan: State, step: Step, number: NodeId, position: int) -> str
         return ""
     for digit in nodes[number].signature.operand_dims[position][step.dim]:
         info = nodes[number].signature.indices[digit.at]
-        if info.lookups:
+        if info.parts(Lookup):
             return WRITTEN if info.monoid is None else GATHERED
     return ""

@@ -15,12 +15,14 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.dim_terms import Sites, groups
+from ...dialects.definitions.requires import Lookup, Scan, Selection
 from ...dialects.definitions.syntax_tree import names
+from ...dialects.definitions.tilings import SubIndex, SubIndices
 from ...dialects.ground.errors import Error
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.params import ParamsAttr
 from ...dialects.reference.evaluate import evaluate
-from ...rewrites.program.program import Program, Signature, SubIndex, SubIndices
+from ...rewrites.program.program import Program, Signature
 from ..jax_private import QUICK, jax, jnp
 from ..ops.jax_expansions import equations
 from ..ops.params import decode
@@ -76,7 +78,7 @@ class Trial:
         known = self.at_once
         if "@" not in self.candidate.written.text:
             self.compare_with_text(known)
-        for index in range(len(self.signature.instance.indices)):
+        for index in range(len(self.signature.indices)):
             self.place(index)
 
     def place(self, index: int) -> None:
@@ -85,7 +87,7 @@ class Trial:
         Blocks that are too short for the function are accepted, unless the definition keeps them together. A block with an odd
         number of rows may be shorter than a kernel's step: if larger blocks agree, it is tried again when a plan needs it.
         """
-        extent, together = self.signature.instance.indices[index].extent, self.kept_together(index)
+        extent, together = self.signature.indices[index].extent, self.kept_together(index)
         counts = dict.fromkeys(count for count in (*COUNTS, *together) if extent % count == 0)
         problems: list[Unfit] = []
         for count in counts:
@@ -101,8 +103,8 @@ class Trial:
             raise Unfit(str(problems[0]), self.variable(index))
 
     def kept_together(self, index: int) -> list[int]:
-        """For the major index of a joint dim, the number of blocks: each device gets one. [] for other indices."""
-        extent = self.signature.instance.indices[index].extent
+        """The number of blocks of an index that is major in a joint dim, so that each device gets one; [] for another index."""
+        extent = self.signature.indices[index].extent
         tables = (*self.signature.operand_at, *self.signature.result_at)
         joined = any(at[index].minor > 1 for at in tables if index in at)
         return [extent] if joined and COUNTS[-1] < extent <= MOST_DEVICES else []
@@ -122,13 +124,13 @@ class Trial:
                 self.same(index, count, name, position, known.results[position], part)
         for n, one, other in zip(self.floats, known.gradients or (), gradients, strict=False):
             self.same(index, count, f"gradient of {self.operands()[n]}", None, one, other)
-        self.sizes.setdefault(index, set()).add(self.signature.instance.indices[index].extent // count)
+        self.sizes.setdefault(index, set()).add(self.signature.indices[index].extent // count)
 
     def same(self, index: int, count: int, name: str, result: int | None, one: Array, other: Array) -> None:
         """Raises Error with the first element that differs, if there is one."""
         if (at := first_difference(one, other)) is None:
             return
-        info = self.signature.instance.indices[index]
+        info = self.signature.indices[index]
         parts, _ = self.resized(index, info.extent // count)
         rows = zip(self.operands(), self.ins, parts, self.signature.operand_at, strict=True)
         cut = [
@@ -144,11 +146,11 @@ class Trial:
 
     def put_together(self, index: int, result: int) -> str:
         """How a result is combined from the blocks, in words."""
-        info = self.signature.instance.indices[index]
+        info = self.signature.indices[index]
         if index in self.signature.result_at[result]:
-            return "are concatenated" if info.scan is None else "are concatenated, each combined with those before it"
-        if info.selects is not None:
-            return f"are merged by `{info.selects.fold}`"
+            return "are concatenated" if not info.parts(Scan) else "are concatenated, each combined with those before it"
+        if selects := info.parts(Selection):
+            return f"are merged by `{selects[0].monoid}`"
         return "are equal" if info.monoid is None else f"are combined by `{MONOIDS[info.monoid].fold}`"
 
     def function(self, operands: Sequence[Array], outs: Sequence[Type]) -> Sequence[Array]:
@@ -164,7 +166,7 @@ class Trial:
     @cached_property
     def at_once(self) -> AtOnce:
         """The function on random global arrays; on positive ones if its results are not finite otherwise."""
-        below = {ids: info.extent for info in self.signature.instance.indices for ids, _, _ in info.lookups}
+        below = {k.operand: info.extent for info in self.signature.indices for k in info.parts(Lookup)}
         drawn = (self.on_whole(cast("list[Array]", random_arrays(self.ins, below, positive))) for positive in (False, True))
         first = next(drawn)
         return first if all(np.isfinite(np.asarray(x, np.complex128)).all() for x in first.results) else next(drawn)
@@ -264,7 +266,7 @@ class Trial:
 
     def resized(self, index: int, extent: int) -> tuple[list[Type], list[Type]]:
         """The types with another extent of one index."""
-        old = self.signature.instance.indices[index].extent
+        old = self.signature.indices[index].extent
 
         def dim(n: int, digits: tuple[SubIndex, ...]) -> int:
             return n // old * extent if any(digit.at == index for digit in digits) else n

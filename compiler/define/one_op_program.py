@@ -51,7 +51,7 @@ def run_in_blocks(
     table = Table(program)
     claims = table.touch(Axis("blocks", count))
     (node,) = program.nodes
-    block = node.signature.instance.indices[index].extent // count
+    block = node.signature.indices[index].extent // count
     claims.nodes[node.number] = Claim(index, claims.whole.at(block), 0)
     for value in (*program.arguments, *program.returned):
         claims.values[value] = Claim(WHOLE, claims.whole, 0)

@@ -34,5 +34,5 @@ def _sizes(placements: Placements, node: Node) -> dict[int, int]:
     placement = placements.nodes[node.number].placement
     for index in {index for index, _ in placement}:
         here = [factor for at, factor in placement if at == index]
-        sizes[index] = padded(node.signature.instance.indices[index].extent, here) // prod(factor.size for factor in here)
+        sizes[index] = padded(node.signature.indices[index].extent, here) // prod(factor.size for factor in here)
     return sizes

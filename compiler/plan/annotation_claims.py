@@ -6,7 +6,7 @@ constraint becomes a point of redistribution.
     c: (y, _), b: (x*y, _)   -->   c: f32[y*8, 4], b: f32[x*y*2, 4], whichever argument comes first
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,8 +17,8 @@ from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotation_outcomes import even
-from .claims import Some, factor_of, is_same, on_parts, wanted
-from .refusals import Seed, SeedOn, already_claimed
+from .claims import Some, is_same, new_claim, on_parts, put, wanted
+from .refusals import Seed, SeedOn
 from .state import Action, State
 
 
@@ -33,11 +33,10 @@ def place_said(plan: Some, said: Sequence[tuple[ValueId, Said]], text: str, is_l
     said = [(value, each) for value, each in said if plan.source.addresses.has(value)]
     plan, seeds = on_parts(plan, [seed for value, each in said for seed in seeds_of(plan, value, each)])
     reconciles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
+    action = Action(text, "place", dict.fromkeys(value for value, _ in said), is_said=True, reconciles=reconciles, redo=redo)
     with without_collector():
-        table = _claimed(plan, seeds, dict(said), number, reconciles)
-    values, idle = dict.fromkeys(value for value, _ in said), is_same(plan.table, table)
-    action = Action(text, "place", values, is_said=True, reconciles=reconciles, idle=idle, redo=redo)
-    return replace(plan, table=table, actions=(*plan.actions, action))
+        table = _claimed(plan, seeds, dict(said), action)
+    return replace(plan, table=table, actions=(*plan.actions, replace(action, idle=is_same(plan.table, table))))
 
 
 def seeds_of(plan: State, value: ValueId, said: Said) -> Iterator[Seed]:
@@ -58,11 +57,9 @@ def binds(plan: State, value: ValueId, said: Said) -> bool:
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 
-def _claimed(
-    plan: State, seeds: Iterable[SeedOn], said: Mapping[ValueId, Said], number: int, reconciles: Collection[int]
-) -> Table:
+def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[ValueId, Said], action: Action) -> Table:
     """A copy of the plan's table with these layouts, propagated."""
-    table, of = plan.table.copy(), {value: list[SeedOn]() for value in said}
+    table, of, number = plan.table.copy(), {value: list[SeedOn]() for value in said}, len(plan.actions)
     for seed in seeds:
         if seed.place.size > 1:
             of[seed.value].append(seed)
@@ -72,30 +69,29 @@ def _claimed(
     points: dict[ValueId, Mapping[MeshAxis, Claim]] = {}
     for value, own in of.items():
         closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
-        _lay_out(plan, table, value, own, closed, number)
+        _lay_out(plan, table, value, own, closed, action)
         if is_point(plan.source.program, value):
             points[value] = claims_of(table, value, {seed.place for seed in own})
-    carry_said(table, points, axes, list(of), number, reconciles)
+    carry_said(table, points, axes, list(of), number, action.reconciles)
     return table
 
 
-def _lay_out(plan: State, table: Table, value: ValueId, seeds: Sequence[SeedOn], closed: frozenset[int], number: int) -> None:
+def _lay_out(
+    plan: State, table: Table, value: ValueId, seeds: Sequence[SeedOn], closed: frozenset[int], action: Action
+) -> None:
     """Claims the layout of one value. Claims that propagation made on its dims give way; claims of tactics stay."""
-    is_computed, named = is_point(plan.source.program, value), {seed.place for seed in seeds}
-    dims = closed if is_computed else {seed.dim for seed in seeds}
+    named, number = {seed.place for seed in seeds}, len(plan.actions)
+    dims = closed if is_point(plan.source.program, value) else {seed.dim for seed in seeds}
     before = {axis: (each.values[value], table.claim(value, axis)) for axis, each in table.axes.items()}
     asked = {axis for axis, (own, _) in before.items() if own is not None and value in plan.actions[own.tactic].values}
     for axis, (_, have) in before.items():
-        if axis not in asked and have is not None and (axis in named or have.at in dims):
+        if axis not in asked and have is not None and have.at != WHOLE and (axis in named or have.at in dims):
             table.axes[axis].values[value] = Claim(WHOLE, table.axes[axis].whole, number)
-    for seed in seeds:
-        own, have = before[seed.place]
-        at = WHOLE if seed.dim is None else seed.dim
-        if seed.place in asked and own is not None:
-            if own.at != at:
-                raise already_claimed(plan, seed, own)
-            continue
-        factor = table.axes[seed.place].whole if seed.dim is None else factor_of(plan, table, seed, seed.dim)
-        new = Claim(at, factor, number)
-        table.axes[seed.place].values[value] = have if have is not None and have[:2] == new[:2] else new
+
+    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, Claim | None]]:
+        for seed in (each for each in seeds if each.place is axis):
+            new, (_, have) = new_claim(plan, table, seed, number, False, axis not in asked), before[axis]
+            yield value, have if have is not None and new is not None and have[:2] == new[:2] else new
+
+    put(table, dict.fromkeys(seed.place for seed in seeds), claims, action, number)
     table.closed[value] = frozenset(dim for dim in dims if dim is not None)

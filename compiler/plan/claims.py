@@ -314,7 +314,7 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
             if seed.place is axis:
                 try:
                     # Also if the claim already holds: an earlier action may not have propagated it.
-                    yield seed.value, _claim(plan, table, seed, number, action.held, seed in moved)
+                    yield seed.value, new_claim(plan, table, seed, number, action.held, seed in moved)
                 except Refused as error:
                     refused.append(error)
         if refused:
@@ -362,7 +362,7 @@ def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> s
     return moved
 
 
-def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, moved: bool) -> Claim | None:
+def new_claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, moved: bool) -> Claim | None:
     """The claim to enter into the table; None if it holds already. Raises Refused if it contradicts an earlier one."""
     have = table.claim(seed.value, seed.place)
     own = table.axes[seed.place].values[seed.value]
@@ -373,13 +373,13 @@ def _claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, mov
             raise already_claimed(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.place].whole, number)
     if have is None or moved:
-        return Claim(seed.dim, factor_of(plan, table, seed, seed.dim), number, held)
+        return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
     raise already_claimed(plan, seed, have)
 
 
-def factor_of(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
+def _factor(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
     shape = plan.source.program.shape(seed.value)
     if 0 in shape:
         title = f"`{seed.name}` cannot be tiled: its dim {shape.index(0)} has no elements"

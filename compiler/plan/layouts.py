@@ -14,6 +14,6 @@ def layouts(plan: State, values: Patterns = "**") -> TextTable:
         outer = name in addresses.arguments or (name in addresses.results and value in result_values)
         # At the boundary a padded dim is whole, since no array has parts of different sizes; the plan shows how it is placed.
         home = placements.home(value)
-        layout = boundary(placements, value) if outer and home.padded_shape == home.global_shape else home
+        layout = boundary(placements, value) if outer and not home.is_padded else home
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return TextTable(found, ("value", "layout"))

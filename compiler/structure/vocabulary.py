@@ -6,6 +6,7 @@ logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and fi
 
 from collections.abc import Iterator
 
+from ...dialects.definitions.requires import Lookup
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node
 from ..plan.state import State
@@ -27,11 +28,11 @@ def _tables(passes: Passes) -> Iterator[Spot]:
     program = passes.plan.source.program
     for node in program.nodes:
         indices = node.signature.indices
-        if node.is_border or not any(index.lookups for index in indices) or not passes.is_forward(node):
+        if node.is_border or not any(index.parts(Lookup) for index in indices) or not passes.is_forward(node):
             continue
         table = passes.parameter(node.operands[0])
         for dim, digits in enumerate(node.signature.operand_dims[0]) if table is not None else ():
-            looked_up = len(digits) == 1 and indices[digits[0].at].lookups and indices[digits[0].at].folds
+            looked_up = len(digits) == 1 and indices[digits[0].at].parts(Lookup) and indices[digits[0].at].folds
             if looked_up and _reads_input(passes, node) and (spot := passes.on_parameter(node.operands[0], dim)) is not None:
                 yield spot
 

@@ -181,7 +181,7 @@ class Importer:
             extra["once"] = True
         if why:
             extra["why"] = why
-        return ParamsAttr.of(**dict(encode(eqn.params, self.foreign).items()), **extra)
+        return encode(eqn.params, self.foreign).changed(**extra)
 
     def type(self, aval: Aval) -> ArrayType:
         """The type of a value. Keys have the type of the `uint32` arrays that hold them."""

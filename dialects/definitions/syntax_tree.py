@@ -198,7 +198,7 @@ class Param:
 
     def put(self, params: ParamsAttr, *values: int) -> ParamsAttr:
         """The parameters with these values in this part and in the parts after it, such as low and high padding."""
-        return ParamsAttr.of(**{**dict(params.items()), self.name: _put(params[self.name], self.steps, values)})
+        return params.changed(**{self.name: _put(params[self.name], self.steps, values)})
 
 
 def _steps(value: Literal, steps: tuple[str, ...]) -> Literal:

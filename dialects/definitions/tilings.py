@@ -13,76 +13,75 @@ coordinate, a mask) follow from the position of the index in the body:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..ground.dtypes import dtype_of, itemsize, kind_of, largest
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS, Monoid
 from ..params import ParamsAttr
 from ..ranges.affine_read import AffineRead
+from ..ranges.factor import Factor, crossing
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, subexpressions
 from .grounding import ground
-from .requires import BUILT, OP, Component, Elements, Picks, Term, part
+from .requires import (
+    INDEX,
+    OP,
+    TILED,
+    Along,
+    Begin,
+    Detail,
+    Held,
+    Lookup,
+    Merging,
+    Picks,
+    Rows,
+    Scan,
+    Selection,
+    Term,
+    built,
+    counts_once,
+    details,
+    part,
+)
 from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
 
+T = TypeVar("T")
 
-class Placeable(NamedTuple):
-    """The indices of a dim that can be placed, major to minor, and how many elements inside them stay together.
 
-    A dim without indices cannot be placed: it is constant or unpartitioned. `(i b)` with `size b = 16` is one index over blocks
-    of 16. Under a window, `reaches` says how each index reads the dim; one of them is placed at a time. `moved` is then the
-    parameter, with its sign, or the extent, that says where the window begins. An index without a reach is the position in the
-    dim itself; `scaled` is the parameter by which the other index advances.
+class SubIndex(NamedTuple):
+    """One index of a dim, as a digit of the position: its number `at`, the distance of its neighbouring values, its extent.
+
+    The major digit has no extent, because the dim may be padded. The only digit of `(i b)` with `size b = 16` is `i`, whose
+    neighbours are 16 apart. Under a window, `reach` says how the index reads the dim, and each index is counted as the only
+    one, because one of them is placed at a time. One without a reach is then the position in the dim itself.
     """
 
-    indices: tuple[int, ...] = ()
-    block: int = 1
-    reaches: tuple[AffineRead | None, ...] = ()
-    moved: tuple[Param | Size, int] | None = None
-    scaled: Param | None = None
+    at: int
+    minor: int
+    extent: int | None
+    reach: AffineRead | None = None
+
+    def inward(self, factor: Factor, padded: bool, shifts: bool, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The factor of the index for a given factor of the dim, with others `beside` it; None if it does not fit."""
+        if (reach := self.reach) is None:
+            return factor.inward(self.minor, self.extent)
+        return crossing(beside, reach.size, partial(reach.inward, padded=padded, shifts=shifts), factor)
+
+    def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The factor of the index if elements are only shifted: they stay where they are, rather than in padded blocks."""
+        if (reach := self.reach) is None:
+            return factor.inward(self.minor, self.extent)
+        return crossing(beside, reach.size, reach.arriving, factor)
 
 
-Dims = tuple[Placeable, ...]
-
-
-class Lookup(NamedTuple):
-    """Component `component` of the index vectors in operand `operand` starts a window of `width` elements of the index.
-
-    `ELEMENT`: each element of the operand is an index itself.
-    """
-
-    operand: int
-    component: int
-    width: int
-
-
-class Scan(NamedTuple):
-    """A prefix fold with a monoid; `backwards`: a suffix fold."""
-
-    monoid: str
-    backwards: bool
-
-
-class Selection(NamedTuple):
-    """A fold to the `best` elements. With their positions, these take as many bytes as `cost` elements."""
-
-    fold: str
-    best: int
-    cost: int
-
-
-class Merging(NamedTuple):
-    """A merge of arrays, ordered by the first `keys` of them. `sizes` are the bytes of one element of each array.
-
-    `ties`: elements with equal keys can differ, so their order matters: there are other arrays, or keys like `-0.0`.
-    """
-
-    keys: int
-    sizes: tuple[int, ...]
-    ties: bool
+SubIndices = tuple[tuple[SubIndex, ...], ...]
+"""For each dim of a value its indices, major to minor. A dim without indices cannot be placed: it is constant or unpartitioned.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,57 +90,44 @@ class Index:
 
     * `monoid`: the index is folded, so placing it leaves the result pending ("add", "max", "min"); of several results, those
       without the index.
-    * `lookups`: the components of index vectors that give its position. Coordinate times block is subtracted from the ids.
-      For ids outside the block, a read (a folded index) gives zero, and a write (an index of the result, with any monoid)
-      is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside the whole array belong to
-      coordinate 0, where the local op fills them as the unpartitioned op does.
-    * `requires`: what depends on the position at which a device's block begins, as terms: lookups, scans, the index as a value.
-    * `scan`: the index of a prefix fold: placing it leaves a scan of each block, and the fold of the blocks before is pending.
-    * `selects`: the op selects the best elements along the index: placing it leaves the best of each block, and the op then
-      selects among these.
-    * `merges`: the elements along the index are merged: placing it leaves a sorted block on each device.
-    * `windows`: the operands that it reads through a window, each with the value of elements outside: the unit of the fold
-      around it, or an operand of rank 0.
-    * `pieces`: for the index of a concatenation, the start of each part, and the operand that it is.
-    * `once`: operands in terms that do not contain this folded index: they are zero except on coordinate 0.
-    * `filled`: the operands of a fold or scan over the index. Where the index is padded, they get the monoid's unit behind its
-      extent. None if the padding would count all the same, so that the index cannot be padded.
+    * `terms`: what placing it requires, each with how devices hold the index when it is required. Looked-up positions are
+      counted from a device's block. For ids outside the block, a read (a folded index) gives zero, and a write (an index of
+      the result, with any monoid) is dropped. If the op's mode clips ids, they are clipped to `extent` first. Reads outside
+      the whole array belong to coordinate 0, where the local op fills them as the unpartitioned op does.
     """
 
     extent: int
     monoid: str | None = None
-    lookups: tuple[Lookup, ...] = ()
-    requires: tuple[Term, ...] = ()
-    once: tuple[int, ...] = ()
-    scan: Scan | None = None
-    selects: Selection | None = None
-    merges: Merging | None = None
-    filled: tuple[int, ...] | None = ()
-    windows: tuple[tuple[int, str | int], ...] = ()
-    pieces: tuple[tuple[int, int], ...] = ()
+    terms: tuple[tuple[Held, Term], ...] = ()
+    details: list[Detail] = field(init=False, compare=False)
+    """Those in the terms, which are asked for too often to be looked for each time."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "details", [each for _, term in self.terms for each in details(term)])
+
+    def parts(self, kind: type[T]) -> list[T]:
+        """The details of this kind: lookups, a scan, a selection, a merge."""
+        return [each for each in self.details if isinstance(each, kind)]
 
     @property
     def folds(self) -> str | None:
         """The monoid, selection or merge over the elements along the index; None if there is none."""
-        if self.merges is not None:
-            return MERGE
-        by = self.scan.monoid if self.scan is not None else self.monoid
-        return self.selects.fold if self.selects is not None else by
-
-    @property
-    def by_block(self) -> bool:
-        """Whether elements are counted by their number in a block, so that windows cannot be used."""
-        return bool(self.lookups or self.selects or self.merges)
+        return next((each.monoid for each in self.parts(Along)), self.monoid)
 
     @property
     def by_position(self) -> bool:
-        """Whether the position at which a device's block begins matters."""
-        return bool(self.requires)
+        """Whether it matters at which position a device's block begins."""
+        return any(Held.BLOCKS in held for held, _ in self.terms)
 
     @property
     def reads(self) -> bool:
         """Whether elements are looked up along the index, each of which is on one device."""
-        return bool(self.requires) and self.monoid is not None
+        return self.monoid is not None and bool(self.parts(Rows))
+
+    @property
+    def by_element(self) -> bool:
+        """Whether it is looked up at the elements of an operand."""
+        return any(lookup.component == ELEMENT for lookup in self.parts(Lookup))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +139,8 @@ class Instance:
 
     definition: Definition
     indices: tuple[Index, ...]
-    operands: tuple[Dims, ...]
-    results: tuple[Dims, ...]
+    operands: tuple[SubIndices, ...]
+    results: tuple[SubIndices, ...]
     moves: bool
 
 
@@ -170,14 +156,14 @@ def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The functions between an expression and the result, and the operands of their other arguments."""
+    """The functions between an expression and the result, and the accesses in their other arguments."""
 
     functions: tuple[str, ...] = ()
-    beside: tuple[int, ...] = ()
+    beside: tuple[Access, ...] = ()
 
     def under(self, function: str, *others: Ground) -> _Context:
-        beside = tuple(access.array for other in others for access in accesses(other))
-        return _Context((*self.functions, function), self.beside + beside)
+        beside = (access for other in others for access in accesses(other))
+        return _Context((*self.functions, function), (*self.beside, *beside))
 
 
 def accesses(body: Ground) -> list[Access]:
@@ -199,13 +185,18 @@ class _Roles:
         self.joined: dict[int, tuple[tuple[int, int], ...]] = {}
         self.extents = list(form.extents)
         equations = [self.whole(equation) for equation in form.equations]
-        self.roles = [Index(extent) for extent in self.extents]
+        self.monoids: dict[int, str] = {}
+        self.terms = defaultdict[int, list[tuple[Held, Term]]](list)
         self.barred = set(form.fixed)
+        """The indices that cannot be placed."""
         self.same: dict[int, int] = {}
         self.windowed: set[int] = set()
         self.arrays: dict[int, tuple[Dim, ...]] = {}
-        for index, pieces in self.joined.items():
-            self.tell(index, pieces=pieces)
+        for index, ((_, chain), *others) in self.joined.items():
+            for begin, operand in others:
+                chain = ("chain", begin, chain, operand)
+            # In turn, each round of blocks lies in one part of the concatenation.
+            self.require(index, part(chain), held=Held.RUNS)
         for equation in equations:
             targets = [{i for dim in target.dims if isinstance(dim, Group) for i in dim.indices} for target in equation.targets]
             self.targets, self.lone = set[int].union(*targets), len(targets) == 1
@@ -251,40 +242,43 @@ class _Roles:
         monoids = {MONOIDS[fold].across_devices(self.dtype) for fold in folds}
         (monoid,) = monoids if len(monoids) == 1 and not independent else (None,)
         if monoid is None:
-            self.bar([index])
+            self.barred.add(index)
         elif index not in self.barred:
-            self.tell(index, monoid=monoid.name, filled=None)
+            self.monoids[index] = monoid.name
+            self.fill(index, monoid.name, None)
 
-    def tell(self, index: int, **facts: Any) -> None:
-        self.roles[index] = replace(self.roles[index], **facts)
+    def require(self, index: int, *terms: Term, held: Held = Held.ANY) -> None:
+        """Records what placing an index requires, if devices hold it in one of these ways."""
+        self.terms[index] += [(held, term) for term in terms]
 
-    def require(self, index: int, *terms: Term, **facts: Any) -> None:
-        self.tell(index, requires=(*self.roles[index].requires, *terms), **facts)
+    def fill(self, index: int, unit: str, operands: Sequence[int] | None) -> None:
+        """Requires a unit in all rows of these operands that must not count.
 
-    def bar(self, ids: Iterable[int]) -> None:
-        """Records that these indices cannot be placed."""
-        self.barred.update(ids)
+        None: there are no operands by which such rows do not count, so there is no law.
+        """
+        extent = self.extents[index]
+        if operands is None:
+            self.require(index, ("extend", unit, ("part", extent, OP)), held=Held.PADDED | Held.WINDOWS)
+        for operand in operands or ():
+            self.require(index, ("extend", unit, ("part", extent, built(operand))), held=Held.PADDED)
+            self.require(index, ("fold", unit, ("part", extent, ("cover", INDEX, operand))), held=Held.WINDOWS)
 
     def access(self, access: Access) -> None:
         seen: set[int] = set()
         for dim in access.dims:
-            match dim:
-                case Affine() if access.array >= 0 and self.can_move(dim):
-                    self.bar([index for index in dim.indices if index in seen])
-                    seen.update(dim.indices)
-                    self.windowed.update(dim.indices)
-                case Affine() | Concat():
-                    self.bar(dim.indices)
-                case Whole():
-                    pass
-                case Group(ids):
-                    # x[i, i]: one coordinate cannot slice two dims.
-                    self.bar([index for index in ids if index in seen])
-                    seen.update(ids)
+            is_window = isinstance(dim, Affine) and access.array >= 0 and self.can_move(dim)
+            if isinstance(dim, Affine | Concat) and not is_window:
+                self.barred.update(dim.indices)
+                continue
+            if is_window:
+                self.windowed.update(dim.indices)
+            # x[i, i]: one coordinate cannot slice two dims.
+            self.barred.update(seen.intersection(dim.indices))
+            seen.update(dim.indices)
         known = self.arrays.setdefault(access.array, access.dims)
         for one, other in zip(known, access.dims, strict=True):
             if one != other:
-                self.bar(along(one, other))
+                self.barred.update(along(one, other))
 
     def can_move(self, dim: Affine[int]) -> bool:
         """Whether a device can read the dim by a window of its own: by a parameter of the op, or in a concatenation.
@@ -306,7 +300,7 @@ class _Roles:
                 for index in ids:
                     self.require(index, part(("iota", self.extents[index])))
                 if context.functions or len(ids) != 1:
-                    self.bar(ids)
+                    self.barred.update(ids)
             case Apply(function, args):
                 for number, arg in enumerate(args):
                     self.visit(arg, context.under(function, *args[:number], *args[number + 1 :]))
@@ -331,22 +325,24 @@ class _Roles:
         if fold.monoid == MERGE:
             self.merge(fold)
             return
-        monoid = MONOIDS[fold.monoid].across_devices(self.dtype)
+        monoid, product = MONOIDS[fold.monoid].across_devices(self.dtype), factors(fold.body)
+        folded = [index for index in fold.indices if index not in self.targets]
         if monoid is None or any(function not in monoid.through for function in context.functions):
-            self.bar([index for index in fold.indices if index not in self.targets])
+            self.barred.update(folded)
             monoid = None
-        for index in fold.indices:
-            if index not in self.targets:
+        else:
+            for index in folded:
+                self.monoids[index] = monoid.name
+                self.fill(index, monoid.name, _filled(fold, index))
                 # An idempotent monoid may take an operand on every coordinate.
-                once = () if monoid is None or monoid.idempotent else tuple(dict.fromkeys(context.beside))
-                self.tell(index, monoid=monoid and monoid.name, once=once, filled=_filled(fold, index))
-        product = factors(fold.body)
+                once = (read.array for read in context.beside if not monoid.idempotent and index not in along(*read.dims))
+                self.require(index, *map(counts_once, dict.fromkeys(once)))
         for factor in product:
             if isinstance(factor, Read):
                 self.under_window(factor, fold.monoid)
             if isinstance(factor, Guarded):
-                others = tuple(other.array for other in product if isinstance(other, Read))
-                self.look(factor, fold, monoid, context, others)
+                others = (other.array for other in product if isinstance(other, Read))
+                self.look(factor, monoid, context, dict.fromkeys(others))
             else:
                 self.visit(factor, _Context(("mul",)) if len(product) > 1 else _Context((fold.monoid,)))
 
@@ -354,42 +350,41 @@ class _Roles:
         """Records what replaces elements outside of an operand under a window: a unit, or another operand's elements."""
         elements = isinstance(outside, int) and bool(self.ins[outside][1])
         for dim in (dim for dim in access.dims if isinstance(dim, Affine)):
+            bordered: Term = ("read", ("windows", INDEX, ("surround", outside, access.array)))
             for index in dim.indices:
-                role = self.roles[index]
-                if elements:
-                    self.require(index, part(("over", -dim.offset, access.array, outside)))
-                else:
-                    self.tell(index, windows=(*role.windows, (access.array, outside)))
+                self.require(index, part(("over", -dim.offset, access.array, outside)) if elements else bordered)
 
     def scan(self, fold: Fold[int, Ground], context: _Context) -> None:
         """Handles a prefix fold: it is one index from its operand to the result, if the result is the fold and nothing else."""
         (k,), (j,) = fold.indices, fold.upto
         monoid = MONOIDS[fold.monoid].along(self.dtype)
         if context.functions or not self.lone or j not in self.targets or monoid is None:
-            self.bar((k, j))
+            self.barred.update((k, j))
         else:
             self.same[k] = j
-            self.require(j, ("scan", BUILT), scan=Scan(monoid.name, fold.backwards), filled=_filled(fold, k))
+            self.fill(j, monoid.name, _filled(fold, k))
+            self.require(j, ("scan", Scan(monoid.name, fold.backwards), built(index=INDEX)))
         self.visit(fold.body, _Context((fold.monoid,)))
         # If the index shares a dim with others, or is also read directly, this is not a scan along a dim.
         dims = [dim.indices for access in accesses(fold.body) for dim in access.dims if isinstance(dim, Group)]
         if any(j in dim or (k in dim and len(dim) > 1) for dim in dims):
-            self.bar((k, j))
+            self.barred.update((k, j))
 
     def select(self, fold: Fold[int, Ground]) -> None:
         """Handles a fold to the best elements: placed if the op can select from any array, and returns all positions."""
         self.visit(fold.body, _Context((fold.monoid,)))
         equation, (read,) = self.form.equations[0], accesses(fold.body)
-        extent = prod(self.form.extents[index] for index in fold.indices)
         values, positions = self.ins[read.array][0], self.outs[-1][0]
         alone = Group(fold.indices) in read.dims and len(fold.indices) == len(self.ins) == 1
-        if not alone or extent > largest(dtype_of(positions)):
-            self.bar(fold.indices)
+        if not alone or self.extents[fold.indices[0]] > largest(dtype_of(positions)):
+            self.barred.update(fold.indices)
             return
+        (k,) = fold.indices
         whole = [dim.name for dim in equation.targets[-1].dims if isinstance(dim, Whole)]
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))
-        self.require(fold.indices[0], ("best", BUILT), selects=Selection(fold.monoid, best, cost), filled=(read.array,))
+        self.fill(k, fold.monoid, (read.array,))
+        self.require(k, ("best", Selection(fold.monoid, best, cost), built()))
 
     def merge(self, fold: Fold[int, Ground]) -> None:
         """Handles a merge: one index from its operands to the results, if the op has a parameter for the number of keys."""
@@ -397,76 +392,65 @@ class _Roles:
         reads, keys = accesses(fold.body), self.params.get("num_keys")
         ends = set(along(*self.form.equations[0].targets[0].dims)).difference(*(along(*read.dims) for read in reads))
         if len(ends) != 1 or len(fold.indices) != 1 or not isinstance(keys, int):
-            self.bar((*fold.indices, *ends))
+            self.barred.update((*fold.indices, *ends))
             return
         (k,), (j,) = fold.indices, ends
         kinds = [kind_of(dtype_of(dtype)) for dtype, _ in self.ins]
         ties = keys < len(kinds) or not {"b", "i", "u"}.issuperset(kinds)
         self.same[k] = j
-        filled = None if "c" in kinds[:keys] else tuple(range(keys))
-        self.require(
-            j, ("sort", BUILT), merges=Merging(keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), filled=filled
-        )
+        self.fill(j, MERGE, None if "c" in kinds[:keys] else range(keys))
+        self.require(j, ("sort", Merging(MERGE, keys, tuple(itemsize(dtype) for dtype, _ in self.ins), ties), built()))
 
-    def look(
-        self, guard: Guarded, fold: Fold[int, Ground], monoid: Monoid | None, context: _Context, beside: tuple[int, ...]
-    ) -> None:
+    def look(self, guard: Guarded, monoid: Monoid | None, context: _Context, beside: Collection[int]) -> None:
         """Handles a guard `[v = ids[i] + w]` in a fold: v is looked up; the window w is a run of elements, not partitioned."""
         for vectors in guard.vectors:
             self.access(vectors)
         for lands in guard.lands:
             if lands.start is None and lands.dim == lands.window:
                 continue
-            self.bar(lands.window)
-            folded = any(index in fold.indices for index in lands.dim)
+            self.barred.update(lands.window)
             element = lands.component == ELEMENT
             # A read masks the one result. Ops on elements mask their updates; other ops drop them. An op whose front end says
             # what it does outside needs no mask for elements.
             drops = element and self.form.numbers is not None
             zero = monoid is not None and monoid.has_unit_zero
-            allowed = zero and self.lone and not context.functions if folded else not element or zero
-            if lands.start is None or len(lands.dim) != 1 or not allowed or (element and not folded and not beside):
-                self.bar(lands.dim)
+            allowed = zero and self.lone and not context.functions if guard.folded else not element or (zero and beside)
+            if lands.start is None or len(lands.dim) != 1 or not allowed:
+                self.barred.update(lands.dim)
                 continue
             (index,) = lands.dim
-            role, lookup = self.roles[index], Lookup(lands.start.array, lands.component, lands.width)
-            k: Term = Elements(lookup.operand) if element else Component(lookup.operand, lookup.component)
-            if lookup.width > 1:
-                k = ("window", k, lookup.width)
-            if role.monoid is not None:
-                terms: list[Term] = [("find" if drops else "take", k, BUILT)]
+            extent, k = self.extents[index], Lookup(lands.start.array, lands.component, lands.width)
+            if guard.folded:
+                self.require(index, ("find" if drops else "take", k, built()))
             elif element and not drops:
-                terms = [part(("join", role.extent, k, operand)) for operand in dict.fromkeys(beside)]
+                self.require(index, *(part(("join", extent, k, operand), TILED) for operand in beside))
             else:
-                terms = [part(("put", role.extent, k, OP))]
-            self.require(index, *terms, lookups=(*role.lookups, lookup))
+                self.require(index, part(("put", extent, k, OP), TILED))
 
     def instance(self, results: int, moves: bool) -> Instance:
         operands = len(self.ins)
         arrays = [*range(operands), *range(-1, -1 - results, -1)]
-        for k, j in self.same.items():
-            if k in self.barred:
-                self.bar([j])
+        self.barred.update([j for k, j in self.same.items() if k in self.barred])
         groups = {array: [self.group(dim) for dim in self.arrays.get(array, ())] for array in arrays}
         while True:
             dims = {array: [self.placeable(ids) for ids in groups[array]] for array in arrays}
             # A dim is placed as all of its indices, except blocks, or not at all.
             pairs = [pair for array in arrays for pair in zip(dims[array], groups[array], strict=True)]
-            lost = {index for kept, ids in pairs if not kept.indices for index in ids} - self.barred
+            lost = {index for kept, ids in pairs if not kept for index in ids} - self.barred
             if not lost:
                 break
-            self.bar(lost)
+            self.barred.update(lost)
         for array in range(operands):
             windows = zip(self.arrays.get(array, ()), self.ins[array][1], strict=False)
             dims[array] = [self.window(dim, size) or kept for kept, (dim, size) in zip(dims[array], windows, strict=False)]
-        used = dict.fromkeys(i for array in reversed(arrays) for dim in dims[array] for i in dim.indices)
+        used = dict.fromkeys(digit.at for array in reversed(arrays) for dim in dims[array] for digit in dim)
         number = {index: n for n, index in enumerate(used)}
-        numbered = {a: tuple(dim._replace(indices=tuple(number[i] for i in dim.indices)) for dim in dims[a]) for a in arrays}
+        numbered = [tuple(tuple(each._replace(at=number[each.at]) for each in dim) for dim in dims[array]) for array in arrays]
         return Instance(
             self.form.definition,
-            tuple(self.roles[index] for index in used),
-            tuple(numbered[array] for array in range(operands)),
-            tuple(numbered[-1 - result] for result in range(results)),
+            tuple(Index(self.extents[index], self.monoids.get(index), tuple(self.terms[index])) for index in used),
+            tuple(numbered[:operands]),
+            tuple(numbered[operands:]),
             moves,
         )
 
@@ -474,20 +458,23 @@ class _Roles:
         """The indices of a dim. The index of a prefix fold is the same as its upper limit."""
         return tuple(self.same.get(index, index) for index in dim.indices) if isinstance(dim, Group) else ()
 
-    def window(self, dim: Dim, size: int) -> Placeable | None:
-        """A dim under a window, the index with the most values first; None if the dim is not under a window."""
+    def window(self, dim: Dim, size: int) -> tuple[SubIndex, ...]:
+        """The indices of a dim under a window, the one with the most values first; none if the dim is not under a window."""
         if not isinstance(dim, Affine):
-            return None
+            return ()
         extents, steps = self.extents, dict(dim.factors)
         width = 1 + sum((extents[i] - 1) * abs(step) for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])
         # For each index, the others make its window.
         widths = {i: width - (extents[i] - 1) * abs(steps[i]) for i in free}
         windows = (Window(Extent(extents[i]), steps[i], widths[i], 1, -dim.offset) for i in free)
-        reaches = tuple(AffineRead(window, size, dim.divisor) for window in windows)
+        reaches: list[AffineRead | None] = [AffineRead(window, size, dim.divisor) for window in windows]
         if (position := self.picked(dim, size)) is not None:
-            return Placeable((*free, position), 1, (*reaches, None), dim.moved, dim.scaled)
-        return Placeable(tuple(free), 1, reaches, dim.moved)
+            free, reaches = [*free, position], [*reaches, None]
+        if dim.moved is not None and isinstance(param := dim.moved[0], Param):
+            for index, reach in zip(free, reaches, strict=True):
+                self.require(index, ("read", ("from", INDEX, Begin(param, dim.moved[1], reach, dim.scaled))))
+        return tuple(SubIndex(index, 1, None, reach) for index, reach in zip(free, reaches, strict=True))
 
     def picked(self, dim: Affine[int], size: int) -> int | None:
         """An index for the positions in a dim of which few elements are read, each of which is on one device.
@@ -507,27 +494,32 @@ class _Roles:
         ((index, step),) = dim.factors
         if 2 * self.extents[index] >= size:
             return None
+        position = len(self.extents)
         self.extents.append(size)
-        picks = Picks(dim.offset, step, self.extents[index])
-        self.roles.append(Index(size, monoid.name, requires=(("take", picks, BUILT),)))
-        return len(self.roles) - 1
+        self.monoids[position] = monoid.name
+        self.require(position, ("take", Picks(dim.offset, step, self.extents[index]), built(index=INDEX)))
+        return position
 
-    def placeable(self, ids: Ids) -> Placeable:
+    def placeable(self, ids: Ids) -> tuple[SubIndex, ...]:
         lead = ids
         while lead and lead[-1] in self.form.fixed:
             lead = lead[:-1]
         if not lead or not all(i not in self.barred and (self.extents[i] > 1 or i in self.windowed) for i in lead):
-            return Placeable()
-        return Placeable(lead, prod(self.extents[i] for i in ids[len(lead) :]))
+            return ()
+        extents = [self.extents[i] for i in ids]
+        return tuple(SubIndex(i, prod(extents[at + 1 :]), extents[at] if at else None) for at, i in enumerate(lead))
 
 
 def _filled(fold: Fold[int, Ground], index: int) -> tuple[int, ...] | None:
     """The operands with the index, if units there make the fold's body its unit: for one read, or a product in a sum.
 
-    Else None.
+    Else None. There are none for a looked-up index: no row of padding is found.
     """
-    reads = [factor for factor in factors(fold.body) if not isinstance(factor, Guarded)]
-    plain = [read for read in reads if isinstance(read, Read)]
+    product = factors(fold.body)
+    guards = [factor for factor in product if isinstance(factor, Guarded)]
+    plain = [factor for factor in product if isinstance(factor, Read)]
     own = [read.array for read in plain if any(isinstance(dim, Group) and index in dim.indices for dim in read.dims)]
     is_sum = MONOIDS[fold.monoid].has_unit_zero and MONOIDS[fold.monoid].linear
-    return tuple(dict.fromkeys(own)) if own and len(plain) == len(reads) and (len(reads) == 1 or is_sum) else None
+    if not own or len(plain) + len(guards) < len(product) or not (len(plain) == 1 or is_sum):
+        return None
+    return () if any(index in lands.dim for guard in guards for lands in guard.lands) else tuple(dict.fromkeys(own))

@@ -295,12 +295,6 @@ def overhang(extent: int, factors: Sequence[Factor]) -> bool:
     return is_padded(extent, factors) if one is None else one.overhangs(extent)
 
 
-def overcounts(extent: int, factors: Sequence[Factor]) -> bool:
-    """Whether a fold over all iterations' rows counts too much: rows outside of the extent, or some rows more than once."""
-    one = joint_windows(extent, factors)
-    return overhang(extent, factors) or (one is not None and not one.is_tiling)
-
-
 def fit(extent: int, factors: Sequence[Factor]) -> bool:
     """Whether the factors tile an extent together, perhaps padded. The extent is then a product with each factor in it.
 

@@ -16,10 +16,12 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
-from ..redistribute.search import Path, joint, path, sharing
+from ..redistribute.kinds.halo import joint, sharing
+from ..redistribute.kinds.merge import Merge
+from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
-from .placements import Elsewhere, Merged, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
+from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, is_stored
 from .regather import gathered_at_source
 from .relocate import Mismatch, relocated
@@ -130,7 +132,7 @@ class _Mover:
             if placed.selected is not None:
                 self.gather(node, placed.selected)
             if placed.merged is not None:
-                self.merge(node, placed, placed.merged)
+                self.merge(node, placed.produced[0], placed.merged)
         for (value, _), uses in sorted(self.mismatches().items()):
             self.move_value(value, uses)
         for move in self.result.moves:
@@ -185,9 +187,8 @@ class _Mover:
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)
 
-    def merge(self, node: Node, placed: OpPlacement, merged: Merged) -> None:
+    def merge(self, node: Node, layout: Layout, step: Merge) -> None:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
-        layout, step = placed.produced[0], merged.step(placed.produced[0])
         trips, way = self.program.trips(node.region), Path((step,), step.bytes)
         uses = [(node.number, SELECTED)]
         self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))

@@ -28,6 +28,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import prod
 
+from ...dialects.definitions.requires import counts_once
 from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
@@ -38,7 +39,7 @@ from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .placements import OpPlacement, Placements, Unreduced
-from .requirements import counts_once, law
+from .requirements import law
 
 NO_NUMBERS = frozenset[int]()
 

@@ -5,13 +5,13 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import repeat
 from math import prod
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.tilings import Merging
+from ...dialects.definitions.requires import Merging, Scan, Selection
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
@@ -54,18 +54,6 @@ class Selected(NamedTuple):
     gathered: Layout
 
 
-class Merged(NamedTuple):
-    """Sorted blocks of a dim with these factors, which the op still has to merge."""
-
-    merging: Merging
-    dim: int
-    factors: tuple[Factor, ...]
-
-    def step(self, blocks: Layout) -> Merge:
-        """The step that merges arrays in this layout."""
-        return Merge.of_blocks(self.merging, self.dim, self.factors, blocks.local_shape)
-
-
 @dataclass(frozen=True, slots=True)
 class OpPlacement:
     """One op under one placement."""
@@ -75,7 +63,8 @@ class OpPlacement:
     produced: tuple[Layout, ...]
     pending: tuple[Unreduced, ...]
     selected: Selected | None
-    merged: Merged | None
+    merged: Merge | None
+    """The step that merges the blocks that the op has sorted."""
     is_plain: bool
     """Whether each device runs the op itself on its blocks, and nothing else is required."""
 
@@ -91,9 +80,9 @@ def place_op(signature: Signature, placement: Placement) -> OpPlacement:
             placement,
             wanted,
             produced,
-            _pending(signature, placement),
+            tuple(_pending(signature, at, placement) for at in signature.result_at),
             _selected(signature, placement),
-            _merged(signature, placement),
+            _merged(signature, placement, produced),
             _is_plain(signature, placement),
         )
     return cast(OpPlacement, found)
@@ -110,31 +99,20 @@ def _beside(placement: Placement, index: int, factor: Factor) -> list[Factor]:
     return [each for at, each in placement if at == index and each is not factor]
 
 
-def _pending(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
-    return tuple(folds + scans for folds, scans in zip(_folds(signature, placement), _scans(signature, placement), strict=True))
-
-
-def _scans(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
-    """The pending scans that an op leaves: its blocks are scanned, but not yet combined."""
-    scans = [(factor.axis, i, scan) for i, factor in placement if (scan := signature.indices[i].scan)]
-    return tuple(
-        tuple(Pending(scan.monoid, axis, at[index].dim, scan.backwards) for axis, index, scan in scans if index in at)
-        for at in signature.result_at
-    )
-
-
-def _folds(signature: Signature, placement: Placement) -> tuple[Unreduced, ...]:
-    monoids = [(factor.axis, index, signature.indices[index].monoid) for index, factor in placement]
-    folded = [(axis, index, monoid) for axis, index, monoid in monoids if monoid is not None]
-    return tuple(tuple(Pending(m, axis) for axis, index, m in folded if index not in at) for at in signature.result_at)
+def _pending(signature: Signature, at: Mapping[int, Position], placement: Placement) -> Unreduced:
+    """What a result leaves pending: folds, and scans, whose blocks are scanned but not yet combined."""
+    placed = [(i, factor.axis, signature.indices[i]) for i, factor in placement]
+    folds = (Pending(info.monoid, axis) for i, axis, info in placed if info.monoid is not None and i not in at)
+    scans = ((scan, axis, at[i].dim) for i, axis, info in placed if i in at for scan in info.parts(Scan))
+    return (*folds, *(Pending(scan.monoid, axis, dim, scan.backwards) for scan, axis, dim in scans))
 
 
 def _selected(signature: Signature, placement: Placement) -> Selected | None:
     """The lists that an op selects of blocks; None if it does not select along a placed index."""
-    found = ((i, selects) for i, _ in placement if (selects := signature.indices[i].selects) is not None)
-    index, selects = next(found, (None, None))
-    if index is None or selects is None:
+    found = [(i, selects) for i, _ in placement for selects in signature.indices[i].parts(Selection)]
+    if not found:
         return None
+    index, selects = found[0]
     at, own = signature.operand_at[0], [factor for i, factor in placement if i == index]
     block = min(factor.stride for factor in own)
     lists = [(index, factor.at(factor.stride // block * selects.best)) for factor in own]
@@ -145,18 +123,18 @@ def _selected(signature: Signature, placement: Placement) -> Selected | None:
     return Selected(dim, apart, gathered)
 
 
-def _merged(signature: Signature, placement: Placement) -> Merged | None:
-    """The blocks that an op merges; None if it does not merge along a placed index."""
-    for index, merging in ((i, signature.indices[i].merges) for i, _ in placement):
-        if merging is not None:
-            return Merged(merging, signature.result_at[0][index].dim, tuple(f for i, f in placement if i == index))
+def _merged(signature: Signature, placement: Placement, produced: Sequence[Layout]) -> Merge | None:
+    """The step that merges the blocks of an op; None if it does not merge along a placed index."""
+    for index, merging in ((i, merging) for i, _ in placement for merging in signature.indices[i].parts(Merging)):
+        factors = [factor for i, factor in placement if i == index]
+        return Merge.of_blocks(merging, signature.result_at[0][index].dim, factors, produced[0].local_shape)
     return None
 
 
 def _is_plain(signature: Signature, placement: Placement) -> bool:
     for index in {index for index, _ in placement}:
         info, factors = signature.indices[index], [factor for at, factor in placement if at == index]
-        if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info, factors))):
+        if overhang(info.extent, factors) or any(requirements(info, index, Placing.of(info.extent, factors))):
             return False
     return True
 

@@ -132,8 +132,7 @@ class Reads:
     def merges(self, node: Node, after: Mapping[NodeId, Alternative]) -> Iterator[tuple[Path, int]]:
         """The merge of the blocks that an op sorts."""
         placed = after[node.number].placed if node.number in after else self.placements.nodes[node.number]
-        if placed.merged is not None:
-            step = placed.merged.step(placed.produced[0])
+        if (step := placed.merged) is not None:
             yield Path((step,), step.bytes), self.program.likely_trips(node.region)
 
 

@@ -22,10 +22,11 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import TypeAlias
 
+from ...dialects.definitions.tilings import SubIndex
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
-from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, Position, SubIndex, ValueId
+from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, Position, ValueId
 from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, BlockedOp, Claim, Clash, Key, Table, claim_of, produced
 
 ANY_WIDTH = 1 << 60

@@ -231,8 +231,7 @@ class _Search:
         if self.program.parameter[node.operands[0]]:
             return False
         placement = self.placements.nodes[node.number].placement
-        indices = (node.signature.indices[at] for at, factor in placement if factor.axis == axis)
-        looked_up = any(index.monoid is not None and (index.reads or index.lookups) for index in indices)
+        looked_up = any(node.signature.indices[at].reads for at, factor in placement if factor.axis == axis)
         return looked_up and self.may_move(node, axis)
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:

@@ -7,98 +7,60 @@ An index whose requirements have no law is not placed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.requires import OP, Component, Term, with_index
+from ...dialects.definitions.requires import BLOCK, INDEX, TILED, Held, Term, with_index
 from ...dialects.definitions.tilings import Index
-from ...dialects.ranges.algebra import MeshAxis
-from ...dialects.ranges.factor import Factor, is_contiguous, is_padded, overcounts
+from ...dialects.ranges.factor import Factor, is_contiguous, is_padded
 from ..rules.allowed_heads import Head, Heads
 from ..rules.compile import RuleSet
 from ..rules.rule_files import register_check, rules
 
 
 class Placing(NamedTuple):
-    """How an index is placed, as far as its requirements depend on it.
+    """How an index is placed, as far as its requirements depend on it. `block`: how many of its values one device holds."""
 
-    * `block`: how many of its values one device holds.
-    * `filled`: some rows must not count: padding, and for a fold also rows that several devices hold.
-    * `windows`: devices hold windows, which may overlap.
-    * `in_turn`: blocks go to the devices in turn, and each round of them lies in one part of a concatenation.
-    """
-
+    held: Held
     block: int
-    filled: bool
-    windows: bool
-    in_turn: bool
 
     @staticmethod
-    def of(info: Index, factors: Sequence[Factor]) -> Placing:
-        filled = is_padded(info.extent, factors) if info.folds is None else overcounts(info.extent, factors)
-        windows = any(factor.has_halo for factor in factors)
-        in_turn = not windows and not is_contiguous(info.extent, factors)
-        return Placing(min(factor.stride for factor in factors), filled, windows, in_turn)
+    def of(extent: int, factors: Sequence[Factor]) -> Placing:
+        held = Held.PADDED if is_padded(extent, factors) else Held.BLOCKS
+        if any(factor.has_halo for factor in factors):
+            held = Held.WINDOWS
+        elif not is_contiguous(extent, factors):
+            held = Held.TURNS
+        return Placing(held, min(factor.stride for factor in factors))
 
 
-def requirements(info: Index, index: int, placing: Placing, zeros: frozenset[int] = frozenset()) -> Iterator[Term]:
-    """The terms that a placed index requires, beyond the op on local types.
-
-    The operands at `zeros` are zero, so they may count on every device.
-    """
-    block = placing.block
-    if placing.filled:
-        yield from _filled(info, index, placing)
-    for operand, outside in info.windows:
-        yield ("windows", index, ("surround", "add" if outside in zeros else outside, operand))
-    yield from (counts_once(operand, index) for operand in info.once if operand not in zeros)
-    yield from (with_index(term, index, block) for term in info.requires)
-    if info.pieces and not placing.in_turn:
-        (_, first), *parts = info.pieces
-        chain: Term = first
-        for begin, operand in parts:
-            chain = ("chain", begin, chain, operand)
-        yield ("slice", index, block, chain)
-
-
-def _filled(info: Index, index: int, placing: Placing) -> Iterator[Term]:
-    """The terms that fill the operands of a fold or scan with its unit, in rows that must not count."""
-    if (unit := info.folds) is None or info.lookups:
-        return
-    for operand in info.filled or ():
-        if placing.windows and info.scan is None:
-            yield ("fold", unit, ("part", info.extent, ("cover", index, operand)))
-        else:
-            yield ("extend", unit, ("part", info.extent, ("build", index, placing.block, operand)))
-
-
-def counts_once(operand: int, over: int | tuple[MeshAxis, ...]) -> Term:
-    """The term of an operand that must count once, outside of a sum over a placed index or over mesh axes."""
-    return ("add", operand, ("sum", over, OP))
+def requirements(info: Index, index: int, placing: Placing) -> Iterator[Term | None]:
+    """What one device does for a placed index, beyond the op on local types; None for what has no law."""
+    own, block = placing
+    tiled, run = None if own is Held.WINDOWS else index, None if own is Held.TURNS else block
+    given: Mapping[Term, Term | None] = {INDEX: index, TILED: tiled, BLOCK: run}
+    for held, term in info.terms:
+        if own in held:
+            yield None if (asked := with_index(term, given)) is None else law(asked)
 
 
 REQUIREMENTS = Heads(
-    Head("requirement", "take", "* array"),
-    Head("requirement", "find", "* array"),
+    Head("requirement", "take find scan best sort", ". array"),
     Head("requirement", "slice", ". . whole"),
-    Head("requirement", "scan", "array"),
-    Head("requirement", "best", "array"),
-    Head("requirement", "sort", "array"),
     Head("requirement", "extend", ". first"),
     Head("requirement", "fold", ". covered"),
-    Head("requirement", "windows", ". bordered"),
+    Head("requirement", "read", "rows"),
     Head("requirement", "add", ". folded"),
-    Head("requirement", "window", ". ."),
     Head("array", "build", ". . ."),
-    Head("whole", "put", ". * ."),
-    Head("whole", "join", ". * ."),
+    Head("whole", "put join over", ". . ."),
     Head("whole", "iota", "."),
     Head("whole", "chain", ". * ."),
-    Head("whole", "over", ". . ."),
     Head("first", "part", ". array"),
-    Head("covered", "part", ". windows"),
-    Head("windows", "cover", ". ."),
+    Head("covered", "part", ". cover"),
+    Head("cover", "cover", ". ."),
+    Head("rows", "windows", ". bordered"),
+    Head("rows", "from", ". ."),
     Head("bordered", "surround", ". ."),
     Head("folded", "sum", ". ."),
 )
@@ -124,7 +86,4 @@ def law(term: Term) -> Term | None:
 @lru_cache(maxsize=1 << 10)
 def is_lawful(info: Index, placing: Placing) -> bool:
     """Whether there is a law for all that placing the index requires."""
-    if placing.filled and info.filled is None:
-        return False
-    looked_up = (law(("window", Component(ids, component), width)) for ids, component, width in info.lookups if width > 1)
-    return None not in (*looked_up, *map(law, requirements(info, 0, placing)))
+    return None not in requirements(info, 0, placing)

@@ -29,7 +29,7 @@ def unmerged(placements: Placements) -> list[NodeId]:
 def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
     """The op's placement without the axes over which `merging` merges."""
     merged = placements.nodes[merging.number].merged
-    return placements.without(node, set() if merged is None else {factor.axis for factor in merged.factors})
+    return placements.without(node, set() if merged is None else {*merged.axes})
 
 
 def _is_free(placements: Placements, value: ValueId, node: Node) -> bool:

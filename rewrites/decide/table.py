@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-from ...dialects.definitions.tilings import Merging
+from ...dialects.definitions.requires import Held, Merging, Selection
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
@@ -267,9 +267,9 @@ class Table:
                 factors.append(claim.factor)
             elif claim.at in rivals:
                 return UNEVEN
-        merging = node.signature.indices[index].merges
-        if merging is not None and not self.pays(node, merging, factors):
-            return "a merge of {size} blocks would receive more than a gather"
+        for merging in node.signature.indices[index].parts(Merging):
+            if not self.pays(node, merging, factors):
+                return "a merge of {size} blocks would receive more than a gather"
         return misfit(node.signature, index, factors) or (None if self.fits_results(node, index, factor) else UNEVEN)
 
     def is_closed(self, node: Node, index: int) -> bool:
@@ -315,23 +315,22 @@ def _misfit(signature: Signature, index: int, factors: Sequence[Factor]) -> str 
     if info.extent == 0:
         return UNEVEN
     factors = settled(info.extent, [*factors])
-    pads, placing = is_padded(info.extent, factors), Placing.of(info, factors)
-    if info.selects is not None and placing.block <= info.selects.cost:
+    pads, placing = is_padded(info.extent, factors), Placing.of(info.extent, factors)
+    if any(placing.block <= each.cost for each in info.parts(Selection)):
         return "its blocks of {block} are no larger than what the op selects of each"
     if pads and signature.is_minor(index):
         return "here its padding would leave holes"
-    whole_blocks = not placing.in_turn or not (info.by_position or pads)
-    needs_none = not (info.by_position or info.pieces or info.once or info.windows or placing.filled)
-    lawful = needs_none or is_lawful(info, placing._replace(block=1))
-    if fit(info.extent, factors) and whole_blocks and lawful and _windows_fit(signature, index, factors, placing):
+    in_turn = placing.held is Held.TURNS
+    lawful = not (pads and in_turn) and is_lawful(info, placing._replace(block=1))
+    if lawful and fit(info.extent, factors) and _windows_fit(signature, index, factors):
         return None
-    return COUNTS if pads else "needs one block on each device" if placing.in_turn else UNEVEN
+    return COUNTS if pads else "needs one block on each device" if in_turn else UNEVEN
 
 
-def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor], placing: Placing) -> bool:
+def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor]) -> bool:
     """Whether an index can be placed by these factors as far as it, or what is read along it, then comes in windows."""
     reaches = signature.reaches(index)
-    if not (placing.windows or reaches):
+    if not (reaches or any(factor.has_halo for factor in factors)):
         return True
     extent = signature.indices[index].extent
     one = joined(extent, factors)

@@ -167,7 +167,6 @@ def _why_whole(node: Node, index: int | None) -> str | None:
     info = node.signature.indices[index]
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
-    more = (info.requires, info.once, info.windows)
     dims = [(its, dim) for _, its in arrays_of(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
     alone = all(at_dim(its, dim) == index for its, dim in dims)
-    return None if alone and not any((*more, info.pieces)) else "uses the positions along it"
+    return None if alone and not info.by_position else "uses the positions along it"

@@ -14,7 +14,7 @@ from ...dialects.ground.dtypes import dtype_of, is_float, itemsize
 from ...dialects.lax import ScanOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
-from ..emit import Appending, Emitter, again, type_at
+from ..emit import Appending, Emitter, again
 from ..program.program import ValueId
 from .chunk_part import FOLDS, LoopPart
 from .module_copy import Before, Draft
@@ -106,7 +106,7 @@ class ChunkLoop:
     def narrowed(self, folded: SSAValue, value: ValueId) -> SSAValue:
         """Casts an accumulated result to the dtype of the value."""
         dtype = self.type(value).dtype
-        return folded if type_at(folded).dtype == dtype else self.emit.cast(folded, dtype)
+        return self.emit.cast(folded, dtype)
 
     def split(self, value: ValueId, dim: int) -> SSAValue:
         """Splits the range's dim into trips and rows, with the trips first."""
@@ -143,7 +143,7 @@ class ChunkLoop:
 
     def accumulated(self, emit: Emitter, have: SSAValue, value: ValueId) -> SSAValue:
         type, part = self.carry(value), self.inside[value]
-        more = part if type_at(part).dtype == type.dtype else emit.cast(part, type.dtype)
+        more = emit.cast(part, type.dtype)
         return emit.make(FOLDS[self.part.folds(value)].op, (have, more), type.dtype, type.shape)
 
 

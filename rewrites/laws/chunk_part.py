@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..program.program import Node, NodeId, Program, SubIndices, ValueId
+from ...dialects.definitions.tilings import SubIndices
+from ..program.program import Node, NodeId, Program, ValueId
 
 
 class Accumulates(NamedTuple):

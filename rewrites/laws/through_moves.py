@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..program.program import Node, Program, SubIndices, ValueId
+from ...dialects.definitions.tilings import SubIndices
+from ..program.program import Node, Program, ValueId
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ elements, resolving the sum needs no arithmetic, so every bit arrives: the sign 
 
 from __future__ import annotations
 
-from ...dialects.definitions.ground_form import ELEMENT
-from ...dialects.definitions.tilings import Index
 from ..decide.decide import Decisions
 from ..program.program import Node, Program, ValueId
 
@@ -39,12 +37,8 @@ def _reads(node: Node, decisions: Decisions) -> bool:
     if len(node.results) != 1 or not any(placed.pending):
         return False
     pending = {each.axis for pend in placed.pending for each in pend}
-    read = {factor.axis for index, factor in placed.placement if indices[index].reads and _by_vectors(indices[index])}
+    read = {factor.axis for index, factor in placed.placement if indices[index].reads and not indices[index].by_element}
     return pending <= read
-
-
-def _by_vectors(index: Index) -> bool:
-    return all(lookup.component != ELEMENT for lookup in index.lookups)
 
 
 def _moves(node: Node, program: Program) -> bool:

@@ -11,7 +11,8 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.types import ArrayType
-from ..redistribute.search import Step, joint, path
+from ..redistribute.kinds.halo import exchanged, joint
+from ..redistribute.search import Step, path
 from .gathered_folds import fold_parts
 from .scan_blocks import Across
 
@@ -23,8 +24,7 @@ def redistributed(
     changes = list(zip(before, after, strict=True))
     alone = [path(x.layout, y.layout, itemsize(x.dtype)) for x, y in changes] if len(changes) > 1 else ()
     if alone and (ways := joint(alone)):
-        first = [way.steps[0] for way in ways]
-        ops, made = first[0].exchange(first, list(locals))
+        ops, made = exchanged(ways, locals)
         block.add_ops(ops)
         return made
     return [_steps(local, x, y, block) for local, (x, y) in zip(locals, changes, strict=True)]

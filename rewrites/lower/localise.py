@@ -11,7 +11,8 @@ which is the identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TypeAlias, cast
 
@@ -19,23 +20,22 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.definitions.front_ends.gather import DROPS
 from ...dialects.definitions.front_ends.gather_form import general
-from ...dialects.definitions.requires import Component, Elements, Picks, Term
-from ...dialects.definitions.syntax_tree import Param
-from ...dialects.definitions.tilings import Placeable
+from ...dialects.definitions.ground_form import ELEMENT
+from ...dialects.definitions.requires import Begin, Lookup, Picks, Rows, Scan, Term, counts_once
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
-from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.types import ArrayType
 from ..decide.deferred_reductions import DeferredReduction
 from ..decide.linearity import linear_in
-from ..decide.placements import Merged, OpPlacement, Selected
-from ..decide.requirements import Placing, counts_once, law, requirements
+from ..decide.placements import OpPlacement, Selected
+from ..decide.requirements import Placing, law, requirements
 from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
-from ..rules.allowed_heads import Head, Heads
+from ..redistribute.kinds.merge import Merge
+from ..rules.allowed_heads import LEAF, Head, Heads
 from ..rules.compile import RuleSet
 from ..rules.rule_files import register_check
 from .constructors import Constructor
@@ -44,6 +44,8 @@ from .masked_lookups import Vectors, masked, shifted
 PROMISES = ("indices_are_sorted", "unique_indices")
 """Parameters by which an op assumes something about the ids."""
 
+Which: TypeAlias = Callable[[SSAValue, SSAValue], SSAValue]
+"""Takes the rows of the first or of the second of two local arrays."""
 Keep: TypeAlias = Callable[[SSAValue, Mapping[int, Position]], SSAValue]
 """Masks a local array, given where the array's indices are: zero where a condition does not hold."""
 
@@ -60,13 +62,11 @@ def localise(
     """Emits the op on local operands, some of which may carry a pending sum. Returns its results, which have local types."""
     if node.op_name == "tag":
         return list(locals)
-    carried = [counts_once(operand, axes) for operand, axes in carry.once] if carry is not None else []
-    if placed.is_plain and not carried and not node.signature.rivals and not node.signature.own:
+    carried = [law(counts_once(operand, axes)) for operand, axes in carry.once] if carry is not None else []
+    if placed.is_plain and not carried and not node.signature.own:
         return same_op(node.op, locals, types, into)
-    local = _Local(program, node, placed, list(locals), types, into)
-    if placed.is_plain and not carried:
-        return local.op(local.locals)
-    return local.bounded(local.emit([*carried, *local.asked()]))
+    local = _Local(program, node, placed, list(locals), types, into, carried)
+    return local.bounded(local.emit())
 
 
 def on_first(value: SSAValue, axes: tuple[MeshAxis, ...], into: Constructor) -> SSAValue:
@@ -88,115 +88,94 @@ def same_op(op: Operation, locals: Sequence[SSAValue], types: Sequence[ArrayType
 
 
 def unpromised(params: ParamsAttr) -> ParamsAttr:
-    return ParamsAttr.of(**{key: False if key in PROMISES else value for key, value in params.items()})
+    return params.changed(**{key: False for key in PROMISES if key in params})
 
 
+@dataclass(eq=False)
 class _Local:
     """One op being emitted; `locals` are its operands, which the laws change before the op is emitted."""
 
-    def __init__(
-        self,
-        program: Program,
-        node: Node,
-        placed: OpPlacement,
-        locals: list[SSAValue],
-        types: Sequence[ArrayType],
-        into: Constructor,
-    ) -> None:
-        self.program = program
-        self.node = node
-        self.placed = placed
-        self.locals = locals
-        self.types = types
-        self.into = into
-        self.ops = Emitter(into)
-        self.indices, self.starts = node.signature.indices, node.signature.definition.starts
-        self.params = node.params
-        self.read_at, self.made_at = node.signature.operand_at, node.signature.result_at
-        self.on = sorted({index for index, _ in placed.placement})
-        """The placed indices."""
-        self.vectors: Vectors | None = None
-        self.kept: dict[tuple[int, Term], Keep] = {}
+    program: Program
+    node: Node
+    placed: OpPlacement
+    locals: list[SSAValue]
+    types: Sequence[ArrayType]
+    into: Constructor
+    asked: list[Term | None]
+    """What the op requires that is not emitted yet; None for what has no law."""
+    vectors: Vectors | None = None
 
-    def asked(self) -> Iterator[Term]:
-        """The requirements of the placed indices."""
-        zeros = self.program.zeros(self.node)
+    def __post_init__(self) -> None:
+        self.ops, self.params, self.zeros = Emitter(self.into), self.node.params, self.program.zeros(self.node)
+        signature = self.node.signature
+        self.indices, self.starts = signature.indices, signature.definition.starts
+        self.read_at, self.made_at = signature.operand_at, signature.result_at
+        self.kept: dict[tuple[int, Rows], Keep] = {}
+        self.on = sorted({index for index, _ in self.placed.placement})
+        """The placed indices."""
         for index in self.on:
             info = self.indices[index]
-            yield from requirements(info, index, Placing.of(info, self.factors(index)), zeros)
+            self.asked += requirements(info, index, Placing.of(info.extent, self.factors(index)))
 
-    def emit(self, asked: list[Term]) -> list[SSAValue]:
-        """Emits the op with everything that its requirements add to it."""
-        if not asked:
-            return self.op(self.locals)
-        found = law(asked[0])
-        assert found is not None, "an index is placed only if there are laws for what it requires"
-        kind = KINDS.get(cast("tuple[str]", asked[0])[0], RESULTS)
-        if kind == RESULTS:
-            return self.results(found, asked[1:])
-        self.run(kind, found)
-        return self.emit(asked[1:])
+    def emit(self) -> list[SSAValue]:
+        """Emits the op with everything that is still asked for."""
+        if not self.asked:
+            return self.op()
+        term = self.asked.pop(0)
+        assert term is not None, "an index is placed only if there are laws for what it requires"
+        return self.results(term)
 
-    def results(self, term: Term, rest: list[Term]) -> list[SSAValue]:
-        """Emits a term for the op's results; the term's leaf emits the op with the `rest` of the requirements."""
-        if not isinstance(term, tuple):
-            return self.emit(rest)
-        head = WRITERS.of(RESULTS, term)
-        for kind, argument in zip(head.kinds, term[1:], strict=True):
-            if kind in CHANGES:
-                self.run(kind, argument)
-        assert head.run is not None
-        return cast("list[SSAValue]", head.run(self, rest, *term[1:]))
+    def results(self, term: Term) -> list[SSAValue]:
+        """Emits a term for the op's results; the term's leaf emits the op with what is still asked for."""
+        return cast("list[SSAValue]", self.run(RESULTS, term)) if isinstance(term, tuple) else self.emit()
 
-    def run(self, kind: str, term: Term, *before: object) -> object:
-        """Runs a term that is not a result, by `WRITERS`; a leaf is returned as it is."""
-        if not isinstance(term, tuple):
+    def run(self, kind: str, term: Term) -> object:
+        """Runs a term by `WRITERS`, after its arguments, except results. Returns what no function runs as it is."""
+        if not isinstance(term, tuple) or (head := WRITERS.of(kind, term)).run is None:
             return term
-        run = WRITERS.of(kind, term).run
-        assert run is not None
-        return run(self, *before, *term[1:])
+        args = (each if kind in LATER else self.run(kind, each) for kind, each in zip(head.kinds, term[1:], strict=True))
+        return head.run(self, *args)
 
     # Terms of the op's results. Each method runs one head of the table below.
 
-    def op_alone(self, rest: list[Term], *_: Term) -> list[SSAValue]:
+    def op_alone(self, *_: object) -> list[SSAValue]:
         """Emits the op itself, once its operands are changed."""
-        return self.emit(rest)
+        return self.emit()
 
-    def pending(self, rest: list[Term], _: Term, inner: Term) -> list[SSAValue]:
+    def pending(self, _: Term, inner: Term) -> list[SSAValue]:
         """Emits a fold or scan across devices, which stays pending in the result's type."""
-        return self.results(inner, rest)
+        return self.results(inner)
 
-    def masked_result(self, rest: list[Term], condition: Term, inner: Term) -> list[SSAValue]:
-        keep = cast(Keep, self.run("keep", condition))
-        return [keep(self.results(inner, rest)[0], self.made_at[0])]
+    def masked_result(self, keep: Keep, inner: Term) -> list[SSAValue]:
+        return [keep(self.results(inner)[0], self.made_at[0])]
 
-    def one_of(self, rest: list[Term], which: Term, then: Term, other: Term) -> list[SSAValue]:
-        (value,), (below,) = self.results(then, rest), self.results(other, rest)
-        return [cast(SSAValue, self.run("which", which, value, below))]
+    def one_of(self, which: Which, then: Term, other: Term) -> list[SSAValue]:
+        (value,), (below,) = self.results(then), self.results(other)
+        return [which(value, below)]
 
-    def sliced(self, rest: list[Term], index: int, block: int, rows: Term) -> list[SSAValue]:
+    def sliced(self, index: int, block: int, rows: Term) -> list[SSAValue]:
         """Emits this device's rows of an operand, which it has already, or of a chain of operands."""
         match rows:
             case int(operand) | ("after", _, int(operand)):
                 return [self.locals[operand]]
             case _:
-                return self.results(cast(Term, law(("slice", index, block, rows))), rest)
+                return self.results(cast(Term, law(("slice", index, block, rows))))
 
-    def moved_positions(self, rest: list[Term], inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
-        *others, positions = self.results(inner, rest)
-        return [*others, self.plus_offset(positions, offset[1])]
+    def moved_positions(self, inner: Term, offset: tuple[str, int, int]) -> list[SSAValue]:
+        *others, positions = self.results(inner)
+        return [*others, self.ops.apply("add", positions, self.ops.cast(self.offset(offset[1]), type_at(positions).dtype))]
 
-    def lists(self, rest: list[Term], _: Term) -> list[SSAValue]:
+    def lists(self, *_: Term) -> list[SSAValue]:
         """Emits the elements that the op selects in this block, and their positions in the block, along the selecting dim."""
-        found = self.emit(rest)
+        found = self.emit()
         dim, apart = cast(Selected, self.placed.selected)[:2]
         shape = apart.local_shape
         *values, positions = (self.ops.reshape(each, shape) for each in found)
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
-    def best(self, rest: list[Term], of_all: tuple[str, int, Term]) -> list[SSAValue]:
+    def best(self, _: Term, of_all: tuple[str, int, Term]) -> list[SSAValue]:
         """Gathers the lists of all blocks and selects again; returns the op's results. Unread positions are not sent."""
-        lists = self.results(of_all[2], rest)
+        lists = self.results(of_all[2])
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
         before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
@@ -204,43 +183,48 @@ class _Local:
         gathered = [into.redistribute([each], [type])[0] for each, type in zip(built, after, strict=True)]
         into.open()
         values, *positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
-        *others, at = self.op([values])
+        self.locals = [values]
+        *others, at = self.op()
         shape = type_at(at).shape
         for each in positions:
             in_list = self.ops.reshape(at, apart.local_shape)
             at = self.ops.reshape(self.ops.take(each, in_list, dim), shape)
         return [*others, at]
 
-    def merged(self, rest: list[Term], index: int, inner: Term) -> list[SSAValue]:
+    def merged(self, index: int, block: int, inner: Term) -> list[SSAValue]:
         """Merges sorted blocks; returns the op's results."""
-        self.params = ParamsAttr.of(**{**dict(self.params.items()), "is_stable": True})
-        blocks = self.results(inner, rest)
-        step = cast(Merged, self.placed.merged).step(self.placed.produced[0])
-        device = self.ops.apply("div", self.offset(index), self.block(index))
-        return step.exchanged(blocks, device, self.into)
+        self.params = self.params.changed(is_stable=True)
+        blocks = self.results(inner)
+        device = self.ops.apply("div", self.offset(index), block)
+        return cast(Merge, self.placed.merged).exchanged(blocks, device, self.into)
 
     # Which of two arrays has a row.
 
-    def behind(self, value: SSAValue, other: SSAValue, index: int, _: int, begin: int) -> SSAValue:
-        dim = self.made_at[0][index].dim
-        rows = self.ops.rows(type_at(value).shape, dim, self.offset(index))
-        return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
+    def behind(self, index: int, _: int, begin: int) -> Which:
+        def which(value: SSAValue, other: SSAValue) -> SSAValue:
+            rows = self.ops.rows(type_at(value).shape, self.made_at[0][index].dim, self.offset(index))
+            return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
 
-    def among(self, value: SSAValue, other: SSAValue, index: int, _: int, first: int, part: int) -> SSAValue:
+        return which
+
+    def among(self, index: int, _: int, first: int, part: int) -> Which:
         factor, reach = self.one(index), self.read_at[part][index].reach
-        if reach is None or not reach.reads_outside(factor):
-            return value
-        start = self.ops.apply("sub", self.start(factor), first)
-        dim = self.made_at[0][index].dim
-        return self.ops.inside(value, dim, start, (reach.size - 1) * reach.divisor + 1, other)
+
+        def which(value: SSAValue, other: SSAValue) -> SSAValue:
+            if reach is None or not reach.reads_outside(factor):
+                return value
+            start = self.ops.apply("sub", self.start(factor), first)
+            return self.ops.inside(value, self.made_at[0][index].dim, start, (reach.size - 1) * reach.divisor + 1, other)
+
+        return which
 
     # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
 
     def on_first(self, over: int | tuple[MeshAxis, ...]) -> Keep:
-        first = self.first(self.over(over) if isinstance(over, int) else over)
-        return lambda value, _: self.ops.select(first, value)
+        axes = self.over(over) if isinstance(over, int) else over
+        return lambda value, _: self.ops.select(self.first(axes), value)
 
-    def rows(self, index: int, block: int, k: Term) -> Keep:
+    def rows(self, index: int, block: int, k: Lookup | Picks) -> Keep:
         """Counts positions from this device's block; returns the mask of those in it. Those of other blocks become any row."""
         if (index, k) not in self.kept:
             self.kept[index, k] = self.shifted(index, block, k)
@@ -248,27 +232,23 @@ class _Local:
 
     # Operands, and positions in them, changed before the op is emitted.
 
-    def dropped(self, index: int, block: int, k: Term) -> None:
+    def dropped(self, index: int, block: int, k: Lookup) -> None:
         """Counts positions from this device's block, for an op that drops those outside the array."""
-        match k:
-            case Elements(ids):
-                self.locals[ids], _ = self.elements(index, block, ids, -1)
-                self.params = unpromised(self.params)
-            case _:
-                vectors, component = self.looked_up(k)
-                vectors.drop(component, self.offset(index))
+        if k.component == ELEMENT:
+            self.locals[k.operand], _ = self.elements(index, block, k.operand, -1)
+            self.params = unpromised(self.params)
+        else:
+            vectors, component = self.looked_up(k)
+            vectors.drop(component, self.offset(index))
 
-    def masked_operand(self, condition: Term, operand: int) -> None:
-        keep = cast(Keep, self.run("keep", condition))
-        self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
+    def masked_operand(self, keep: Keep, operand: int) -> None:
+        if operand not in self.zeros:
+            self.locals[operand] = keep(self.locals[operand], self.read_at[operand])
 
     def filled(self, within: tuple[str, int, int, int], monoid: str, operand: int) -> None:
         """Fills the rows of an operand's block that are not among the first `n` of the whole array with the monoid's unit."""
         _, index, block, n = within
         emit, value, dim = self.ops, self.locals[operand], self.read_at[operand][index].dim
-        if self.factors(index)[-1].has_halo:
-            self.locals[operand] = self.inside(value, dim, self.one(index), n, monoid)
-            return
         shape = type_at(value).shape
         # Other axes may tile the indices that are minor to this one.
         minor = shape[dim] // block
@@ -281,12 +261,30 @@ class _Local:
     def bordered(self, inside: tuple[str, int, int], outside: str | int, _: Term) -> None:
         """Fills an operand with a monoid's unit, or with another operand, where this device's window leaves the array."""
         _, index, operand = inside
+        outside = "add" if outside in self.zeros else outside
         value, at = self.locals[operand], self.read_at[operand][index]
         factor = self.one(index)
         window = at.outward(factor)
         is_zero = window.has_halo and isinstance(outside, str) and MONOIDS[outside].has_unit_zero
         if not is_zero and at.reach is not None and at.reach.reads_outside(factor):
             self.locals[operand] = self.inside(value, at.dim, window, at.reach.size, outside)
+
+    def begun(self, index: int, local: tuple[str, int, Begin]) -> None:
+        """Sets the parameter by which windows begin (and end) to where those of the local operand do."""
+        begin = local[2]
+        param, sign, reach = begin.param, begin.sign, begin.reach
+        if reach is None:
+            self.params = param.put(self.params, 0)
+            if begin.scaled is not None:
+                self.params = begin.scaled.put(self.params, 1)
+            return
+        factor, first = self.one(index), cast(int, param.value(self.params))
+        if factor.is_in_turn(reach.extent):
+            ends = first // factor.size, (reach.extent - reach.size - first) // factor.size
+        else:
+            lead, trail = reach.gaps(factor)
+            ends = first - sign * (lead - reach.window.lo), trail
+        self.params = param.put(self.params, *(ends if sign < 0 else ends[:1]))
 
     def bounded(self, results: list[SSAValue]) -> list[SSAValue]:
         """Fills the results with zeros where their windows are outside of the array, as every reader of a window expects.
@@ -296,7 +294,7 @@ class _Local:
         for index in sorted({index for index, factor in self.placed.placement if factor.has_halo}):
             extent, factor = self.indices[index].extent, self.one(index)
             overhangs = factor.has_halo and factor.overhangs(extent)
-            if overhangs and self.indices[index].scan is None and not self.keeps_zeros(index):
+            if overhangs and not self.indices[index].parts(Scan) and not self.keeps_zeros(index):
                 for number, at in enumerate(self.made_at):
                     if index in at:
                         results[number] = self.inside(results[number], at[index].dim, factor, extent, "add")
@@ -304,13 +302,11 @@ class _Local:
 
     def keeps_zeros(self, index: int) -> bool:
         """Whether rows of zeros give rows of zeros: all operands have the index, and the op is linear in all or in each."""
-        signature, definition = self.node.signature, self.node.signature.definition
-        if index in signature.rivals or not self.locals or any(index not in at for at in signature.operand_at):
+        signature, every = self.node.signature, range(len(self.locals))
+        if index in signature.rivals or not every or any(index not in at for at in self.read_at):
             return False
-        alone = [frozenset([at]) for at in range(len(self.locals))]
-        return any(
-            all(linear_in(definition, each, frozenset()) for each in sets) for sets in ([frozenset[int]().union(*alone)], alone)
-        )
+        linear = partial(linear_in, signature.definition, zeros=frozenset[int]())
+        return linear(frozenset(every)) or all(linear(frozenset([at])) for at in every)
 
     def owned(self, own: tuple[str, int, int], monoid: str, operand: int) -> None:
         """Fills rows of an operand's window that are not its own, or not among the first `n`, with the monoid's unit."""
@@ -337,13 +333,12 @@ class _Local:
         unit = self.ops.unit(outside, type_at(value).dtype) if isinstance(outside, str) else self.locals[outside]
         return self.ops.inside(value, dim, self.start(window), extent, unit)
 
-    def shifted(self, index: int, block: int, k: Term) -> Keep:
-        if isinstance(k, Elements):
-            ids = k.ids
-            self.locals[ids], mask = self.elements(index, block, ids)
-            return lambda value, at: masked(value, mask, ids, at, self.node, self.ops)
+    def shifted(self, index: int, block: int, k: Lookup | Picks) -> Keep:
         if isinstance(k, Picks):
             return self.picked(index, block, k)
+        if k.component == ELEMENT:
+            self.locals[k.operand], mask = self.elements(index, block, k.operand)
+            return lambda value, at: masked(value, mask, k.operand, at, self.node, self.ops)
         vectors, component = self.looked_up(k)
         first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
         inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
@@ -363,21 +358,15 @@ class _Local:
         most = self.indices[index].extent if self.is_padded(index) else None
         return shifted(self.locals[ids], self.offset(index), block, self.ops, most, outside)
 
-    def looked_up(self, k: Term) -> tuple[Vectors, int]:
-        """The vectors and the component of a lookup."""
-        if isinstance(k, tuple):
-            return cast("tuple[Vectors, int]", self.run("positions", cast(Term, law(k))))
-        assert isinstance(k, Component)
+    def looked_up(self, k: Lookup) -> tuple[Vectors, int]:
+        """The vectors and the component of a lookup, after its windows are split into rows."""
         if self.vectors is None:
             self.vectors = self.found_vectors()
         # Each scalar start is a separate component.
-        return self.vectors, k.number + k.ids - self.starts[0]
-
-    def windowed(self, k: Component, _: Term) -> tuple[Vectors, int]:
-        """The vectors and the component of a lookup after its windows are split into rows."""
-        vectors, component = self.looked_up(k)
-        vectors.rows(component)
-        return vectors, component
+        component = k.component + k.operand - self.starts[0]
+        if k.width > 1:
+            self.vectors.rows(component)
+        return self.vectors, component
 
     def found_vectors(self) -> Vectors:
         shape, at = self.program.shape, self.moved()
@@ -391,48 +380,20 @@ class _Local:
         others = set(range(1, len(self.node.operands))) - set(self.starts)
         return min(others, default=None)
 
-    def op(self, locals: list[SSAValue]) -> list[SSAValue]:
-        kind, params = self.node.op_name, self.params
+    def op(self) -> list[SSAValue]:
+        kind, params, locals = self.node.op_name, self.params, self.locals
         if self.vectors is not None:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
             locals = [locals[0], self.vectors.ids, *([] if at is None else [locals[at]])]
-        params = self.moved_windows(params)
-        if not self.placed.is_plain and any(map(self.is_padded, self.on)):
+        if any(map(self.is_padded, self.on)):
             # Rows of padding may be anywhere, so promises about ids no longer hold.
             params = unpromised(params)
         if self.node.signature.own:
-            params = ParamsAttr.of(**dict(params.items()), placed=True)
+            params = params.changed(placed=True)
         op = OPS[kind].create(operands=locals, result_types=self.types, properties={"params": params})
         self.into.append(op)
         return list(op.results)
-
-    def moved_windows(self, params: ParamsAttr) -> ParamsAttr:
-        """The parameters with which windows begin and end where those of the local operands do."""
-        if not self.node.signature.rivals:
-            return params
-        for dim in (dim for dims in self.node.signature.instance.operands for dim in dims if dim.moved is not None):
-            for index, reach in zip(dim.indices, dim.reaches, strict=True):
-                if index in self.on:
-                    params = self.moved_window(params, dim, index, reach)
-        return params
-
-    def moved_window(self, params: ParamsAttr, dim: Placeable, index: int, reach: AffineRead | None) -> ParamsAttr:
-        """The parameters for the window of one placed index."""
-        param, sign = dim.moved or (None, 1)
-        if not isinstance(param, Param):
-            return params
-        if reach is None:
-            # The op gets exactly the rows that it reads, one after another.
-            params = param.put(params, 0)
-            return params if dim.scaled is None else dim.scaled.put(params, 1)
-        factor, begin = self.one(index), cast(int, param.value(params))
-        if factor.is_in_turn(reach.extent):
-            ends = (begin, reach.extent - reach.size - begin) if sign < 0 else (begin,)
-            return param.put(params, *(end // factor.size for end in ends))
-        lead, trail = reach.gaps(factor)
-        begin -= sign * (lead - reach.window.lo)
-        return param.put(params, *((begin, trail) if sign < 0 else (begin,)))
 
     def factors(self, index: int) -> list[Factor]:
         """The placed factors of an index; the last factor, which is minor, has the halo."""
@@ -451,10 +412,9 @@ class _Local:
     def first(self, axes: tuple[MeshAxis, ...]) -> SSAValue:
         return _is_first(axes, self.ops, self.into)
 
-    def offset(self, index: int, dtype: str = IDS) -> SSAValue:
+    def offset(self, index: int) -> SSAValue:
         """The start of this device's block of the index, or of its window."""
-        start = self.start(*self.factors(index))
-        return start if dtype == IDS else self.ops.cast(start, dtype)
+        return self.start(*self.factors(index))
 
     def start(self, *factors: Factor) -> SSAValue:
         """The first element that this device holds of a range: the sum of coordinate times stride, less the halo before it."""
@@ -467,40 +427,30 @@ class _Local:
         """Whether the devices together hold more than the index's values."""
         return is_padded(self.indices[index].extent, self.factors(index))
 
-    def block(self, index: int) -> int:
-        """How many of the index's values one device holds."""
-        return min(factor.stride for factor in self.factors(index))
-
-    def plus_offset(self, out: SSAValue, index: int) -> SSAValue:
-        return self.ops.apply("add", out, self.offset(index, type_at(out).dtype))
-
 
 RESULTS = "results"
-CHANGES = ("positions", "rows", "dropped", "operand")
-"""The kinds of arguments that change operands before the op is emitted."""
-KINDS = {"window": "positions", "windows": "operand"}
-"""Head of a requirement -> the kind of its law's right side, if that is not the op's results."""
+LATER = (LEAF, RESULTS, "part")
+"""The kinds of arguments that the function of the head around them gets as they are."""
 
 WRITERS = Heads(
-    Head(RESULTS, "sum", ". results", _Local.pending),
-    Head(RESULTS, "across", ". results", _Local.pending),
+    Head(RESULTS, "sum across", ". results", _Local.pending),
     Head(RESULTS, "mask", "keep results", _Local.masked_result),
     Head(RESULTS, "select", "which results results", _Local.one_of),
     Head(RESULTS, "slice", ". . part", _Local.sliced),
-    Head(RESULTS, "best", ".", _Local.lists),
-    Head(RESULTS, "best", "gathered", _Local.best),
-    Head(RESULTS, "merge", ". results", _Local.merged),
+    Head(RESULTS, "best", ". .", _Local.lists),
+    Head(RESULTS, "best", ". gathered", _Local.best),
+    Head(RESULTS, "merge", ". . results", _Local.merged),
     Head(RESULTS, "add", "operand .", _Local.op_alone),
     Head(RESULTS, "add", "results offset", _Local.moved_positions),
     Head(RESULTS, "take", "rows .", _Local.op_alone),
     Head(RESULTS, "find", "dropped .", _Local.op_alone),
     Head(RESULTS, "put", ". dropped .", _Local.op_alone),
     Head(RESULTS, "join", ". rows operand", _Local.op_alone),
-    Head(RESULTS, "scan", ".", _Local.op_alone),
-    Head(RESULTS, "sort", ".", _Local.op_alone),
+    Head(RESULTS, "scan sort", ". .", _Local.op_alone),
     Head(RESULTS, "iota", ".", _Local.op_alone),
     Head(RESULTS, "build", ". . operand", _Local.op_alone),
     Head(RESULTS, "fold", ". operand", _Local.op_alone),
+    Head(RESULTS, "read", "operand", _Local.op_alone),
     Head(RESULTS, "over", ". block block", _Local.op_alone),
     Head("part", "after", ". ."),
     Head("block", "slice", ". . part"),
@@ -512,12 +462,12 @@ WRITERS = Heads(
     Head("keep", "first", ".", _Local.on_first),
     Head("rows", "shift", ". . .", _Local.rows),
     Head("dropped", "shift", ". . .", _Local.dropped),
-    Head("positions", "add", ". count", _Local.windowed),
-    Head("count", "iota", "."),
     Head("operand", "mask", "keep .", _Local.masked_operand),
+    Head("operand", "held", ". local", _Local.begun),
     Head("operand", "fill", "inside . window", _Local.bordered),
     Head("operand", "fill", "own . .", _Local.owned),
     Head("operand", "fill", "within . .", _Local.filled),
+    Head("local", "local", ". ."),
     Head("inside", "inside", ". ."),
     Head("own", "own", ". ."),
     Head("within", "within", ". . ."),
@@ -528,8 +478,7 @@ WRITERS = Heads(
 
 
 def _check(masks: RuleSet) -> None:
-    rights = [(each.rule, KINDS.get(each.rule.left.head, RESULTS), each.rule.right) for each in masks]
-    WRITERS.check(masks, rights, "makes")
+    WRITERS.check(masks, [(each.rule, RESULTS, each.rule.right) for each in masks], "makes")
 
 
 register_check("masks", _check)

@@ -125,13 +125,13 @@ def shifted(
     ids: SSAValue, offset: SSAValue, block: int, emit: Emitter, most: int | None = None, outside: int | None = None
 ) -> tuple[SSAValue, SSAValue]:
     """The ids in the block, counted from its start, others as `outside`; and the mask of ids in the block and below `most`."""
-    dtype, narrow = type_at(ids).dtype, emit.narrow(ids)
+    narrow = emit.narrow(ids)
     here = emit.apply("sub", narrow, offset)
     inside = emit.between(here, block)
     if most is not None:
         inside = emit.both(inside, emit.between(narrow, most))
     kept = emit.select(inside, here, outside)
-    return kept if dtype == IDS else emit.cast(kept, dtype), inside
+    return emit.cast(kept, type_at(ids).dtype), inside
 
 
 def masked(value: SSAValue, mask: SSAValue, ids: int, at: Mapping[int, Position], node: Node, emit: Emitter) -> SSAValue:

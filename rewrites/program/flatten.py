@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.syntax_tree import Leaf, Number, Param, Read
-from ...dialects.definitions.tilings import Instance, Placeable, bind
+from ...dialects.definitions.tilings import Instance, bind
 from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
@@ -268,7 +268,7 @@ def _bind(op_name: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tu
     out_types = [(t.dtype, t.shape) for t in outs]
     if not outs:
         # A border without results: a predicate or a branch number, which all devices read replicated.
-        return Instance(definitions[op_name], (), tuple((Placeable(),) * len(shape) for _, shape in in_types), (), moves=False)
+        return Instance(definitions[op_name], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
     if op_name in BORDERS:
         # Every region receives the same value.
         one = bind(definitions[op_name], params, in_types, out_types[:1])

@@ -22,7 +22,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.array import ArrayType
-from ...dialects.definitions.tilings import Dims, Instance
+from ...dialects.definitions.requires import Scan
+from ...dialects.definitions.tilings import Instance, SubIndices
 from ...dialects.lax import RegionOp
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
@@ -62,62 +63,20 @@ class Position(NamedTuple):
         return crossing(beside, reach.extent, partial(reach.claim, padded=padded, last=last), factor)
 
 
-class SubIndex(NamedTuple):
-    """One index of a dim, as a digit of the position: its number `at`, the distance of its neighbouring values, its extent.
-
-    The major digit has no extent, because the dim may be padded. An index under a window is counted as the only one of the dim.
-    """
-
-    at: int
-    minor: int
-    extent: int | None
-    reach: AffineRead | None = None
-
-    def inward(self, factor: Factor, padded: bool, shifts: bool, beside: Sequence[Factor] = ()) -> Factor | None:
-        """The factor of the index for a given factor of the dim, with others `beside` it; None if it does not fit."""
-        if (reach := self.reach) is None:
-            return factor.inward(self.minor, self.extent)
-        return crossing(beside, reach.size, partial(reach.inward, padded=padded, shifts=shifts), factor)
-
-    def arriving(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
-        """The factor of the index if elements are only shifted: they stay where they are, rather than in padded blocks."""
-        if (reach := self.reach) is None:
-            return factor.inward(self.minor, self.extent)
-        return crossing(beside, reach.size, reach.arriving, factor)
-
-
-SubIndices = tuple[tuple[SubIndex, ...], ...]
-"""For each dim of a value its indices, major to minor."""
-
-
 class Signature:
     """A bound definition with tables: from an index to its position in each value, and from a dim to its indices."""
-
-    __slots__ = (
-        "definition",
-        "indices",
-        "instance",
-        "misfits",
-        "once",
-        "operand_at",
-        "operand_dims",
-        "own",
-        "placed",
-        "result_at",
-        "result_dims",
-        "rivals",
-        "shapes",
-        "shifts",
-    )
 
     def __init__(self, instance: Instance, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> None:
         self.instance, self.definition, self.indices = instance, instance.definition, instance.indices
         self.shapes = tuple(tuple(type.shape for type in types) for types in (ins, outs))
-        extents = [index.extent for index in self.indices]
-        self.set_dims(
-            tuple(_dims(value, extents) for value in instance.operands),
-            tuple(_dims(value, extents) for value in instance.results),
-        )
+        self.operand_dims, self.result_dims = instance.operands, instance.results
+        self.dims = [digits for dims in (*instance.operands, *instance.results) for digits in dims]
+        self.rivals: dict[int, set[int]] = {}
+        """For an index that reads a dim through a window, the other indices of that dim: only one of them can be placed."""
+        for digits in (digits for digits in self.dims if digits and digits[0].reach):
+            for digit in digits:
+                self.rivals.setdefault(digit.at, set()).update(each.at for each in digits if each is not digit)
+        self.operand_at, self.result_at = (tuple(map(_at, side)) for side in (instance.operands, instance.results))
         windowed = (any(digits and digits[0].reach for digits in dims) for dims in self.operand_dims if any(dims))
         self.shifts = instance.definition.moves and bool(self.rivals) and all(windowed)
         """Whether the op only shifts elements, by windows. That costs nothing, so its result is computed where it is read."""
@@ -129,21 +88,9 @@ class Signature:
         self.once = False
         """Whether only the first device runs the op. Its own axes are then all axes of the mesh."""
 
-    def set_dims(self, operands: tuple[SubIndices, ...], results: tuple[SubIndices, ...]) -> None:
-        """Sets where the indices are in each value."""
-        self.operand_dims, self.result_dims = operands, results
-        self.rivals: dict[int, set[int]] = {}
-        """For an index that reads a dim through a window, the other indices of that dim: only one of them can be placed."""
-        for digits in (digits for dims in operands for digits in dims if digits and digits[0].reach):
-            for digit in digits:
-                self.rivals.setdefault(digit.at, set()).update(each.at for each in digits if each is not digit)
-        self.operand_at = tuple(_at(dims) for dims in operands)
-        self.result_at = tuple(_at(dims) for dims in results)
-
     def is_minor(self, index: int) -> bool:
         """Whether the index is minor to another one in a dim, so that padding it would leave holes in the dim."""
-        every = (digits for dims in (*self.operand_dims, *self.result_dims) for digits in dims)
-        return any(digit.at == index and digit.extent is not None for digits in every for digit in digits)
+        return any(digit.at == index and digit.extent is not None for digits in self.dims for digit in digits)
 
     def follows_windows(self, index: int, window: Factor) -> bool:
         """Whether the index may be placed in windows: it is alone in its dims, and a fold over it can count each element once.
@@ -151,37 +98,18 @@ class Signature:
         With overlapping windows, a fold also needs blocks that are not the whole range, because it computes on all elements.
         """
         info = self.indices[index]
-        every = (
-            [d.at for d in digits if d.reach is None] for dims in (*self.operand_dims, *self.result_dims) for digits in dims
-        )
+        every = ([digit.at for digit in digits if digit.reach is None] for digits in self.dims)
         alone = all(len(together) == 1 for together in every if index in together)
-        overlaps = info.scan is None and window.stride > 0 and window.span != info.extent
-        once = info.folds is None or ((window.is_tiling or overlaps) and info.filled is not None)
-        return alone and once and not info.by_block and not info.once
+        overlaps = not info.parts(Scan) and window.stride > 0 and window.span != info.extent
+        return alone and (info.folds is None or window.is_tiling or overlaps)
 
     def reaches(self, index: int) -> list[AffineRead]:
         """The windows through which the index reads dims."""
-        every = (digit for dims in self.operand_dims for digits in dims for digit in digits)
-        return [digit.reach for digit in every if digit.at == index and digit.reach is not None]
+        return [digit.reach for digits in self.dims for digit in digits if digit.at == index and digit.reach is not None]
 
 
 def _is_by_identity(key: object) -> bool:
     return isinstance(cast("tuple[object, ...]", key)[1], int)
-
-
-def _dims(value: Dims, extents: list[int]) -> SubIndices:
-    """The digits of each dim, major to minor."""
-    dims: list[tuple[SubIndex, ...]] = []
-    for indices, minor, reaches, *_ in value:
-        if reaches:
-            dims.append(tuple(SubIndex(i, 1, None, reach) for i, reach in zip(indices, reaches, strict=True)))
-            continue
-        digits: list[SubIndex] = []
-        for index in reversed(indices):
-            digits.append(SubIndex(index, minor, None if index == indices[0] else extents[index]))
-            minor *= extents[index]
-        dims.append(tuple(reversed(digits)))
-    return tuple(dims)
 
 
 def _at(dims: SubIndices) -> dict[int, Position]:

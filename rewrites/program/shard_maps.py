@@ -14,11 +14,11 @@ from typing import cast
 
 from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tilings import Index, Instance
+from ...dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import MeshAxis
-from .program import Node, Program, Signature, SubIndex, SubIndices
+from .program import Node, Program, Signature
 
 Spec = tuple[tuple[str, ...], ...]
 """The axes of each dim, major to minor."""
@@ -43,15 +43,13 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     axes = [mesh.place(axis) for axis, size in own_axes(params).items() if size > 1]
     numbers = {axis: number for number, axis in enumerate(axes)}
     indices = tuple(Index(axis.size) for axis in axes)
-    none = Instance(definitions["whole"], indices, (), (), moves=False)
-    signature = Signature(none, ins, outs)
-    signature.own = numbers
     sides = (ins, "in_specs"), (outs, "out_specs")
     specs = [(types, cast("tuple[Spec, ...]", params[key])) for types, key in sides]
     operands, results = (
         tuple(_digits(type.shape, spec, numbers) for type, spec in zip(types, each, strict=True)) for types, each in specs
     )
-    signature.set_dims(operands, results)
+    signature = Signature(Instance(definitions["whole"], indices, operands, results, moves=False), ins, outs)
+    signature.own = numbers
     return signature
 
 

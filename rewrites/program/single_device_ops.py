@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tilings import Index, Instance, Placeable
+from ...dialects.definitions.tilings import Index, Instance
 from ...dialects.mesh import Mesh
 from .program import Signature
 
@@ -22,7 +22,7 @@ from .program import Signature
 def once_signature(mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
     """The signature of an op that runs once. It has an index for each mesh axis with more than one device."""
     axes = [axis for axis in mesh.places if axis.size > 1]
-    operands, results = (tuple((Placeable(),) * len(type.shape) for type in side) for side in (ins, outs))
+    operands, results = (tuple(((),) * len(type.shape) for type in side) for side in (ins, outs))
     indices = tuple(Index(axis.size, monoid="add") for axis in axes)
     signature = Signature(Instance(definitions["whole"], indices, operands, results, moves=False), ins, outs)
     signature.own = {axis: number for number, axis in enumerate(axes)}

@@ -55,32 +55,29 @@ class Bundles:
         dims = [dim for dim in range(source.rank) if source.dims[dim] is not target.dims[dim] or 0 in local]
         self._parts = sorted((_part(source, target, dim) for dim in dims), key=looks)
         here, there = (_spots(layout, self._parts) for layout in (source, target))
-        named = major_to_minor({*source.axes, *target.axes, *(each.axis for each in source.pending)})
         rows = prod(part.rows for part in self._parts)
         self.itemsize = itemsize * rows * prod(size for dim, size in enumerate(local) if dim not in dims)
         self._staying = [each for each in source.factors if each[1].axis not in here]
-        staying = {factor.axis for _, factor in self._staying}
-        spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in named if axis not in staying}
+        moving = major_to_minor({*here, *there})
+        spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in moving}
         bundled = _bundled(spots)
         grid = Devices(tuple((f"bundle{at}", devices(each)) for at, each in enumerate(bundled)))
         self._axes: dict[MeshAxis, Axes] = dict(zip(grid.places, bundled, strict=True))
-        self.source, self.target = self._joined(source), self._joined(target)
-        self.are_fewer = len(self._axes) < len(named) or len(self._parts) < source.rank
+        self.source, self.target = self._joined(here), self._joined(there)
+        self.are_fewer = len(self._axes) < len(moving) + len(self._staying) or len(self._parts) < source.rank
         """Whether several axes move as one, or some dims take no part."""
         self.are_alike = len({axis.size for axis in self._axes}) <= 1
         """Whether all bundles have the same size."""
 
-    def _joined(self, layout: Layout) -> Layout:
+    def _joined(self, spots: Mapping[MeshAxis, _Spot]) -> Layout:
         """One of the two layouts, reduced to the dims that change, on bundles instead of axes."""
-        on = {(at, each.axis): each for at, part in enumerate(self._parts) for each in _factors_inside(layout, part)}
-        monoids = {each.axis: each.monoid for each in layout.pending}
-        placed = [
-            (at, Factor(name, on[at, axes[-1]].stride))
-            for at in range(len(self._parts))
-            for name, axes in self._axes.items()
-            if (at, axes[-1]) in on
-        ]
-        pending = [Pending(monoids[axes[0]], name) for name, axes in self._axes.items() if axes[0] in monoids]
+        placed, pending = list[tuple[int, Factor]](), list[Pending]()
+        for name, axes in self._axes.items():
+            spot = spots.get(axes[-1], _Spot())
+            if isinstance(spot.at, int):
+                placed.append((spot.at, Factor(name, spot.stride)))
+            elif spot.at is not None:
+                pending.append(Pending(spot.at, name))
         return Layout.of([part.extent for part in self._parts], placed, pending)
 
     def apart(self, way: Path) -> Path:
@@ -107,7 +104,7 @@ def _part(source: Layout, target: Layout, dim: int) -> DimPart:
     Those at the outer end stay out only if each device has one block there, so that the rest is a run of its elements.
     """
     extent = source.global_shape[dim]
-    if not extent or any(layout.padded_shape != layout.global_shape for layout in (source, target)):
+    if not extent or source.is_padded or target.is_padded:
         return DimPart(dim, extent)
     here, there = source.at(dim), target.at(dim)
     staying, moving = [each for each in here if each in there], {*here} ^ {*there}

@@ -14,7 +14,7 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.ranges.algebra import MeshAxis
 from ..rules.compile import Environment
 from ..rules.rule_files import rules
-from .steps import devices
+from .steps import Step, devices
 
 Axes = tuple[MeshAxis, ...]
 Op = tuple[object, ...]
@@ -29,6 +29,16 @@ def turn(outer: Op, inner: Op) -> tuple[Op, ...]:
     terms = rules("collectives").rewrites((*outer, (*inner, REST)), FACTS)
     steps = (cast(Op, term) for term, _ in terms)
     return tuple(step[:-1] for step in steps if step[-1] == REST)
+
+
+def kind_of(op: Op) -> type[Step]:
+    """The class of a step that is given as a term."""
+    return Step.known[cast(str, op[0])]
+
+
+def step_of(op: Op) -> Step:
+    """The step of a term, without its place in a path."""
+    return kind_of(op).of(*op[1:])
 
 
 def _disjoint(a: Axes, i: int, s: int, b: Axes, j: int, t: int) -> bool:

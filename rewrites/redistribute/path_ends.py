@@ -7,15 +7,13 @@ So all steps in between move the smallest parts, and axes that only come or only
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import prod
-
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
-from .search_space import Run, neighbours
-from .steps import Path, Step, devices
+from .search_space import Run, homeward, neighbours
+from .steps import Path, Step
 
 
 def changed(layout: Layout, dim: int, factors: list[Factor]) -> Layout:
@@ -29,8 +27,7 @@ def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
 
     Without `apart`, only on dims on which `many` has all factors that `few` has, and the rest of its factors are all new.
     """
-    named = {*few.axes, *(each.axis for each in few.pending)}
-    shape, found = few.global_shape, [*few.factors]
+    named, shape, found = few.named, few.global_shape, [*few.factors]
     for dim in range(few.rank):
         less, more = few.at(dim), many.at(dim)
         new = [factor for factor in more if factor.axis not in named]
@@ -41,24 +38,21 @@ def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
     return few if len(found) == len(few.factors) else Layout.of(shape, found, few.pending)
 
 
+def places(layout: Layout) -> dict[tuple[int, int, int], MeshAxis]:
+    """The axis at each place: a dim, a stride, and the size of the axis."""
+    return {(dim, each.stride, each.size): each.axis for dim, each in layout.factors}
+
+
 def with_rest(few: Layout, many: Layout) -> Layout | None:
     """Adds the axes that only `many` places, each where `many` has an axis of its size and `few` has none.
 
     None unless the axes of both layouts then lie at the same places.
     """
-    places = {(dim, each.stride, each.size): each.axis for dim, each in many.factors}
-    taken = {(dim, each.stride, each.size) for dim, each in few.factors}
-    left = [axis for axis in places.values() if axis not in few.axes]
-    free = [place for place in places if place not in taken]
-    if len(places) < len(many.factors) or not taken <= places.keys() or not set(few.axes) <= set(many.axes):
+    here, every = places(few), places(many)
+    if not here.keys() <= every.keys() or not set(few.axes) <= set(many.axes):
         return None
-    found = [*few.factors]
-    for place in sorted(free, key=lambda place: places[place] not in left):  # those that can stay do so
-        own = places[place]
-        axis = own if own in left else next(each for each in left if each.size == place[2])
-        left.remove(axis)
-        found.append((place[0], Factor(axis, place[1])))
-    return Layout.of(few.global_shape, found)
+    taken = homeward({axis: here.get(place) for place, axis in every.items()}, ())
+    return Layout.of(few.global_shape, [(dim, Factor(taken[each.axis], each.stride)) for dim, each in many.factors])
 
 
 def with_sums(few: Layout, many: Layout) -> Layout:
@@ -79,9 +73,7 @@ def steps_along(before: Layout, after: Layout, itemsize: int, kind: type[Step], 
         for run in neighbours([Run((each.axis,), dim, each.stride, each.span) for each in more], longest=True):
             on = now.at(dim)
             then = changed(now, dim, [each for each in many.at(dim) if (each in on) != (each.axis in run.axes)])
-            larger = itemsize * max(prod(layout.local_shape) for layout in (now, then))
-            bytes = kind.received(larger, devices(run.axes))
-            steps.append(replace(kind.of(*monoid, *run[:3]), bytes=bytes, before=now, after=then))
+            steps.append(kind.of(*monoid, *run[:3]).placed(now, then, itemsize))
             now = then
     return Path.of(*steps)
 

@@ -8,6 +8,8 @@ lengths add up to the most that one device sends or receives in all:
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -25,16 +27,21 @@ class Round(NamedTuple):
     pairs: tuple[tuple[Pair, int], ...]
 
 
+def ends(pair: Pair) -> tuple[int, int]:
+    """The two ends of a pair, as numbers that differ: that of the sender, and the complement of that of the receiver."""
+    return pair[0], ~pair[1]
+
+
 def busiest(weights: Mapping[Pair, int]) -> int:
     """The most units that one device sends or receives: a lower bound for the length of all rounds."""
-    return max([0, *_loads(weights, 0).values(), *_loads(weights, 1).values()])
+    return max(_loads(weights).values(), default=0)
 
 
 def rounds(weights: Mapping[Pair, int]) -> list[Round]:
     """The rounds that exchange these pieces. Their units add up to `busiest`."""
     left, found = dict(weights), list[Round]()
-    while most := busiest(left):
-        matching, units = _widest(left, most)
+    while left:
+        matching, units = _widest(left)
         found.append(Round(units, tuple(sorted((pair, min(units, left[pair])) for pair in matching))))
         for pair in matching:
             left[pair] -= units
@@ -42,61 +49,60 @@ def rounds(weights: Mapping[Pair, int]) -> list[Round]:
     return found
 
 
-def _loads(weights: Mapping[Pair, int], end: int) -> dict[int, int]:
-    loads: dict[int, int] = {}
+def _loads(weights: Mapping[Pair, int]) -> Counter[int]:
+    """The number of units at each end."""
+    loads = Counter[int]()
     for pair, units in weights.items():
-        loads[pair[end]] = loads.get(pair[end], 0) + units
+        for end in ends(pair):
+            loads[end] += units
     return loads
 
 
-def _widest(left: Mapping[Pair, int], most: int) -> tuple[list[Pair], int]:
-    """A matching for the longest round after which no device is left with more units than `most` minus the round's length."""
-    loads = _loads(left, 0), _loads(left, 1)
-    lengths = sorted({*left.values(), *(most - load for each in loads for load in each.values())} - {0})
-    low, high = 0, len(lengths) - 1
-    best = _matching(left, loads, most, lengths[0])
-    assert best is not None, "a bipartite graph has a matching of its busiest vertices"
-    while low < high:
-        middle = (low + high + 1) // 2
-        if (found := _matching(left, loads, most, lengths[middle])) is not None:
-            best, low = found, middle
-        else:
-            high = middle - 1
-    return best, lengths[low]
+def _widest(left: Mapping[Pair, int]) -> tuple[list[Pair], int]:
+    """A matching for the longest round after which no device is left with more units than the busiest has then."""
+    loads = _loads(left)
+    most = max(loads.values())
+    lengths = sorted({*left.values(), *(most - load for load in loads.values())} - {0})
+
+    def needs(units: int) -> set[int]:
+        """The ends that cannot skip a round."""
+        return {end for end, load in loads.items() if load > most - units}
+
+    # A bipartite graph has a matching of its busiest vertices.
+    units = lengths[bisect_left(lengths, True, 1, key=lambda units: _matching(left, needs(units), units) is None) - 1]
+    matching = _matching(left, needs(units), units)
+    assert matching is not None, "it was found"
+    return matching, units
 
 
-def _matching(
-    left: Mapping[Pair, int], loads: tuple[dict[int, int], dict[int, int]], most: int, units: int
-) -> list[Pair] | None:
-    """Finds disjoint pairs that include each device that cannot skip a round of `units`; None if there are no such pairs."""
-    needs = [{device for device, load in each.items() if load > most - units} for each in loads]
-    # A pair with a device that cannot skip the round must fill the round.
-    edges: list[dict[int, list[int]]] = [{}, {}]
-    for (sender, receiver), weight in sorted(left.items(), key=lambda item: -item[1]):
-        if weight >= units or (sender not in needs[0] and receiver not in needs[1]):
-            edges[0].setdefault(sender, []).append(receiver)
-            edges[1].setdefault(receiver, []).append(sender)
-    match: list[dict[int, int]] = [{}, {}]
+def _matching(left: Mapping[Pair, int], needs: set[int], units: int) -> list[Pair] | None:
+    """Finds disjoint pairs that include each end that cannot skip a round of `units`; None if there are no such pairs."""
+    # A pair with an end that cannot skip the round must fill the round.
+    edges: dict[int, list[int]] = {}
+    for pair, weight in sorted(left.items(), key=lambda item: -item[1]):
+        sender, receiver = ends(pair)
+        if weight >= units or needs.isdisjoint((sender, receiver)):
+            edges.setdefault(sender, []).append(receiver)
+            edges.setdefault(receiver, []).append(sender)
+    match: dict[int, int] = {}
 
-    def augment(side: int, device: int, seen: set[int]) -> bool:
-        for other in edges[side].get(device, ()):
+    def augment(end: int, seen: set[int]) -> bool:
+        for other in edges.get(end, ()):
             if other in seen:
                 continue
             seen.add(other)
-            holder = match[1 - side].get(other)
-            if holder is None or augment(side, holder, seen) or holder not in needs[side]:
-                if holder is not None and match[side].get(holder) == other:
-                    del match[side][holder]
-                match[side][device], match[1 - side][other] = other, device
+            holder = match.get(other)
+            if holder is None or augment(holder, seen) or holder not in needs:
+                if holder is not None and match.get(holder) == other:
+                    del match[holder]
+                match[end], match[other] = other, end
                 return True
         return False
 
-    for side in (0, 1):
-        for device in sorted(needs[side]):
-            if device not in match[side] and not augment(side, device, set()):
-                return None
-    for device, others in sorted(edges[0].items()):
-        free = next((other for other in others if other not in match[1]), None)
-        if device not in match[0] and free is not None:
-            match[0][device], match[1][free] = free, device
-    return list(match[0].items())
+    # Senders come first.
+    if not all(end in match or augment(end, set()) for end in sorted(needs, key=lambda end: (end < 0, abs(end)))):
+        return None
+    for sender in (each for each in sorted(edges) if each >= 0 and each not in match):
+        if (free := next((other for other in edges[sender] if other not in match), None)) is not None:
+            match[sender], match[free] = free, sender
+    return [(sender, ~other) for sender, other in match.items() if sender >= 0]

@@ -17,34 +17,34 @@ what they need, may be better.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
 from itertools import groupby
 from math import prod
 from operator import ne
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
 from .axis_bundles import Bundles
-from .collective_terms import Op
+from .collective_terms import Op, kind_of, step_of
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
 from .kinds.permute import Permute
 from .kinds.pieces import Pieces
-from .path_ends import changed, steps_along, with_all, with_rest, with_sums, without_gathers
+from .path_ends import changed, places, steps_along, with_all, with_rest, with_sums, without_gathers
 from .search_space import Space, State, are_many
 from .shortcuts import moves, with_shortcuts
 from .steps import Bytes, Path, Step, devices, share, side_by_side
 
-__all__ = ["Path", "Step", "joint", "path", "sharing"]
+__all__ = ["Path", "Step", "path"]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -69,7 +69,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     ends = start.with_pending(pending), target, itemsize
     if way := _through_windows(*ends) or _among_many(*ends):
         return way
-    way = with_shortcuts(_through_runs(*ends) or _searched(*ends), itemsize)
+    way = with_shortcuts(_through_runs(*ends) or _Search(*ends).path(), itemsize)
     apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
@@ -78,7 +78,8 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
     """The path over few bundles, for layouts with many axes; None if there are few, or if everything changes."""
     if not are_many(source, target):
         return None
-    if source.padded_shape == source.global_shape and target.padded_shape == target.global_shape:
+    is_even = not source.is_padded and not target.is_padded
+    if is_even:
         first, last = with_all(source, target, apart=True), with_all(target, source, apart=True)
         folded = with_sums(first, target)
         if source.pending and folded is not last:
@@ -94,7 +95,8 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
             return slices + folds + way + steps_along(now, target, itemsize, AllGather)
     bundles = Bundles(source, target, itemsize)
     # A bundle takes the place of one of its own size, and its axes the places of any.
-    if not (bundles.are_fewer and bundles.are_alike) and (way := _permuted(source, target, itemsize)) is not None:
+    is_whole = is_even and not (bundles.are_fewer and bundles.are_alike)
+    if is_whole and (way := _permuted(source, target, itemsize)) is not None:
         return way
     if not bundles.are_fewer:
         return None
@@ -102,46 +104,22 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
 
 
 def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """Slices, one permute of the small parts and gathers, where no path is better; None if they do not lead to the target.
+    """One permute and gathers, where no path is better, between layouts to which no axis can be added.
+
+    None if they do not lead to the target.
 
     ```
-    [a*b*c*d*e*1] to [c*2*b*d*2]   -->   permute to [c*a*b*d*e*1], then gathers of a and of e
-    ```
-    """
-    is_even = source.padded_shape == source.global_shape and target.padded_shape == target.global_shape
-    if source.pending or not is_even or not prod(source.global_shape) or not _lacks_all(source, target):
-        return None
-    first = with_all(source, target, apart=True)
-    if (last := with_rest(target, first)) is None:
-        return None
-    axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in first.factors)
-    permute = replace(Permute.of(major_to_minor(axes), ()), bytes=itemsize * prod(first.local_shape), before=first, after=last)
-    return steps_along(source, first, itemsize, Slice) + Path.of(permute) + steps_along(last, target, itemsize, AllGather)
-
-
-def _lacks_all(source: Layout, target: Layout) -> bool:
-    """Whether two axes say which of the same elements a device has: where they differ, it holds nothing of its target part."""
-    here = {(dim, each.stride, each.size): each.axis for dim, each in source.factors}
-    return any(here.get((dim, each.stride, each.size), each.axis) != each.axis for dim, each in target.factors)
-
-
-def joint(ways: Sequence[Path]) -> tuple[Path, ...] | None:
-    """The paths of several arrays of one dtype if these share collectives, which the first path counts; None if they do not.
-
-    ```
-    roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
+    [a*b*c*d*e*1] to [c*2*b*d*e*1]   -->   permute to [c*a*b*d*e*1], then a gather of a
     ```
     """
-    keys = {sharing(way) for way in ways}
-    if len(ways) == 1 or len(keys) > 1 or None in keys:
+    # Where two axes say which of the same elements a device has, and they differ, it has nothing of its target part.
+    here = places(source)
+    lacks_all = any(here.get(place, axis) != axis for place, axis in places(target).items())
+    if source.pending or not lacks_all or not prod(source.global_shape) or (last := with_rest(target, source)) is None:
         return None
-    steps = ways[0].steps[0].together([way.steps[0] for way in ways])
-    return None if steps is None else tuple(map(Path.of, steps))
-
-
-def sharing(way: Path) -> Hashable:
-    """A key: paths with equal keys may share collectives. None if a path cannot share any."""
-    return way.steps[0].sharing if len(way.steps) == 1 else None
+    axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in source.factors)
+    permute = Permute.of(major_to_minor(axes), ()).placed(source, last, itemsize)
+    return Path.of(permute) + steps_along(last, target, itemsize, AllGather)
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | None:
@@ -179,9 +157,8 @@ def _gathered(source: Layout, target: Layout, dim: int, factor: Factor, itemsize
         return
     whole = changed(source.with_pending(()), dim, [])
     shape = tuple(factor.span if at == dim else extent for at, extent in enumerate(whole.global_shape))
-    rest = whole.factors
-    blocks = [(dim, each) for each in factor.at(factor.stride).parts]
-    gather = path(Layout.of(shape, [*rest, *blocks]), gone := Layout.of(shape, rest), itemsize)
+    gather = _gather(shape, dim, factor.at(factor.stride).parts, whole.factors, itemsize)
+    gone = Layout.of(shape, whole.factors)
     cut = Cut(before=gone, after=whole, first=tuple(factor.before if at == dim else 0 for at in range(whole.rank)))
     yield gather + Path.of(cut) + path(whole.with_pending(source.pending), target, itemsize)
 
@@ -224,23 +201,6 @@ def _from(source: Layout, dim: int, factors: list[Factor], target: Layout, items
     return Path.of(first) + path(first.after.with_pending(source.pending), target, itemsize)
 
 
-def _searched(source: Layout, target: Layout, itemsize: int) -> Path:
-    """A* search for the cheapest steps from one layout to another."""
-    search = _Search(source, target, itemsize)
-    if (steps := search.steps()) is None:
-        assert search.spare is not None, "it is the way"
-        return search.spare
-    return Path.of(*steps)
-
-
-def _spare(source: Layout, target: Layout, itemsize: int) -> Path | None:
-    """A path known without a search: an exchange of pieces or, with pending folds, the better of folding first or last."""
-    if source.pending:
-        return min(_apart(source, target, itemsize), key=lambda way: way.bytes, default=None)
-    step = Pieces.between(source, target, itemsize)
-    return None if step is None else Path.of(step)
-
-
 def _apart(source: Layout, target: Layout, itemsize: int) -> Iterator[Path]:
     """The paths that fold first or last, and change the dims by the best path there is."""
     if not source.pending:
@@ -280,15 +240,13 @@ def totals(source: Layout, dim: int, itemsize: int) -> Path:
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
     ```
     """
-    shape, factors = source.padded_shape, source.factors
-    along = source.at(dim)
+    shape, along = source.padded_shape, source.at(dim)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
     count = devices(factor.axis for factor in along) if source.windows(dim) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
-    apart = [(at, factor.at(factor.stride // block) if at == dim else factor) for at, factor in factors]
-    gathered = [each for each in apart if each[0] != dim]
-    return path(Layout.of(blocks, apart), Layout.of(blocks, gathered), itemsize)
+    rest = [each for each in source.factors if each[0] != dim]
+    return _gather(blocks, dim, [factor.at(factor.stride // block) for factor in along], rest, itemsize)
 
 
 def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
@@ -299,9 +257,14 @@ def parts(source: Layout, folds: tuple[Pending, ...], itemsize: int) -> Path:
     ```
     """
     axes = [each.axis for each in folds]
-    stacked, inner = (devices(axes), *source.padded_shape), [(dim + 1, factor) for dim, factor in source.factors]
-    outer = [(0, factor) for factor in side_by_side(axes, 1)]
-    return path(Layout.of(stacked, [*outer, *inner]), Layout.of(stacked, inner), itemsize)
+    inner = [(dim + 1, factor) for dim, factor in source.factors]
+    return _gather((devices(axes), *source.padded_shape), 0, side_by_side(axes, 1), inner, itemsize)
+
+
+def _gather(shape: Sequence[int], dim: int, own: Iterable[Factor], rest: Sequence[tuple[int, Factor]], itemsize: int) -> Path:
+    """The path on which an array of this shape loses the factors of one dim; the rest stays."""
+    placed = [(dim, factor) for factor in own]
+    return path(Layout.of(shape, [*placed, *rest]), Layout.of(shape, rest), itemsize)
 
 
 # After this many steps, a search compares its bound with the path that is known without a search.
@@ -340,25 +303,31 @@ class _Search:
         self.whole = prod(space.longest) * space.itemsize
         self.wanted = [run for dim in space.dims for run in space.on(space.goal, dim)]
 
-    def steps(self) -> tuple[Step, ...] | None:
-        """Returns the steps of the best path found; None if the path that is known without a search is as good."""
+    def path(self) -> Path:
+        """The best path found, or the one that is known without a search if that is as good."""
         way = self.way(self.limit)
         if way is None and self.spare is not None:
-            return None
+            return self.spare
         way = way or self.way(self.whole) or self.way(self.whole, homeward=True)
         assert way is not None, "gathering everything leads everywhere"
         return self.made(way)
 
-    def made(self, way: _Way) -> tuple[Step, ...]:
-        return tuple(step for each in self.merged(way.steps()) for step in self.resized(*each))
+    def made(self, way: _Way) -> Path:
+        return Path.of(*(step for each in self.merged(way.steps()) for step in self.resized(*each)))
 
     @cached_property
     def spare(self) -> Path | None:
-        """A way that is known without a search, or soon found."""
-        if (way := _spare(*self.ends)) is not None or not self.space.is_wide:
-            return way
-        home = self.way(self.limit, homeward=True)
-        return None if home is None else Path.of(*self.made(home))
+        """A path that is known without a search, or soon found: an exchange of pieces or, with pending folds, one that folds
+        first or last."""
+        if self.ends[0].pending:
+            found = min(_apart(*self.ends), key=lambda way: way.bytes, default=None)
+        else:
+            step = Pieces.between(*self.ends)
+            found = None if step is None else Path.of(step)
+        if found is None and self.space.is_wide:
+            home = self.way(self.limit, homeward=True)
+            found = None if home is None else self.made(home)
+        return found
 
     def way(self, most: int, *, homeward: bool = False) -> _Way | None:
         """The least bytes, then the fewest collectives, then the smallest local sizes; after many steps the best so far.
@@ -423,7 +392,7 @@ class _Search:
         """
         if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
-        rank, last = (Step.known[cast(str, each[0])].rank for each in (op, way.op))
+        rank, last = (kind_of(each).rank for each in (op, way.op))
         space, before = self.space, way.before.at
         moves = list(zip(before, way.at, after, strict=True))
         if way.op[0] == "permute":
@@ -464,23 +433,23 @@ class _Search:
 
     def received(self, op: Op, larger: int) -> Bytes:
         """The bytes that a device receives in a step."""
-        step = Step.known[cast(str, op[0])].of(*op[1:])
+        step = step_of(op)
         return step.received(larger, self.space.group(step.axes))
 
     def resized(self, before: State, op: Op, after: State) -> Iterator[Step]:
         """The step of a term between arrays with whole tiles: they are padded before it and cut after it, if need be."""
         space, shape = self.space, self.space.during(before, after)
-        ends = [space.layout(each) for each in (before, after)]
-        start, end = [
-            layout if shape == space.during(at) else space.layout(at, shape)
-            for layout, at in zip(ends, (before, after), strict=True)
-        ]
-        if start is not ends[0]:
-            yield Pad(before=ends[0], after=start)
-        received = self.received(op, space.larger(before, after))
-        yield replace(Step.known[cast(str, op[0])].of(*op[1:]), bytes=received, before=start, after=end)
-        if end is not ends[1]:
-            yield Cut(before=end, after=ends[1])
+
+        def sized(at: State) -> tuple[Layout, Layout]:
+            own = space.layout(at)
+            return own, own if shape == space.during(at) else space.layout(at, shape)
+
+        (given, start), (wanted, end) = sized(before), sized(after)
+        if start is not given:
+            yield Pad(before=given, after=start)
+        yield step_of(op).placed(start, end, space.itemsize)
+        if end is not wanted:
+            yield Cut(before=end, after=wanted)
 
     def merged(self, steps: list[tuple[State, Op, State]]) -> Iterator[tuple[State, Op, State]]:
         """Replaces consecutive slices by one slice for each run of neighbours on a dim, major to minor."""

@@ -55,18 +55,16 @@ class Space:
         self.itemsize = itemsize
         self.shape = source.global_shape
         ends = [layout.padded_shape for layout in (source, target)]
-        self.is_padded = any(each != self.shape for each in ends)
+        self.is_padded = source.is_padded or target.is_padded
         self.dims = range(len(self.shape) - 1, -1, -1)
-        factors = [*source.factors, *target.factors]
-        named = major_to_minor([*(f.axis for _, f in factors), *(each.axis for each in source.pending)])
+        named = major_to_minor((*source.named, *target.axes))
         # Devices that hold only padding may take part along axes that neither end names.
         every = tuple(axis for axis in all_axes(named) if axis.size > 1)
         for axes, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
             self.axes, self.patience = axes, PATIENCE[between]
-            on = [(dim, [factor for at, factor in factors if at == dim]) for dim in self.dims]
+            on = [(dim, source.at(dim) + target.at(dim)) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
-            self.is_small = len(self.places) ** len(axes) <= SMALL
-            if self.is_small:
+            if len(self.places) ** len(axes) <= SMALL:
                 break
         even = [rounded_up(n, devices(self.axes)) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
@@ -107,8 +105,7 @@ class Space:
 
         Only one block of the major axis may be padded. For axes in turn, the array itself is longer.
         """
-        singles = [run for dim in self.dims for run in self.on(at, dim)]
-        factors = [(dim, Factor(axis, stride)) for (axis,), dim, stride, _ in singles]
+        factors = [(spot[0], Factor(axis, spot[1])) for axis, spot in self.spots(at) if isinstance(spot, tuple)]
         ends = enumerate(zip(self.shape, self.during(at), strict=True))
         own = (extent if length == self.span(at, dim) else length for dim, (extent, length) in ends)
         return Layout.of(shape or tuple(own), factors)
@@ -229,8 +226,8 @@ class Space:
         for others in self._others(at, runs):
             pairs = [(run, axes) for run, axes in zip(runs, others, strict=True) if run.axes != axes]
             if pairs and all(self._swaps(run, axes) for run, axes in pairs):
-                placed = tuple(axis for run in runs for axis in run.axes)
-                new = self.put(at, *((axes, *run[1:3]) for run, axes in zip(runs, others, strict=True)), free=placed)
+                gone = tuple(axis for run, _ in pairs for axis in run.axes)
+                new = self.put(at, *((axes, *run[1:3]) for run, axes in pairs), free=gone)
                 changed = (axis for (axis, before), after in zip(self.spots(at), new, strict=True) if before != after)
                 found.append((tuple(changed), new))
         return [(("permute", changed, ()), new) for changed, new in sorted(found, key=lambda each: len(each[0]))]
@@ -245,7 +242,7 @@ class Space:
         alike = [(one, other) for one, other in combinations(free, 2) if one.size == other.size]
         swaps = [{one: other, other: one} for one, other in alike if here[one] != here[other]]
         ends = {(axis.size, there[axis]): axis for axis in free}
-        changes = [*swaps, _homeward({axis: ends.get((axis.size, here[axis])) for axis in placed}, free)]
+        changes = [*swaps, homeward({axis: ends.get((axis.size, here[axis])) for axis in placed}, free)]
         return [tuple(tuple(each.get(axis, axis) for axis in run.axes) for run in runs) for each in changes]
 
     def _swaps(self, run: Run, axes: Axes) -> bool:
@@ -268,7 +265,7 @@ class Space:
 
 def are_many(source: Layout, target: Layout) -> bool:
     """Whether too many axes or dims take part between two layouts for a search to try every combination."""
-    count = len({*source.axes, *target.axes, *(each.axis for each in source.pending)})
+    count = len({*source.named, *target.axes})
     return count > FEW_AXES or count * source.rank > FEW_AXES**2
 
 
@@ -277,16 +274,18 @@ def rounded_up(extent: int, span: int) -> int:
     return -(-extent // span) * span
 
 
-def _homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Sequence[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
-    """Maps each axis to the axis that takes its place: the one that ends there or, if none does, one that is left over."""
+def homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Iterable[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
+    """Maps each axis to the axis that takes its place: its home, if it has one, or else one that is left over.
+
+    Those that can stay do so.
+    """
     found = {axis: home for axis, home in homes.items() if home is not None}
     left = dict.fromkeys(axis for axis in (*homes, *free) if axis not in found.values())
-    for axis in homes:
-        if axis not in found:
-            other = axis if axis in left else next((each for each in left if each.size == axis.size), None)
-            assert other is not None, "of each size as many axes are left as there are places"
-            found[axis] = other
-            del left[other]
+    for axis in sorted((axis for axis in homes if axis not in found), key=lambda axis: axis not in left):
+        other = axis if axis in left else next((each for each in left if each.size == axis.size), None)
+        assert other is not None, "of each size as many axes are left as there are places"
+        found[axis] = other
+        del left[other]
     return found
 
 

@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
-from .kinds.folds import AllReduce, ReduceScatter
+from .kinds.folds import Fold
 from .kinds.local import Resized
 from .kinds.pieces import Pieces
 from .steps import Bytes, Path, Step
@@ -44,12 +44,12 @@ def with_shortcuts(way: Path, itemsize: int) -> Path:
 
 def _meet(one: Step, then: Step) -> bool:
     """Whether the second step begins in the layout in which the first one ends, and neither of them folds."""
-    return one.after is then.before and not any(isinstance(step, AllReduce | ReduceScatter) for step in (one, then))
+    return one.after is then.before and not isinstance(one, Fold) and not isinstance(then, Fold)
 
 
 def moves(step: Step) -> bool:
     """Whether a step moves elements between devices without folding them."""
-    return step.communicates and not isinstance(step, AllReduce | ReduceScatter)
+    return step.communicates and not isinstance(step, Fold)
 
 
 def _row(steps: Sequence[Step], itemsize: int) -> tuple[Step, ...]:
@@ -82,5 +82,4 @@ def _direct(before: Layout, after: Layout, itemsize: int) -> Step | None:
 
 def _least(before: Layout, after: Layout, itemsize: int) -> int:
     """A lower bound of the bytes that a device receives: what it has more afterwards, unless that may be padding."""
-    padded = after.padded_shape != after.global_shape
-    return 0 if padded else max(0, prod(after.local_shape) - prod(before.local_shape)) * itemsize
+    return 0 if after.is_padded else max(0, prod(after.local_shape) - prod(before.local_shape)) * itemsize

@@ -8,7 +8,7 @@ axes commute without renumbering. Each kind of step is a class in a file of `kin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -92,6 +92,11 @@ class Step:
         """The bytes that a device of a group receives. `larger` is the larger of the local sizes before and after, in bytes."""
         return share(larger, group)
 
+    def placed(self, before: Layout, after: Layout, itemsize: int) -> Self:
+        """Returns the step between these layouts, with its bytes."""
+        larger = itemsize * max(prod(before.local_shape), prod(after.local_shape))
+        return replace(self, bytes=self.received(larger, devices(self.axes)), before=before, after=after)
+
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         """The ops that do the step on a local array. The result of the last one is the new local array."""
         raise NotImplementedError
@@ -102,21 +107,6 @@ class Step:
         `parts` says for each dim of the step which part of a real dim it is. The layouts before and after are unchanged.
         """
         return replace(self, axes=axes)
-
-    @property
-    def sharing(self) -> Hashable:
-        """A key: steps of several arrays with equal keys may share collectives. None if this kind shares none."""
-        return None
-
-    @classmethod
-    def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Makes steps with equal keys share collectives, which the first step counts; None if that gains nothing."""
-        return None
-
-    @classmethod
-    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
-        """The ops of steps that share collectives, and the new local arrays."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return f"{self.kind} {self.over}"

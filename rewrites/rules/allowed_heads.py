@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +27,7 @@ ANY_TERM = "*"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An operation in a table: its kind, the kinds of its arguments, and the function that runs it.
+    """An operation in a table: its kind, the kinds of its arguments, and the function that runs it. A row may name several.
 
     Without a function, the head around it reads the term.
     """
@@ -57,9 +57,9 @@ class Heads:
     """A table of heads. Several may have one kind and name; the first one that accepts the arguments is used."""
 
     def __init__(self, *rows: Head) -> None:
-        self.rows = rows
+        self.rows = [replace(row, name=name) for row in rows for name in row.name.split()]
         self.known: dict[tuple[str, str], list[Head]] = {}
-        for row in rows:
+        for row in self.rows:
             self.known.setdefault((row.kind, row.name), []).append(row)
 
     def of(self, kind: str, term: tuple[object, ...]) -> Head:

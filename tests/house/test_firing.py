@@ -160,7 +160,7 @@ def elements() -> Table:
     table = Table(flatten(ModuleOp([main]), MESH))
     del definitions.added[name]
     (node,) = table.program.nodes
-    index = node.signature.instance.results[0][0].indices[0]
+    index = node.signature.instance.results[0][0][0].at
     axis = MESH.place("a")
     factor = Factor(axis, 8)
     if table.misfit(node, index, factor) is None:

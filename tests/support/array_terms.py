@@ -156,9 +156,7 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     def same(below: int) -> Array:
         return np.stack([generator.integers(0, below, COUNT)] * TRIPS)
 
-    bound: Bindings = {"a": "a", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
-    if rule.name == "window":
-        bound |= {"k": same(TRIPS * BLOCK)[:, :1], "w": BLOCK}
+    bound: Bindings = {"a": "a", "s": "s", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
     if rule.name == "padded":
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
     blocks = rule.name in ("lookup", "found", "scanned", "padded", "selected")
@@ -221,6 +219,14 @@ def _placed(head: str, args: list[Any]) -> Any:
             return (rows >= 0) & (rows < x.shape[1])
         case "select", [c, x, y]:
             return cast(Array, np.where(c, x, y))
+        case "from", [_, k]:
+            return COORDINATE * BLOCK + k[:, :1] + np.arange(BLOCK)
+        case "held", [_, k]:
+            return COORDINATE * BLOCK - 1 + k + np.arange(BLOCK)
+        case "local", [_, k]:
+            return k[:, :1] + 1
+        case "read", [x]:
+            return x.cumsum(axis=1)
         case "surround", [u, x]:
             return np.pad(x, ((0, 0), (1, 1)), constant_values=u)
         case "windows", [_, x]:
@@ -246,7 +252,7 @@ def _placed(head: str, args: list[Any]) -> Any:
             return np.tile(np.arange(int(n)), (TRIPS, 1))
         case "add", [x, y]:
             return x + (y if x.ndim == y.ndim else np.stack([0 * y, y], -1))
-        case "best", [x]:
+        case "best", [_, x]:
             return _best(x if x.ndim == 3 else np.stack([x, np.tile(np.arange(int(x.shape[1])), (TRIPS, 1))], -1))
         case "gather", [_, x]:
             return np.stack([x.reshape(-1, 2)] * TRIPS)
@@ -256,19 +262,17 @@ def _placed(head: str, args: list[Any]) -> Any:
         case "find", [k, x]:
             inside = (k >= 0) & (k < x.shape[1])
             return np.where(inside, np.take_along_axis(x, np.where(inside, k, 0), axis=1), 0)
-        case "window", [k, w]:
-            return k + np.arange(int(w))
         case "put", [n, k, x]:
             return _put(n, k, x)
-        case "scan", [x]:
+        case "scan", [_, x]:
             return x.cumsum(axis=1)
         case "across", [_, x]:
             ends = x[:, -1].cumsum()
             whole = [x[trip] + (ends[trip - 1] if trip else 0) for trip in range(TRIPS)]
             return np.stack([np.concatenate(whole)] * TRIPS)
-        case "sort", [x]:
+        case "sort", [_, x]:
             return np.sort(x, axis=1)
-        case "merge", [_, x]:
+        case "merge", [_, _, x]:
             return np.stack([np.sort(x.reshape(-1))] * TRIPS)
         case "join", [n, k, x]:
             # A row outside the block must be zero, and is added anywhere.

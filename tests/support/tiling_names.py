@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from partita.dialects.definitions.dim_terms import DimSite, Sites
+from partita.dialects.definitions.requires import Along, Rows, Scan
 from partita.dialects.definitions.syntax_tree import Definition, names
 from partita.dialects.definitions.tilings import Index, Instance, Value, bind
 from partita.dialects.ground.monoids import MONOIDS
@@ -57,17 +58,17 @@ def _named(site: DimSite, instance: Instance) -> Iterator[tuple[str, int]]:
     dims = instance.operands[site.array] if site.array >= 0 else instance.results[-1 - site.array]
     for number, _, dim in site.placed:
         known = names(site.terms[number])
-        indices, block, *_ = dims[dim]
-        apart = len(known) == len(indices) + (block > 1)
+        indices = [digit.at for digit in dims[dim]]
+        apart = len(known) == len(indices) + any(digit.minor > 1 for digit in dims[dim][-1:])
         yield from zip(known if apart else known[:1] * len(indices), indices, strict=False)
 
 
 def _role(name: str, index: Index) -> Tilings:
-    if index.scan is not None:
+    if index.parts(Scan):
         return Tilings(scanned=frozenset({name}))
-    if (index.selects or index.merges) is not None:
+    if index.parts(Along):
         return Tilings(pending=frozenset({(name, str(index.folds))}))
-    if index.lookups or index.reads:
+    if index.parts(Rows):
         return Tilings(looked_up=frozenset({name}))
     return Tilings(frozenset({name})) if index.monoid is None else Tilings(pending=frozenset({(name, index.monoid)}))
 

@@ -35,7 +35,7 @@ class GatherForm:
         return cast(Record, self.params["mode"])
 
     def with_params(self, **changed: Literal) -> Self:
-        return replace(self, params=ParamsAttr.of(**{**dict(self.params.items()), **changed}))
+        return replace(self, params=self.params.changed(**changed))
 
     def with_numbers(self, numbers: DimensionNumbers) -> Self:
         kind = GATHER if self.kind == "gather" else "ScatterDimensionNumbers"

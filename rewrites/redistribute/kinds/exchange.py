@@ -1,9 +1,16 @@
-"""Exchanges: each device gets the units that it lacks from devices that hold them, by a few collectives.
+"""Exchanges: each device gets the rows that it lacks from devices that have them, by a few collectives.
 
-    who holds what, before and after   -->   who sends what to whom   -->   collectives   -->   local ops around them
+    who has what, and who wants what   -->   who sends what to whom   -->   collectives   -->   local ops around them
 
-In a permute no device sends two pieces, or receives two. The units are rows of a dim, in intervals (`halo`), or blocks of
-several dims, listed one by one (`pieces`).
+In a permute no device sends two pieces, or receives two. There are two plans, for two ways to say who has what:
+
+    halo     intervals of rows of one dim. Each row has one owner, so all devices send and receive rows that lie alike, and
+             one program of slices is right on thousands of devices. Pieces move whole.
+    pieces   units of several dims, listed one by one. Devices that hold the same units share the load, and pieces are cut,
+             so that all rounds are as short as they can be. Devices look their units up in tables.
+
+A plan that cuts pieces is no longer alike on all devices: of a window of three, one round would bring rows from the device
+before to some devices and from the one after to others, and each slice would become a table of all devices.
 """
 
 from __future__ import annotations
@@ -38,11 +45,12 @@ class Exchange(Step):
         return tuple(units * self.unit for units in self.units)
 
 
-class Along:
-    """Builds the ops of one device along one dim of its local arrays."""
+class Along(Emitter):
+    """Emits ops of one device along one dim of its local arrays."""
 
     def __init__(self, axes: tuple[MeshAxis, ...], dim: int, into: Sink) -> None:
-        self.axes, self.dim, self.into, self.emit = axes, dim, into, Emitter(into)
+        super().__init__(into)
+        self.axes, self.dim = axes, dim
 
     def add(self, op: Operation) -> SSAValue:
         self.into.append(op)
@@ -53,15 +61,16 @@ class Along:
         shape = type_at(x).shape
         return (*shape[: self.dim], size, *shape[self.dim + 1 :])
 
-    def make(self, kind: str, ins: Sequence[SSAValue], size: int, /, **params: Literal) -> SSAValue:
-        return self.emit.make(kind, ins, type_at(ins[0]).dtype, self.sized(ins[0], size), **params)
+    def of_length(self, size: int, kind: str, ins: Sequence[SSAValue], /, **params: Literal) -> SSAValue:
+        """The result of an op, with this length along the dim."""
+        return self.make(kind, ins, type_at(ins[0]).dtype, self.sized(ins[0], size), **params)
 
     def length(self, x: SSAValue) -> int:
         return type_at(x).shape[self.dim]
 
     def concatenated(self, parts: Sequence[SSAValue]) -> SSAValue:
         """Concatenates the parts along the dim."""
-        return self.emit.concatenate(parts, self.dim)
+        return self.concatenate(parts, self.dim)
 
     def permuted(self, x: SSAValue, pairs: Sequence[Pair]) -> SSAValue:
         return self.add(spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(tuple(pairs))))

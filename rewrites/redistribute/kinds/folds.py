@@ -54,3 +54,7 @@ class ReduceScatter(Tiled):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.monoid} {self.over} {self.dim}@{self.stride}"
+
+
+Fold = AllReduce | ReduceScatter
+"""The steps that fold."""

@@ -13,9 +13,10 @@ Rows outside of the range are zeros.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 from typing import ClassVar, NamedTuple, Self
@@ -27,33 +28,62 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
-from ..steps import DimPart, Step, devices
+from ..permute_rounds import Pair, ends
+from ..steps import DimPart, Path, devices
 from .exchange import Along, Exchange
 
 
-class Hop(NamedTuple):
-    """Pieces that one permute can move together, with the (sender, receiver) pairs; `moves` is false for the receiver's own
-    rows.
+class Piece(NamedTuple):
+    """Rows that a device sends to another one, or keeps.
 
-    Where blocks and windows have one stride, or run against each other, a piece is rows `[begin, end)` of the receiver's
-    window, and the sender's rows are `by` less. Elsewhere, the sender is `by` places after the receiver. Pieces then begin in
-    different places, so each device looks its own up in a table, and `rows` is the length of the longest.
+    They are so many from its local row `first` on, and go to row `begin` of the receiver's window and those that follow.
+    """
+
+    sender: int
+    receiver: int
+    first: int
+    begin: int
+    rows: int
+
+    def earlier(self, by: int) -> Piece:
+        """Returns the piece with so many more rows, in front of it."""
+        return self._replace(first=self.first - by, begin=self.begin - by, rows=self.rows + by)
+
+
+class Hop(NamedTuple):
+    """Pieces that one permute can move together; `moves` is false for rows that devices keep.
+
+    Where blocks and windows have one stride, or run against each other, the pieces begin at the same rows on all devices.
+    Elsewhere, the sender is so many places after the receiver, and each device looks its own rows up in a table. Devices send
+    as many rows as are in the longest piece, `rows`. Of several arrays that share permutes, the pieces are of number `array`.
     """
 
     moves: bool
-    by: int
-    begin: int
-    end: int
+    is_alike: bool
     rows: int
-    pairs: tuple[tuple[int, int], ...]
+    pieces: tuple[Piece, ...]
+    array: int = 0
 
     @property
-    def senders(self) -> tuple[int, ...]:
-        return tuple(sender for sender, _ in self.pairs)
+    def begin(self) -> int:
+        """The first row of the window, for pieces that are alike."""
+        return self.pieces[0].begin
 
     @property
-    def receivers(self) -> tuple[int, ...]:
-        return tuple(receiver for _, receiver in self.pairs)
+    def end(self) -> int:
+        return self.begin + self.rows
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return [piece[:2] for piece in self.pieces]
+
+    @property
+    def receivers(self) -> list[int]:
+        return [piece.receiver for piece in self.pieces]
+
+
+Part = tuple[Hop, SSAValue]
+"""What a device sends, keeps or receives of a hop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +102,7 @@ class Halo(Exchange):
 
     def sending(self, steps: Sequence[Halo]) -> Halo:
         """Returns the step as the one whose permutes move the pieces of all these steps."""
-        return self.receiving([max(hop.rows for _, hop in each) for each in rounds(tuple(step.hops for step in steps))])
+        return self.receiving([max(hop.rows for hop in each) for each in rounds(tuple(step.hops(True) for step in steps))])
 
     @property
     def extent(self) -> int:
@@ -89,305 +119,277 @@ class Halo(Exchange):
         assert want is not None, "windows are of all places together"
         return want
 
-    @property
-    def hops(self) -> tuple[Hop, ...]:
-        """The pieces that the step moves between devices."""
-        return tuple(hop for hop in pieces(self.have, self.want, self.extent) if hop.moves)
+    def hops(self, moving: bool) -> tuple[Hop, ...]:
+        """The pieces that the step moves between devices, or those that devices keep."""
+        return tuple(hop for hop in hops(self.have, self.want, self.extent) if hop.moves is moving)
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)
 
-    @property
-    def sharing(self) -> Hashable:
-        """Halos share permutes if they have the same axes, dim and shape of a row."""
-        shape = self.before.local_shape
-        return (self.kind, self.axes, self.dim, shape[: self.dim] + shape[self.dim + 1 :]) if self.units else None
-
-    @classmethod
-    def together(cls, steps: Sequence[Step]) -> Sequence[Step] | None:
-        halos = [step for step in steps if isinstance(step, Halo)]
-        first, *rest = halos
-        one = first.sending(halos)
-        is_less = one.bytes < sum(step.bytes for step in halos)
-        return [one, *(each.receiving(()) for each in rest)] if is_less else None
-
-    @classmethod
-    def exchange(cls, steps: Sequence[Step], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
-        ops: list[Operation] = []
-        halos = [step for step in steps if isinstance(step, Halo)]
-        here = _Here(halos[0], values[0], ops)
-        arrays = [_Window(step, x, here) for step, x in zip(halos, values, strict=True)]
-        for permute in rounds(tuple(step.hops for step in halos)):
-            alike: dict[tuple[int, Hop | None], list[Hop]] = {}
-            for at, hop in permute:
-                alike.setdefault((at, hop if arrays[at].is_alike else None), []).append(hop)
-            parts = [(arrays[at], _merged(hops)) for (at, _), hops in alike.items()]
-            for (array, hop), piece in zip(parts, here.sent([(hop, array.piece(hop)) for array, hop in parts]), strict=True):
-                array.parts.append((hop, piece))
-        return ops, [array.made() for array in arrays]
-
     def ops(self, x: SSAValue) -> Sequence[Operation]:
-        return self.exchange([self], [x])[0]
+        return exchanged([Path.of(self)], [x])[0]
 
     def __str__(self) -> str:
-        shared = "" if self.units or not self.hops else ", in the permutes of another array"
+        shared = "" if self.units or not self.hops(True) else ", in the permutes of another array"
         return f"halo {self.over} {self.dim}: {self.have or 'whole'} to {self.want}{shared}"
 
 
+def sharing(way: Path) -> Hashable:
+    """A key: paths of arrays of one dtype with equal keys may share permutes. None if a path cannot share any.
+
+    Halos share permutes if they have the same axes, dim and shape of a row.
+    """
+    match way.steps:
+        case (Halo(units=(_, *_), axes=axes, dim=dim, before=before),):
+            shape = before.local_shape
+            return axes, dim, shape[:dim] + shape[dim + 1 :]
+        case _:
+            return None
+
+
+def joint(ways: Sequence[Path]) -> list[Path] | None:
+    """The paths of several arrays of one dtype if these share permutes, which the first path counts; None if they do not.
+
+    ```
+    roll(x, 1) on data=3, of its two parts: two permutes of a row  -->  one permute of a row
+    ```
+    """
+    if len(ways) == 1 or len(keys := {*map(sharing, ways)}) > 1 or None in keys:
+        return None
+    first, *others = halos = _halos(ways)
+    one = first.sending(halos)
+    is_less = one.bytes < sum(way.bytes for way in ways)
+    return [*map(Path.of, (one, *(each.receiving(()) for each in others)))] if is_less else None
+
+
+def exchanged(ways: Sequence[Path], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
+    """The ops of halos that share permutes, and the new local arrays."""
+    ops: list[Operation] = []
+    return ops, _Windows(values[0], _halos(ways), ops).of(values)
+
+
+def _halos(ways: Sequence[Path]) -> list[Halo]:
+    return [step for way in ways for step in way.steps if isinstance(step, Halo)]
+
+
 @lru_cache(maxsize=1 << 12)
-def pieces(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
-    """Lists the pieces. A device uses its own rows where it can, and takes all others from the devices that own them."""
+def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
+    """Lists the pieces. A device uses its own rows where it can, and takes each other row from the one device that owns it."""
     if have is None:
         return ()
-    # What a device owns of a tiling that begins elsewhere ends before its block does.
-    short, alike = max(0, -have.after), are_alike(have, want)
-    found: dict[tuple[int, bool, int], list[tuple[int, int, int, int]]] = {}
-    in_turn = have.is_in_turn(extent)
+    apart, is_alike = abs(have.stride), abs(have.stride) == abs(want.stride)
+    turns = range(0, extent, have.span) if have.is_in_turn(extent) else (0,)
+    # Where windows overlap, a device owns its block; what follows the last one is that one's.
+    lead = max(0, min(have.before, have.width - apart))
+    owned = sorted((turn + have.start(device) + lead, device, turn) for turn in turns for device in range(have.size))
+    begins = [first for first, *_ in owned]
+    lasts = [*begins[1:], extent]
+    found: dict[tuple[int, bool, int], list[Piece]] = {}
     for i in range(want.size):
-        begin, end = want.start(i), min(want.start(i) + want.width, extent)
-        if alike:
-            begin = max(begin, 0)
-        for turn, j in _near(have, extent, begin, end):
-            own, its = ((turn + have.start(device), turn + have.start(device) + have.width) for device in (i, j))
-            if i != j and alike and have.stride > 0 and not in_turn:
-                first, last = j * have.stride - short, extent if j + 1 == have.size else (j + 1) * have.stride - short
-                its = (first, min(last, own[0])) if j < i else (max(first, own[1]), last)
-            rows = max(begin, its[0]), min(end, its[1])
-            if max(rows[0], 0) < rows[1] and (i == j or rows[0] < own[0] or rows[1] > own[1]):
+        start = want.start(i)
+        begin, end = max(0, start), min(start + want.width, extent)
+        near = range(bisect_right(begins, begin) - 1, bisect_left(begins, end))
+        blocks = {owned[at][1:]: (begins[at], lasts[at]) for at in near}
+        blocks |= {(i, turn): (own := turn + have.start(i), own + have.width) for _, turn in blocks}
+        for (j, turn), (first, last) in blocks.items():
+            if j != i:
+                own = blocks[i, turn]
+                first, last = (first, min(last, own[0])) if first < own[0] else (max(first, own[1]), last)
+            first, last = max(first, begin), min(last, end)
+            if first < last:
                 # Blocks in turn: a device keeps its own one behind another.
-                kept = turn // have.span * have.stride
-                by = turn + have.start(j) - kept - want.start(i) if alike else j - i
-                found.setdefault((by, i != j, turn), []).append((rows[0] - want.start(i), rows[1] - want.start(i), j, i))
-    return tuple(_hop(moves, by, parts, alike) for (by, moves, _), parts in sorted(found.items()))
+                local = first - turn - have.start(j) + turn // have.span * apart
+                key = first - start - local if is_alike else j - i, i != j, turn
+                found.setdefault(key, []).append(Piece(j, i, local, first - start, last - first))
+    return tuple(_hop(moves, is_alike, pieces) for (_, moves, _), pieces in sorted(found.items()))
 
 
-def _near(have: Factor, extent: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields devices that may hold rows of `[begin, end)`, each with the first row of its round, if blocks are dealt in turn.
-
-    The last one is always among them, because it may have more rows than the others.
-    """
-    stride, last = have.stride, have.size - 1
-    # Where what a device owns and what it holds begin at the earliest and end at the latest, from where its block begins.
-    least, most = min(0, -have.before, have.after), stride + have.after
-    turns = range(max(0, begin) // have.span, -(-end // have.span)) if have.is_in_turn(extent) else range(1)
-    for turn in (number * have.span for number in turns):
-        # A device is as many strides away; with a negative stride, the latest rows are on the first devices.
-        bounds = begin - turn - most, end - turn - least
-        low, high = bounds if stride > 0 else bounds[::-1]
-        devices = range(max(0, low // stride + 1), min(last, -(-high // stride) - 1) + 1)
-        yield from ((turn, device) for device in devices)
-        if last not in devices:
-            yield turn, last
-
-
-def are_alike(have: Factor, want: Factor) -> bool:
-    """Whether blocks and windows have the same stride, perhaps with opposite signs."""
-    return abs(have.stride) == abs(want.stride)
-
-
-def _hop(moves: bool, by: int, parts: list[tuple[int, int, int, int]], alike: bool) -> Hop:
-    begins, ends, senders, receivers = zip(*parts, strict=True)
-    begin, end = min(begins), max(ends)
-    rows = end - begin if alike else max(end - begin for begin, end, *_ in parts)
-    return Hop(moves, by, begin, end, rows, tuple(zip(senders, receivers, strict=True)))
-
-
-def _merged(hops: Sequence[Hop]) -> Hop:
-    """Merges the pieces of one permute that each device looks up in a table."""
-    first, *others = hops
-    pairs = sorted(pair for hop in hops for pair in hop.pairs)
-    return first._replace(rows=max(hop.rows for hop in hops), pairs=tuple(pairs)) if others else first
+def _hop(moves: bool, is_alike: bool, pieces: Sequence[Piece], array: int = 0) -> Hop:
+    begin = min(piece.begin for piece in pieces)
+    even = tuple(piece.earlier(piece.begin - begin) for piece in pieces) if is_alike else tuple(pieces)
+    return Hop(moves, is_alike, max(piece.rows for piece in even), even, array)
 
 
 @lru_cache(maxsize=1 << 12)
-def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    """Groups the pieces of several arrays into permutes. Each piece comes with the number of its array.
+def rounds(hops: tuple[tuple[Hop, ...], ...]) -> tuple[tuple[Hop, ...], ...]:
+    """Groups the pieces of several arrays into permutes.
 
     ```
     1 -> 0, 2 -> 1   and   3 -> 1, 4 -> 2   and   5 -> 2, 6 -> 3      -->      the first and the third, then the second
     ```
     """
-    every = [(at, hop) for at, each in enumerate(hops) for hop in each]
-    ways = [_first_fit(every), _first_fit(sorted(every, key=lambda part: -part[1].rows))]
-    return min(ways, key=lambda way: (sum(max(hop.rows for _, hop in each) for each in way), len(way)))
+    every = [hop._replace(array=at) for at, each in enumerate(hops) for hop in each]
+    ways = [_first_fit(every), _first_fit(sorted(every, key=lambda hop: -hop.rows))]
+    best = min(ways, key=lambda way: (sum(max(hop.rows for hop in each) for each in way), len(way)))
+    return tuple(map(_merged, best))
 
 
-def _first_fit(parts: Sequence[tuple[int, Hop]]) -> tuple[tuple[tuple[int, Hop], ...], ...]:
-    """Puts each piece into the first permute in which its devices neither send nor receive another piece."""
-    found: list[tuple[list[tuple[int, Hop]], set[int], set[int]]] = []
-    for part in parts:
-        senders, receivers = part[1].senders, part[1].receivers
-        fitting = (each for each in found if each[1].isdisjoint(senders) and each[2].isdisjoint(receivers))
+def _first_fit(hops: Sequence[Hop]) -> list[list[Hop]]:
+    """Puts each hop into the first permute in which its devices neither send nor receive another piece."""
+    found: list[tuple[list[Hop], set[int]]] = []
+    for hop in hops:
+        taken = {end for pair in hop.pairs for end in ends(pair)}
+        fitting = (each for each in found if each[1].isdisjoint(taken))
         if (first := next(fitting, None)) is None:
-            found.append(first := ([], set(), set()))
-        first[0].append(part)
-        first[1].update(senders)
-        first[2].update(receivers)
-    return tuple(tuple(each) for each, *_ in found)
+            found.append(first := ([], set()))
+        first[0].append(hop)
+        first[1].update(taken)
+    return [each for each, _ in found]
 
 
-class _Here(Along):
-    """Builds ops for the device on which they run: its coordinate, what it sends, and what it receives."""
+def _merged(permute: Sequence[Hop]) -> tuple[Hop, ...]:
+    """Merges those pieces of each array that devices look up in a table."""
+    found: dict[tuple[int, int | None], list[Piece]] = {}
+    for number, hop in enumerate(permute):
+        found.setdefault((hop.array, number if hop.is_alike else None), []).extend(hop.pieces)
+    return tuple(_hop(True, number is not None, pieces, array) for (array, number), pieces in found.items())
 
-    def __init__(self, step: Halo, like: SSAValue, into: Sink) -> None:
-        super().__init__(step.axes, step.dim, into)
-        self.like = like
-        self.coordinate: SSAValue | None = None
-        self.cuts: dict[tuple[SSAValue, int, int], SSAValue] = {}
+
+class _Windows(Along):
+    """Builds the local windows of several arrays on the device on which the ops run."""
+
+    def __init__(self, like: SSAValue, steps: Sequence[Halo], into: Sink) -> None:
+        super().__init__(steps[0].axes, steps[0].dim, into)
+        self.like, self.steps = like, steps
+        self.cut_rows = cache(self._cut_rows)
+
+    @cached_property
+    def coordinate(self) -> SSAValue:
+        return self.add(spmd.CoordinateOp(self.axes))
+
+    def of(self, arrays: Sequence[SSAValue]) -> list[SSAValue]:
+        """The windows of these arrays."""
+        arrived: list[list[Part]] = [[] for _ in arrays]
+        for permute in rounds(tuple(step.hops(True) for step in self.steps)):
+            sent = [self.taken(arrays[hop.array], hop) for hop in permute]
+            for (hop, _), piece in zip(sent, self.sent(sent), strict=True):
+                arrived[hop.array].append((hop, piece))
+        return [self.window(*each) for each in zip(self.steps, arrays, arrived, strict=True)]
+
+    def taken(self, x: SSAValue, hop: Hop) -> Part:
+        """The rows that this device sends, or keeps, for a hop. Pieces begin earlier if there are too few rows behind them."""
+        if hop.is_alike:
+            return hop, self.cut_rows(x, hop.pieces[0].first, hop.rows)
+        most = self.length(x) - hop.rows
+        hop = hop._replace(pieces=tuple(piece.earlier(max(0, piece.first - most)) for piece in hop.pieces))
+        return hop, self.cut_at(x, self.listed({piece.sender: piece.first for piece in hop.pieces}), hop.rows)
+
+    def sent(self, parts: Sequence[Part]) -> list[SSAValue]:
+        """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
+        most = max(hop.rows for hop, _ in parts)
+        (_, first), *others = parts
+        payload = self.lengthened(first, most)
+        for hop, part in others:
+            if part is not first:
+                senders = [piece.sender for piece in hop.pieces]
+                payload = self.choose(senders, self.lengthened(part, most), payload)
+        got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
+        if not others:
+            return [got]
+        cut = [(hop, self.cut_rows(got, 0, hop.rows)) for hop, _ in parts]
+        return [self.choose(hop.receivers, x, *self.zeros(hop.rows)) for hop, x in cut]
+
+    def window(self, step: Halo, x: SSAValue, parts: list[Part]) -> SSAValue:
+        """The window of an array, of the pieces that have arrived and those that the device keeps."""
+        have, want, extent = step.have, step.want, step.extent
+        if have is None:
+            return self.of_whole(x, want, extent)
+        parts += [self.taken(x, hop) for hop in step.hops(False)]
+        if all(hop.is_alike for hop, _ in parts):
+            parts.sort(key=lambda part: part[0].begin)
+            # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
+            is_forward = have.stride * want.stride > 0 and not have.is_in_turn(extent)
+            some_keep = not is_forward and any(not hop.moves and len(hop.pieces) < want.size for hop, _ in parts)
+            overlap = any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts))
+            out = (self.overlaid if some_keep or overlap else self.joined)(parts, want.width)
+        else:
+            out = self.written(parts, want.width)
+        if not want.has_halo or not is_padded(extent, [have]):
+            return out
+        # Behind its end a padded dim may hold anything.
+        return self.inside(out, self.dim, self.place(want.stride, want.start(0)), extent, self.outside())
+
+    def of_whole(self, x: SSAValue, want: Factor, extent: int) -> SSAValue:
+        """This device's window, cut out of the whole dim."""
+        before, after = max(0, -want.begin), max(0, want.end - extent)
+        if before or after:
+            config = tuple((before, after, 0) if at == self.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
+            x = self.of_length(before + extent + after, "pad", [x, self.outside()], padding_config=config)
+        return self.cut_at(x, self.place(want.stride, want.start(0) + before), want.width)
+
+    def joined(self, parts: Sequence[Part], width: int) -> SSAValue:
+        """Concatenates the pieces, which are the same rows on all devices."""
+        at, rows = 0, list[SSAValue]()
+        for hop, part in parts:
+            rows += [*self.zeros(hop.begin - at), part]
+            at = hop.end
+        return self.concatenated([*rows, *self.zeros(width - at)])
+
+    def overlaid(self, parts: Sequence[Part], width: int) -> SSAValue:
+        """Overlays the pieces on zeros, each on the devices that receive it.
+
+        They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
+        before it are from others.
+        """
+        (out,) = self.zeros(width)
+        for hop, part in parts:
+            rows = [self.cut_rows(out, 0, hop.begin), part, self.cut_rows(out, hop.end, width - hop.end)]
+            out = self.choose(hop.receivers, self.concatenated([each for each in rows if self.length(each)]), out)
+        return out
+
+    def written(self, parts: Sequence[Part], width: int) -> SSAValue:
+        """Writes each piece over zeros where its rows belong.
+
+        On devices that receive none, it is written in front of the window.
+        """
+        room = max(hop.rows for hop, _ in parts)
+        (out,) = self.zeros(length := room + width + room)
+        for hop, part in parts:
+            at = self.listed({piece.receiver: room + piece.begin for piece in hop.pieces})
+            out = self.of_length(length, "dynamic_update_slice", [out, part, *self.starts(at)])
+        return self.cut_rows(out, room, width)
 
     def place(self, stride: int, first: int) -> SSAValue:
         """This device's coordinate times `stride`, plus `first`."""
         if not stride:
-            return self.emit.number(first, IDS)
-        if self.coordinate is None:
-            self.coordinate = self.add(spmd.CoordinateOp(self.axes))
-        scaled = self.coordinate
-        if stride != 1:
-            scaled = self.emit.apply("mul", scaled, stride)
-        return self.emit.apply("add", scaled, first) if first else scaled
+            return self.number(first, IDS)
+        scaled = self.coordinate if stride == 1 else self.apply("mul", self.coordinate, stride)
+        return self.apply("add", scaled, first) if first else scaled
 
     def listed(self, numbers: Mapping[int, int]) -> SSAValue:
         """The number that a table lists for this device; zero if it lists none."""
         every = [numbers.get(device, 0) for device in range(devices(self.axes))]
         if len(steps := {after - before for before, after in pairwise(every)}) == 1:
             return self.place(steps.pop(), every[0])
-        return self.emit.reshape(self.picked(self.emit.iota((max(every) + 1,), 0), [[number] for number in every], 0), ())
+        return self.reshape(self.picked(self.iota((max(every) + 1,), 0), [[number] for number in every], 0), ())
 
-    def select(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
+    def choose(self, devices: Sequence[int], mine: SSAValue, other: SSAValue) -> SSAValue:
         """Selects `mine` on these devices, and `other` on all others."""
         first, last = min(devices), max(devices)
         if last - first < len(devices):
-            is_among = self.emit.between(self.place(1, -first), len(devices))
+            is_among = self.between(self.place(1, -first), len(devices))
         else:
-            is_among = self.emit.equals(self.listed(dict.fromkeys(devices, 1)), 1)
-        return self.emit.select(self.emit.spread(is_among, type_at(mine).shape), mine, other)
-
-    def sent(self, parts: Sequence[tuple[Hop, SSAValue]]) -> list[SSAValue]:
-        """Moves several pieces by one permute, and returns what arrives of each: zeros on devices that receive none."""
-        most = max(self.length(part) for _, part in parts)
-        (_, first), *others = parts
-        payload = self.lengthened(first, most)
-        for hop, part in others:
-            if part is not first:
-                payload = self.select(hop.senders, self.lengthened(part, most), payload)
-        got = self.permuted(payload, sorted(pair for hop, _ in parts for pair in hop.pairs))
-        if not others:
-            return [got]
-        cut = [self.cut(got, 0, self.length(part)) for _, part in parts]
-        return [self.select(hop.receivers, x, self.zeros(self.length(x))) for (hop, _), x in zip(parts, cut, strict=True)]
+            is_among = self.equals(self.listed(dict.fromkeys(devices, 1)), 1)
+        return self.select(self.spread(is_among, type_at(mine).shape), mine, other)
 
     def lengthened(self, x: SSAValue, size: int) -> SSAValue:
         """Appends zeros to the rows, up to this length."""
-        rows = [x, self.zeros(missing := size - self.length(x))]
-        return self.concatenated(rows) if missing else x
+        return self.concatenated([x, *self.zeros(size - self.length(x))])
 
-    def cut(self, x: SSAValue, first: int, size: int) -> SSAValue:
-        if first == 0 and size == self.length(x):
-            return x
-        if (key := (x, first, size)) not in self.cuts:
-            self.cuts[key] = self.emit.part(x, self.dim, first, size)
-        return self.cuts[key]
+    def _cut_rows(self, x: SSAValue, first: int, size: int) -> SSAValue:
+        return x if size == self.length(x) else self.part(x, self.dim, first, size)
 
     def cut_at(self, x: SSAValue, start: SSAValue, size: int) -> SSAValue:
-        return x if size == self.length(x) else self.make("dynamic_slice", [x, *self.starts(start)], size)
+        return x if size == self.length(x) else self.of_length(size, "dynamic_slice", [x, *self.starts(start)])
 
     def starts(self, start: SSAValue) -> list[SSAValue]:
-        zero = self.emit.number(0, IDS)
+        zero = self.number(0, IDS)
         return [start if at == self.dim else zero for at in range(len(type_at(self.like).shape))]
 
-    def zeros(self, size: int) -> SSAValue:
-        return self.emit.spread(self.zero(), self.sized(self.like, size))
+    def zeros(self, size: int) -> list[SSAValue]:
+        """An array of so many rows; none if there are no rows."""
+        return [self.spread(self.outside(), self.sized(self.like, size))] if size else []
 
-    def zero(self) -> SSAValue:
-        return self.emit.unit("add", type_at(self.like).dtype)
-
-
-class _Window:
-    """Builds the local window of one step from the pieces that a device keeps and receives."""
-
-    def __init__(self, step: Halo, x: SSAValue, here: _Here) -> None:
-        self.x, self.here, self.extent = x, here, step.extent
-        self.have, self.want = step.have, step.want
-        self.parts: list[tuple[Hop, SSAValue]] = []
-        """The pieces that have arrived."""
-
-    @property
-    def is_alike(self) -> bool:
-        """Whether a piece is the same rows of the window on all devices."""
-        return self.have is not None and are_alike(self.have, self.want)
-
-    def piece(self, hop: Hop) -> SSAValue:
-        """The rows that this device sends, or keeps, for a hop."""
-        assert self.have is not None, "only what devices do not have moves"
-        if self.is_alike:
-            return self.here.cut(self.x, hop.begin - hop.by, hop.rows)
-        first = {sender: self.first(self.have, hop, sender, receiver) for sender, receiver in hop.pairs}
-        return self.here.cut_at(self.x, self.here.listed(first), hop.rows)
-
-    def first(self, have: Factor, hop: Hop, sender: int, receiver: int) -> int:
-        """The first local row of a piece: where the receiver's window begins, or else the sender's first or last rows."""
-        return min(max(0, self.want.start(receiver) - have.start(sender)), have.width - hop.rows)
-
-    def made(self) -> SSAValue:
-        """The window, built when all pieces have arrived."""
-        if (have := self.have) is None:
-            return self.of_whole()
-        self.parts += [(hop, self.piece(hop)) for hop in pieces(have, self.want, self.extent) if not hop.moves]
-        out = self.joined(have) if self.is_alike else self.written(have)
-        if not self.want.has_halo or not is_padded(self.extent, [have]):
-            return out
-        # Behind its end a padded dim may hold anything.
-        first = self.here.place(self.want.stride, self.want.start(0))
-        return self.here.emit.inside(out, self.here.dim, first, self.extent, self.here.zero())
-
-    def of_whole(self) -> SSAValue:
-        """This device's window, cut out of the whole dim."""
-        want, here, x = self.want, self.here, self.x
-        before, after = max(0, -want.begin), max(0, want.end - self.extent)
-        if before or after:
-            config = tuple((before, after, 0) if at == here.dim else (0, 0, 0) for at in range(len(type_at(x).shape)))
-            x = here.make("pad", [x, here.zero()], before + self.extent + after, padding_config=config)
-        return here.cut_at(x, here.place(want.stride, want.start(0) + before), want.width)
-
-    def joined(self, have: Factor) -> SSAValue:
-        """Concatenates the pieces, which are the same rows on all devices."""
-        parts = sorted(self.parts, key=lambda part: part[0].begin)
-        # Where blocks and windows follow each other in one order, all devices keep something, but those at the ends.
-        is_forward = have.stride * self.want.stride > 0 and not have.is_in_turn(self.extent)
-        some_keep = not is_forward and any(not hop.moves and len(hop.pairs) < self.want.size for hop, _ in parts)
-        if some_keep or any(hop.begin < before.end for (before, _), (hop, _) in pairwise(parts)):
-            return self.overlaid(parts)
-        at, rows = 0, list[SSAValue]()
-        for begin, end, part in [*((hop.begin, hop.end, [part]) for hop, part in parts), (self.want.width, 0, ())]:
-            rows += [*([self.here.zeros(begin - at)] if begin > at else ()), *part]
-            at = end
-        return self.here.concatenated(rows)
-
-    def overlaid(self, parts: Sequence[tuple[Hop, SSAValue]]) -> SSAValue:
-        """Overlays the pieces on zeros, each on the devices that receive it.
-
-        They overlap if the last device has a longer block: its rows are as far from the last receivers as those of the device
-        before it are from others.
-        """
-        here, width = self.here, self.want.width
-        out = here.zeros(width)
-        for hop, part in parts:
-            rows = [here.cut(out, 0, hop.begin), part, here.cut(out, hop.end, width - hop.end)]
-            out = here.select(hop.receivers, here.concatenated([each for each in rows if here.length(each)]), out)
-        return out
-
-    def written(self, have: Factor) -> SSAValue:
-        """Writes each piece over zeros where its rows belong.
-
-        On devices that receive none, it is written in front of the window.
-        """
-        want, room = self.want, max((hop.rows for hop, _ in self.parts), default=0)
-        out = self.here.zeros(length := room + want.width + room)
-        for hop, part in self.parts:
-            at = {
-                receiver: room + have.start(sender) + self.first(have, hop, sender, receiver) - want.start(receiver)
-                for sender, receiver in hop.pairs
-            }
-            ins = [out, part, *self.here.starts(self.here.listed(at))]
-            out = self.here.make("dynamic_update_slice", ins, length)
-        return self.here.cut(out, room, want.width)
+    def outside(self) -> SSAValue:
+        """What windows hold where they are outside of the array."""
+        return self.unit("add", type_at(self.like).dtype)

@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 from xdsl.ir import SSAValue
 
-from ....dialects.definitions.tilings import Merging
+from ....dialects.definitions.requires import Merging
 from ....dialects.ground.dtypes import itemsize
 from ....dialects.lax import OPS
 from ....dialects.params import ParamsAttr
@@ -133,7 +133,7 @@ class _Device(Along):
         arrays = list(blocks)
         for each in network(self.step.count):
             if self.ties and each.opens:
-                arrays = [*arrays[: len(blocks)], self.spread(self.device)]
+                arrays = [*arrays[: len(blocks)], self.filled(self.device)]
             arrays = self.round(each, arrays)
             if each.ends:
                 arrays = self.sorted(each, arrays)
@@ -141,62 +141,62 @@ class _Device(Along):
 
     def round(self, round: MergeRound, arrays: list[SSAValue]) -> list[SSAValue]:
         """Runs one round, and returns the elements that this device keeps."""
-        partner = self.emit.apply("xor", self.device, round.partner)
+        partner = self.apply("xor", self.device, round.partner)
         theirs = [self.sent(each, round) for each in arrays[: len(self.step.merging.sizes)]]
         if self.ties:
-            theirs.append(self.spread(partner) if round.opens else self.number_sent(arrays[-1], round))
+            theirs.append(self.filled(partner) if round.opens else self.number_sent(arrays[-1], round))
         both = list(zip(arrays, theirs, strict=True))
-        first = self.emit.apply("lt", self.device, partner)
+        first = self.apply("lt", self.device, partner)
         ordered = [
-            (self.emit.select(first, other, mine), self.emit.select(first, mine, other))
+            (self.select(first, other, mine), self.select(first, mine, other))
             for mine, other in (*both[: self.keys], *both[len(self.step.merging.sizes) :])
         ]
         takes = self.precedes(ordered)
         if self.step.count & (self.step.count - 1):
-            takes = self.emit.both(takes, self.emit.apply("lt", partner, self.step.count))
-        return [self.emit.select(takes, other, mine) for mine, other in both]
+            takes = self.both(takes, self.apply("lt", partner, self.step.count))
+        return [self.select(takes, other, mine) for mine, other in both]
 
     def sent(self, x: SSAValue, round: MergeRound) -> SSAValue:
         """The partner's elements; in the first round of a merge, in reverse."""
         if round.opens:
             type = type_at(x)
-            x = self.emit.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
+            x = self.make("rev", (x,), type.dtype, type.shape, dimensions=(self.step.dim,))
         return self.permuted(x, round.pairs(self.step.count))
 
     def number_sent(self, numbers: SSAValue, round: MergeRound) -> SSAValue:
-        return self.emit.cast(self.sent(self.emit.cast(numbers, _number(self.step.count)), round), IDS)
+        return self.cast(self.sent(self.cast(numbers, _number(self.step.count)), round), IDS)
 
     def precedes(self, pairs: Sequence[tuple[SSAValue, SSAValue]]) -> SSAValue:
         """A mask: where the first keys come before the second ones. The first pair of keys that differ decides."""
         (one, other), *rest = pairs
         if type_at(one).dtype.startswith("complex"):
             part = f"float{itemsize(type_at(one).dtype) * 4}"
-            parts = [[self.emit.make(each, (x,), part, self.step.shape) for x in (one, other)] for each in ("real", "imag")]
+            parts = [[self.make(each, (x,), part, self.step.shape) for x in (one, other)] for each in ("real", "imag")]
             return self.precedes([(one, other) for one, other in parts] + rest)
         less = self.less(one, other)
         if not rest:
             return less
-        equal = self.emit.apply("not", self.less(other, one))
-        return self.emit.both(less, self.emit.both(equal, self.precedes(rest)), "or")
+        equal = self.apply("not", self.less(other, one))
+        return self.both(less, self.both(equal, self.precedes(rest)), "or")
 
     def less(self, one: SSAValue, other: SSAValue) -> SSAValue:
         """A mask: where one key is less than another. NaN comes last."""
-        less = self.emit.apply("lt", one, other)
+        less = self.apply("lt", one, other)
         if type_at(one).dtype.startswith(EXACT):
             return less
-        is_last = self.emit.both(self.emit.apply("eq", one, one), self.emit.apply("ne", other, other))
-        return self.emit.both(less, is_last, "or")
+        is_last = self.both(self.apply("eq", one, one), self.apply("ne", other, other))
+        return self.both(less, is_last, "or")
 
     def sorted(self, round: MergeRound, arrays: list[SSAValue]) -> list[SSAValue]:
         """Sorts this device's block at the end of a merge. Ties are ordered by the elements' original positions."""
         keys = self.keys
         if self.ties:
-            length, position = self.step.shape[self.step.dim], self.emit.iota(self.step.shape, self.step.dim)
-            is_other = self.emit.apply("and", self.emit.apply("xor", arrays[-1], self.device), round.run)
-            position = self.emit.select(self.emit.equals(is_other, 0), position, self.emit.apply("sub", length - 1, position))
+            length, position = self.step.shape[self.step.dim], self.iota(self.step.shape, self.step.dim)
+            is_other = self.apply("and", self.apply("xor", arrays[-1], self.device), round.run)
+            position = self.select(self.equals(is_other, 0), position, self.apply("sub", length - 1, position))
             arrays = [
                 *arrays[:keys],
-                self.emit.apply("add", self.emit.apply("mul", arrays[-1], length), position),
+                self.apply("add", self.apply("mul", arrays[-1], length), position),
                 *arrays[keys:-1],
             ]
             keys += 1
@@ -205,5 +205,5 @@ class _Device(Along):
         self.into.append(op)
         return [*op.results[: self.keys], *op.results[keys:]]
 
-    def spread(self, value: SSAValue) -> SSAValue:
-        return self.emit.spread(value, self.step.shape)
+    def filled(self, value: SSAValue) -> SSAValue:
+        return self.spread(value, self.step.shape)

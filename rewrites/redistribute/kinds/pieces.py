@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import count, product
 from math import gcd, prod
 from operator import lt
 from typing import ClassVar, Self, TypeAlias
@@ -27,13 +27,12 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ....dialects.ranges.factor import Factor
 from ...emit import Sink, type_at
-from ..permute_rounds import Pair, rounds
+from ..permute_rounds import Pair, busiest, rounds
 from ..steps import DimPart
 from .exchange import Along, Exchange
 
 Ids: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 """Sorted numbers of units."""
-NONE: Ids = np.zeros(0, np.int64)
 
 # Limits of an exchange of pieces: how many devices take part, how many others one exchanges with, how many units are listed.
 DEVICES, OTHERS, UNITS = 64, 16, 1 << 13
@@ -109,8 +108,7 @@ class Trade:
     @property
     def is_small(self) -> bool:
         """Whether the trade takes few collectives."""
-        most = max(Counter(end for pair in self.pieces for end in zip("><", pair, strict=True)).values(), default=0)
-        return self.is_dealt or (most <= OTHERS and len(self.rounds) <= OTHERS)
+        return self.is_dealt or (busiest(dict.fromkeys(self.pieces, 1)) <= OTHERS and len(self.rounds) <= OTHERS)
 
     @property
     def others(self) -> int:
@@ -122,28 +120,20 @@ class Trade:
 
         All devices send equally many units; one that has fewer to send fills up with others.
         """
-        receivers = {sender: [receiver] for sender, receiver in pieces}
-        found: list[list[int]] = []
-        for device, have in enumerate(self.have):
-            found.append([])
-            for to in range(len(self.have)) if self.is_dealt else receivers.get(device, [device]):
-                ids: list[int] = np.searchsorted(have, pieces.get((device, to), NONE)).tolist()
-                found[-1] += [*ids, *[0] * (units - len(ids))]
-        return found
+        found = np.zeros((len(self.have), units * (len(self.have) if self.is_dealt else 1)), np.int64)
+        for (sender, receiver), ids in pieces.items():
+            first = receiver * units if self.is_dealt else 0
+            found[sender, first : first + len(ids)] = np.searchsorted(self.have[sender], ids)
+        return found.tolist()
 
     def joined(self) -> list[list[int]]:
         """For each device, the numbers of its new units in the array of its old units followed by the received ones."""
-        found: list[list[int]] = []
-        for device, (have, want) in enumerate(zip(self.have, self.want, strict=True)):
-            at, first = {unit: number for number, unit in enumerate(have.tolist())}, len(have)
-            for units, pieces in self.rounds:
-                for (sender, receiver), ids in pieces.items():
-                    if receiver == device:
-                        place = first + (sender * units if self.is_dealt else 0)
-                        at |= {unit: place + number for number, unit in enumerate(ids.tolist())}
-                first += units
-            found.append([at.get(unit, 0) for unit in want.tolist()])
-        return found
+        at, first = [dict(zip(have.tolist(), count())) for have in self.have], len(self.have[0])
+        for units, pieces in self.rounds:
+            for (sender, receiver), ids in pieces.items():
+                at[receiver].update(zip(ids.tolist(), count(first + (sender * units if self.is_dealt else 0))))
+            first += units
+        return [[numbers.get(unit, 0) for unit in want.tolist()] for numbers, want in zip(at, self.want, strict=True)]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -174,10 +164,8 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
         return found
 
     devices = [dict(zip(moving, at, strict=True)) for at in product(*(range(axis.size) for axis in moving))]
-    have, want = (
-        [held(device, factors, length) for device in devices] for factors, length in zip((here, there), lengths, strict=True)
-    )
-    inside = want if lengths[1] == shape else [held(device, there, shape) for device in devices]
+    ends = (here, lengths[0]), (there, lengths[1]), (there, shape)
+    have, want, inside = ([held(device, *end) for device in devices] for end in ends)
     trade = Trade(moving, blocks, have, want, inside)
     return trade if trade.is_small else None
 
@@ -192,32 +180,33 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
     for device, units in enumerate(have):
         alike.setdefault(units.tobytes(), []).append(device)
     number = {device: at for group in alike.values() for at, device in enumerate(group)}
-    asked = [
-        (group, [(to, np.intersect1d(ids, have[group[0]], assume_unique=True)) for to, ids in enumerate(lack) if len(ids)])
+    wishes = {
+        tuple(group): [
+            (to, found) for to, ids in enumerate(lack) if len(found := np.intersect1d(ids, have[group[0]], assume_unique=True))
+        ]
         for group in alike.values()
-    ]
-    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in asked)
-    most, load = max([*map(len, lack), *fair]), [0] * len(have)
-    found: dict[Pair, Ids] = {}
+    }
+    fair = (-(-sum(len(ids) for _, ids in each) // len(group)) for group, each in wishes.items())
+    most, load = max([*map(len, lack), *fair]), Counter[int]()
+    pieces: dict[Pair, Ids] = {}
 
-    def give(sender: int, to: int, ids: Ids) -> None:
-        found[sender, to] = np.union1d(found[sender, to], ids) if (sender, to) in found else ids
-        load[sender] += len(ids)
+    def give(sender: int, to: int, ids: Ids) -> Ids:
+        """Gives as many units as the sender has room for, and returns the rest."""
+        pieces[sender, to], rest = np.split(ids, [most - load[sender]])
+        load[sender] += len(pieces[sender, to])
+        return rest
 
-    for group, each in asked:
+    for group, each in wishes.items():
         late: list[tuple[int, Ids]] = []
-        for to, ids in (wish for wish in each if len(wish[1])):
-            if load[group[number[to]]] + len(ids) <= most:
-                give(group[number[to]], to, ids)
-            else:
+        for to, ids in each:
+            if len(ids) > most - load[own := group[number[to]]]:
                 late.append((to, ids))
+            else:
+                give(own, to, ids)
         for to, ids in sorted(late, key=lambda wish: -len(wish[1])):
             while len(ids):
-                sender = min(group, key=lambda device: (load[device] + len(ids) > most, load[device]))
-                time = most - load[sender]
-                give(sender, to, ids[:time])
-                ids = ids[time:]
-    return found
+                ids = give(min(group, key=lambda device: (load[device] + len(ids) > most, load[device])), to, ids)
+    return pieces
 
 
 class _Units(Along):
@@ -258,19 +247,19 @@ class _Units(Along):
     def apart(self, x: SSAValue) -> SSAValue:
         """Makes units the first dim: `[12, 8] -> [3, 2, 4, 4] -> [6, 4, 4]`, with units of 4 by 4."""
         shape, order = self.split(type_at(x).shape)
-        x = self.emit.transpose(self.emit.reshape(x, shape), order)
+        x = self.transpose(self.reshape(x, shape), order)
         merged, count = type_at(x).shape, max(1, len(self.blocks))
-        return self.emit.reshape(x, (prod(merged[:count]), *merged[count:]))
+        return self.reshape(x, (prod(merged[:count]), *merged[count:]))
 
     def together(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """The inverse of `apart`."""
         split, order = self.split(shape)
-        x = self.emit.reshape(x, tuple(split[at] for at in order))
-        return self.emit.reshape(self.emit.transpose(x, tuple(order.index(at) for at in range(len(order)))), shape)
+        x = self.reshape(x, tuple(split[at] for at in order))
+        return self.reshape(self.transpose(x, tuple(order.index(at) for at in range(len(order)))), shape)
 
     def resized(self, x: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """Pads or cuts the array at the end of its dims, to this shape."""
         now = type_at(x).shape
         if now == shape:
             return x
-        return (self.emit.cut if any(map(lt, shape, now)) else self.emit.pad)(x, shape)
+        return (self.cut if any(map(lt, shape, now)) else self.pad)(x, shape)

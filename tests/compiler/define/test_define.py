@@ -261,6 +261,19 @@ def test_looked_up_rows_are_folded_over_an_index_of_the_ids():
     assert disagreement([plan.compile()(table, ids)], [bags(table, ids)]) == ""
 
 
+@pytest.mark.parametrize("size", [8, 6])
+def test_a_definition_may_fold_several_arrays_over_one_index(size: int):
+    @pt.define("sums_of_rows(x, y)   out[i] = sum(k) x[i, k] + sum(k) y[i, k]")
+    def sums_of_rows(x: jax.Array, y: jax.Array) -> jax.Array:
+        return x.sum(1) + y.sum(1)
+
+    x, y = normal(4, size), normal(4, size)
+    plan = pt.plan(sums_of_rows, MESH, x, y).tile("x", 1, "a", padded=True)
+    assert plan.layout("y")["y"] == f"f32[4, a*2{' pad 6' * (size % 4 > 0)}]"
+    assert plan.counts()["all_reduce"] == 1
+    assert disagreement([plan.compile()(x, y)], [x.sum(1) + y.sum(1)]) == ""
+
+
 def test_a_function_may_give_any_number_of_results():
     def columns(x: Any) -> Any:
         return [x[:, at] * at for at in range(x.shape[1])]

@@ -23,7 +23,7 @@ from partita.compiler.plan.history import prefixes
 from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
 from partita.rewrites.program.program import ValueId
-from partita.rewrites.redistribute.kinds.halo import pieces
+from partita.rewrites.redistribute.kinds.halo import hops
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
 
@@ -211,7 +211,7 @@ def test_constraints_that_meet_are_reconciled_in_time_that_grows_with_their_numb
 def test_on_thousands_of_devices_a_window_asks_only_its_neighbours() -> None:
     mesh = pt.Mesh(a=4096)
     plan = pt.plan(growing.rolled, mesh, jax.ShapeDtypeStruct((4 * 4096, 2), "float32")).tile("x", 0, "a")
-    pieces.cache_clear()
+    hops.cache_clear()
     assert calls(plan.counts) < 1_000 * 4096
     assert plan.counts()["permute"] == 1
     assert plan.bytes_per_device() == 2 * 4

@@ -14,9 +14,9 @@ from partita.dialects.definitions.local_params import restore
 from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
-from partita.dialects.definitions.requires import part
+from partita.dialects.definitions.requires import Lookup, Merging, Scan, Selection, part
 from partita.dialects.definitions.syntax_tree import Apply, Definition, Term, children
-from partita.dialects.definitions.tilings import Dims, Index, Instance, bind
+from partita.dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices, bind
 from partita.dialects.ground.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
 from partita.dialects.reference import scalar_functions, whole_dims
@@ -39,32 +39,38 @@ def written(instance: Instance) -> str:
     return " ".join([f"{sides[0]} -> {sides[1]}".strip(), *roles, *(["moves"] if instance.moves else [])])
 
 
-def letters(dims: Dims) -> str:
+def letters(dims: SubIndices) -> str:
     """One array: `a(bc).`, or `-` for a scalar; `<de>` is a dim that `d` and `e` read through a window."""
-    words = ["".join(ascii_lowercase[i] for i in dim.indices) + str(dim.block) * (dim.block > 1) or "." for dim in dims]
-    signs = ["<>" if dim.reaches else "()" if len(word) > 1 else ("", "") for dim, word in zip(dims, words, strict=True)]
-    return "".join(f"{sign[0]}{word}{sign[1]}" for sign, word in zip(signs, words, strict=True)) or "-"
+    return "".join(map(letters_of, dims)) or "-"
+
+
+def letters_of(dim: tuple[SubIndex, ...]) -> str:
+    word = "".join(ascii_lowercase[at] for at in numbers(dim)) + "".join(str(each.minor) for each in dim[-1:] if each.minor > 1)
+    if any(digit.reach for digit in dim):
+        return f"<{word}>"
+    return f"({word})" if len(word) > 1 else word or "."
+
+
+def numbers(dim: tuple[SubIndex, ...]) -> tuple[int, ...]:
+    return tuple(digit.at for digit in dim)
 
 
 def role(index: Index) -> str:
     said = [index.monoid] if index.monoid else []
-    said += ["value" for term in index.requires if term == part(("iota", index.extent))]
-    said += [f"scan {index.scan.monoid}" + " backwards" * index.scan.backwards] if index.scan else []
-    said += [f"{index.selects.fold} {index.selects.best}/{index.selects.cost}"] if index.selects else []
-    said += (
-        [f"merge {index.merges.keys} of {', '.join(map(str, index.merges.sizes))}" + " ties" * index.merges.ties]
-        if index.merges
-        else []
-    )
-    said += [f"lookup{operand}.{component}" + f"w{width}" * (width > 1) for operand, component, width in index.lookups]
-    said += [f"mask{operand}" for operand in masked(index)] + [f"once{operand}" for operand in index.once]
+    said += ["value" for _, term in index.terms if term == part(("iota", index.extent))]
+    said += [f"scan {each.monoid}" + " backwards" * each.backwards for each in index.parts(Scan)]
+    said += [f"{each.monoid} {each.best}/{each.cost}" for each in index.parts(Selection)]
+    said += [f"merge {each.keys} of {', '.join(map(str, each.sizes))}" + " ties" * each.ties for each in index.parts(Merging)]
+    said += [f"lookup{k.operand}.{k.component}" + f"w{k.width}" * (k.width > 1) for k in index.parts(Lookup)]
+    said += [f"mask{operand}" for operand in masked(index)]
+    said += [f"once{term[1]}" for _, term in index.terms if isinstance(term, tuple) and term[0] == "add"]
     return ",".join(said)
 
 
 def masked(index: Index) -> tuple[int, ...]:
     """The operands with zeros where ids leave a block; -1 is the result."""
     found: list[int] = []
-    for term in index.requires:
+    for _, term in index.terms:
         match term:
             case ("take", *_):
                 found.append(-1)
@@ -148,6 +154,7 @@ TABLE: list[tuple[str, Shapes, Shapes, dict[str, Literal], str]] = [
     ("reduce_max", [(3, 6)], [()], {"axes": (0, 1)}, "ab -> - a:max b:max"),
     ("reduce_prod", [(3, 6, 4)], [(3, 4)], {"axes": (1,)}, "acb -> ab c:mul"),
     ("argmax", [(3, 6)], [(3,)], {"axes": (1,)}, "ab -> a b:argmax 1/2"),
+    ("argmax", [(3, 1)], [(3,)], {"axes": (1,)}, "a. -> a"),
     ("cumsum", [(3, 6)], [(3, 6)], {"axis": 1}, "ab -> ab b:scan add"),
     ("cummax", [(3, 6)], [(3, 6)], {"axis": 0, "reverse": True}, "ab -> ab a:scan max backwards"),
     ("sort", [(6, 8), (6, 8)], [(6, 8), (6, 8)], {"dimension": 1, "num_keys": 1}, "ab ab -> ab ab b:merge 1 of 4, 4 ties"),
@@ -535,7 +542,7 @@ def test_some_results_are_folded_over_an_index_and_others_do_not_depend_on_it(
 ):
     (definition,) = parse_definitions(text).values()
     instance = bind(definition, NO_PARAMS, [("float32", shape) for shape in ins], [("float32", shape) for shape in outs])
-    sides = (tuple(tuple(dim.indices for dim in dims) for dims in side) for side in (instance.operands, instance.results))
+    sides = (tuple(tuple(map(numbers, dims)) for dims in side) for side in (instance.operands, instance.results))
     assert tuple(sides) == (operands, results)
     assert tuple(index.monoid for index in instance.indices) == monoids
 
@@ -544,11 +551,11 @@ def test_an_element_is_looked_up_without_a_front_end():
     sums = parse_definitions("segment_sum(x, ids) out[v, j..] = sum(i) [v = ids[i]] * x[i, j..]")["segment_sum"]
     instance = bind(sums, NO_PARAMS, [("float32", (8, 4)), ("int32", (8,))], [("float32", (16, 4))])
     rows = next(index for index in instance.indices if index.extent == 16)
-    assert (rows.lookups, masked(rows)) == (((1, ELEMENT, 1),), (0,))
+    assert (rows.parts(Lookup), masked(rows)) == ([Lookup(1, ELEMENT, 1)], (0,))
     rows_of = parse_definitions("rows_of(x, ids) out[i.., j] = sum(v) [v = ids[i..]] * x[v, j]")["rows_of"]
     instance = bind(rows_of, NO_PARAMS, [("float32", (16, 4)), ("int32", (8, 2))], [("float32", (8, 2, 4))])
     rows = next(index for index in instance.indices if index.extent == 16)
-    assert (rows.lookups, masked(rows), rows.monoid) == (((1, ELEMENT, 1),), (-1,), "add")
+    assert (rows.parts(Lookup), masked(rows), rows.monoid) == ([Lookup(1, ELEMENT, 1)], (-1,), "add")
 
 
 def test_a_definition_that_replaces_another_gets_a_new_name(tmp_path: Path):

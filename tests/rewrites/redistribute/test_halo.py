@@ -17,7 +17,8 @@ from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.reference.lockstep import DeviceArrays, distribute
 from partita.dialects.types import ArrayType
-from partita.rewrites.redistribute.search import Path, joint, path
+from partita.rewrites.redistribute.kinds.halo import exchanged, joint
+from partita.rewrites.redistribute.search import Path, path
 
 
 def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) -> Factor:
@@ -29,8 +30,7 @@ def run_jointly(
 ) -> list[DeviceArrays]:
     """The joint steps of several arrays on all devices in lockstep."""
     block = Block(arg_types=[ArrayType.whole("int32", source.local_shape) for source in sources])
-    steps = [way.steps[0] for way in ways]
-    ops, made = steps[0].exchange(steps, block.args)
+    ops, made = exchanged(ways, block.args)
     block.add_ops(ops)
     block.add_op(func.ReturnOp(*made))
     types = [arg.type for arg in block.args], [value.type for value in made]
@@ -154,3 +154,11 @@ def test_what_a_halo_costs(extent: int, window: tuple[int, int, int], moves: int
     source = Layout.of((extent,), [(0, factor(mesh, "data", 64))])
     way = check(source, Layout.of((extent,), [(0, factor(mesh, "data", *window))]), mesh)
     assert (way.collectives, way.bytes) == (moves, received)
+
+
+def test_of_windows_that_overlap_a_device_receives_only_the_rows_that_it_lacks() -> None:
+    """Device 2 has rows 7 to 12 and is to have 10 to 15: it receives three of them, though device 3 has five."""
+    mesh = Mesh(x=4)
+    source = Layout.of((16,), [(0, factor(mesh, "x", 4, 1, 1))])
+    way = check(source, Layout.of((16,), [(0, factor(mesh, "x", 5, 0, 1))]), mesh)
+    assert (way.collectives, way.bytes) == (1, 3 * 4)

@@ -206,13 +206,13 @@ def test_axes_change_between_others_that_stay_on_a_dim(source: list[Tile], targe
 
 
 def test_sums_along_several_axes_are_scattered_to_their_places_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = search._searched  # pyright: ignore[reportPrivateUsage]
+    whole = search._Search  # pyright: ignore[reportPrivateUsage]
 
-    def searched(source: Layout, target: Layout, itemsize: int) -> Path:
+    def searching(source: Layout, target: Layout, itemsize: int) -> object:
         assert source is target, "nothing is left to search"
         return whole(source, target, itemsize)
 
-    monkeypatch.setattr(search, "_searched", searched)
+    monkeypatch.setattr(search, "_Search", searching)
     path.cache_clear()
     pending = [Pending("add", FIVE.place(axis)) for axis in ("a1", "a2", "a3")]
     source = layout((32, 8, 8), [("a0", 0, 16), ("a4", 2, 4)], FIVE, pending)

@@ -134,10 +134,10 @@ def test_what_runs_a_head_that_no_rule_makes_is_shown_where_it_is_defined() -> N
 
 
 WRONG = {
-    "left": ("scan(build(a, m, x))", "scna(build(a, m, x))", "no `requirement` is called `scna`"),
-    "right": ("merge(a, sort(x))", "mrge(a, sort(x))", "no `results` is called `mrge`"),
+    "left": ("scan(s, build(a, m, x))", "scna(s, build(a, m, x))", "no `requirement` is called `scna`"),
+    "right": ("merge(a, m, sort(s, x))", "mrge(a, m, sort(s, x))", "no `results` is called `mrge`"),
     "no law": ("\nlookup: ", "\n# lookup: ", "no rule rewrites `take`"),
-    "nothing reaches it": ("across(a, scan(x))", "sum(a, scan(x))", "no rule makes `across` as `results`"),
+    "nothing reaches it": ("across(a, scan(s, x))", "sum(a, scan(s, x))", "no rule makes `across` as `results`"),
 }
 
 
