@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Plan as Plan,
         plan as plan,
     )
-    from .compiler.api.plan_file import ReplayWarning as ReplayWarning, replay as replay
+    from .compiler.api.replay import ReplayWarning as ReplayWarning, replay as replay
     from .compiler.api.tactics import (
         FSDP as FSDP,
         Annotated as Annotated,
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from .compiler.define.define import define as define
     from .compiler.ops.constrain import constrain as constrain
     from .compiler.ops.tag import tag as tag
-    from .compiler.plan.laws import rule as rule
-    from .compiler.run.resharded import PlacementWarning as PlacementWarning
+    from .compiler.plan.named_laws import rule as rule
+    from .compiler.run.boundary_resharding import PlacementWarning as PlacementWarning
     from .compiler.trace.trace import trace as trace
     from .dialects.ground.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
@@ -65,9 +65,9 @@ _HOMES = {
     "Error": "dialects.ground.errors",
     "Mesh": "dialects.mesh",
     "Notation": "compiler.api.notation",
-    "PlacementWarning": "compiler.run.resharded",
+    "PlacementWarning": "compiler.run.boundary_resharding",
     "Plan": "compiler.api.plan",
-    "ReplayWarning": "compiler.api.plan_file",
+    "ReplayWarning": "compiler.api.replay",
     "Tactic": _TACTICS,
     "at": _TACTICS,
     "constrain": "compiler.ops.constrain",
@@ -78,8 +78,8 @@ _HOMES = {
     "parse": "compiler.api.notation",
     "plan": "compiler.api.plan",
     "repeat": _TACTICS,
-    "replay": "compiler.api.plan_file",
-    "rule": "compiler.plan.laws",
+    "replay": "compiler.api.replay",
+    "rule": "compiler.plan.named_laws",
     "tactics_from": "compiler.api.config_file",
     "tag": "compiler.ops.tag",
     "then": _TACTICS,

@@ -66,11 +66,11 @@ def measure(layers: int) -> dict[str, float]:
     import tempfile
 
     import partita as pt
-    from partita.compiler.shell.answers import prompt
+    from partita.compiler.shell.answer import prompt
     from partita.compiler.shell.completion import completions
-    from partita.compiler.shell.dialogue import do
+    from partita.compiler.shell.run_line import do
     from partita.compiler.shell.session import Session
-    from partita.compiler.shell.typed import Typed
+    from partita.compiler.shell.typed_line import Typed
 
     start = process_time()
     session = Session.start(pt.plan(train_step, pt.Mesh(MESH), *shapes(layers)))

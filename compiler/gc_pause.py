@@ -11,7 +11,7 @@ from contextlib import contextmanager
 LARGE = 50_000
 """From this number of new objects on, the collector's walk is noticeable. Fewer are left to the collector."""
 
-MOST = 4_000_000
+MOST_UNWALKED = 4_000_000
 """After this many objects moved without a walk, some hundred megabytes, one full walk runs, to free old programs.
 
 If more objects than this are alive, the walk waits for as many: so walks take the same share of the time in programs of any
@@ -53,7 +53,7 @@ def _grow_old(made: int) -> None:
     if made < LARGE:
         return
     _unwalked += made
-    if _unwalked > max(MOST, _alive):
+    if _unwalked > max(MOST_UNWALKED, _alive):
         gc.collect()
         _unwalked, _alive = 0, len(gc.get_objects())
     elif gc.get_freeze_count() < IMMORTAL:

@@ -272,7 +272,7 @@ def varying_axes(aval: ShapedArray) -> frozenset[str]:
     return cast("frozenset[str]", cast(Any, aval).mat.varying)
 
 
-def called(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
+def called_program(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
     """Returns the program that a call equation runs. The parameter's name depends on the primitive and the version of JAX."""
     return next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "call") if name in eqn.params)
 

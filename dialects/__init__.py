@@ -2,20 +2,20 @@
 
 Each part imports only those below it:
 
-    reference                     programs and ops in NumPy: the oracle of the tests
-    flow, spmd, array, lax        the dialects; `lax_shapes` and `regions` are what their verifiers check
-      group_arrays                what collectives do to the local arrays of a group of devices
-      layouts, types, op_text, module   how a value lies on the mesh, and how types, ops and modules are written
-    definitions                   the meaning of each named op, in index notation; tilings follow from it
-    mesh, text, params            devices and their axes, and what reads names of these
-    ranges                        the algebra behind every type
-    grammar                       the grammars of all texts
-    ground                        errors, English, names, dtypes, monoids: what everything else uses
+    reference                             programs and ops in NumPy: the oracle of the tests
+    flow, spmd, array, lax                the dialects; `lax_verify` and `regions` are what their verifiers check
+      collective_arrays                   what collectives do to the local arrays of a group of devices
+      layouts, types, op_text, module_op  how a value lies on the mesh, and how types, ops and modules are written
+    definitions                           the meaning of each named op, in index notation; tilings follow from it
+    mesh, program_text, params            devices and their axes; what reads a program's text; parameters of ops
+    ranges                                the algebra behind every type
+    grammar                               the grammars of all texts
+    ground                                errors, English, names, dtypes, monoids: what everything else uses
 
-    lax      the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
-    array    placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...
-    spmd     what one device does, every collective explicit          %4 = spmd.all_reduce add %3 over (model) : ...
-    flow     the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
+    lax    the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
+    array  placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...
+    spmd   what one device does, every collective explicit          %4 = spmd.all_reduce add %3 over (model) : ...
+    flow   the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
 
 A program is traced as `lax` on whole values, placed by `array`, lowered to `spmd`, and arranged by `flow`. The other two rooms
 import this one; it imports neither of them.

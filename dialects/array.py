@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from .ground.errors import Error
 from .layouts import Layout
 from .mesh import Mesh
-from .op_text import ArrayOp, Terminator, Word, array_types
+from .op_text import ArrayOp, KeywordProperty, Terminator, array_types
 from .ranges.algebra import MeshAxis, twice
 from .ranges.factor import Factor, joined, windowed
 from .types import ArrayType, AxesAttr
@@ -32,7 +32,7 @@ from .types import ArrayType, AxesAttr
 MESH = "array.mesh"
 
 
-def around(op: Operation) -> Iterator[Operation]:
+def enclosing_ops(op: Operation) -> Iterator[Operation]:
     """Yields the op itself, then each op that encloses it, innermost first."""
     each: Operation | None = op
     while each is not None:
@@ -42,7 +42,7 @@ def around(op: Operation) -> Iterator[Operation]:
 
 def mesh_of(op: Operation) -> Mesh:
     """The mesh of the module around `op`: the innermost that names one. Raises VerifyException if none does."""
-    for each in around(op):
+    for each in enclosing_ops(op):
         if isinstance(each, ModuleOp) and isinstance(mesh := each.attributes.get(MESH), StringAttr):
             try:
                 return Mesh.parse(mesh.data)
@@ -69,7 +69,7 @@ def check_axes(op: Operation, axes: AxesAttr) -> None:
 
 
 def _check_inside(op: Operation, axes: Sequence[MeshAxis]) -> None:
-    here = {axis.axis for build in around(op) if isinstance(build, BuildOp) for axis in build.axes}
+    here = {axis.axis for build in enclosing_ops(op) if isinstance(build, BuildOp) for axis in build.axes}
     if missing := [axis for axis in axes if axis.axis not in here]:
         raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
 
@@ -115,7 +115,7 @@ class BuildOp(ArrayOp):
     place = irdl.prop_def(AxesAttr)
     outs = irdl.var_result_def(ArrayType)
     body = irdl.region_def("single_block")
-    WORDS: ClassVar = (Word("place", AxesAttr.read),)
+    WORDS: ClassVar = (KeywordProperty("place", AxesAttr.read),)
 
     traits = irdl.traits_def(RecursiveMemoryEffect())
 
@@ -128,7 +128,7 @@ class BuildOp(ArrayOp):
 
     def verify_(self) -> None:
         check_axes(self, self.place)
-        for build in around(self):
+        for build in enclosing_ops(self):
             if isinstance(build, BuildOp) and build is not self and (again := set(build.axes) & set(self.axes)):
                 raise VerifyException(f"a build around this one iterates over `{min(map(str, again))}` already")
         end = self.body.block.last_op
@@ -164,7 +164,7 @@ class SliceOp(ArrayOp):
     source = irdl.operand_def(ArrayType)
     target = irdl.prop_def(ArrayType)
     out = irdl.result_def(ArrayType)
-    WORDS: ClassVar = (Word("target", ArrayType.read, "to"),)
+    WORDS: ClassVar = (KeywordProperty("target", ArrayType.read, "to"),)
 
     traits = irdl.traits_def(NoMemoryEffect())
 
@@ -276,7 +276,7 @@ class Coordinate(ArrayOp):
 
     along = irdl.prop_def(AxesAttr)
     out = irdl.result_def(ArrayType)
-    WORDS: ClassVar = (Word("along", AxesAttr.read),)
+    WORDS: ClassVar = (KeywordProperty("along", AxesAttr.read),)
 
     traits = irdl.traits_def(NoMemoryEffect())
 

@@ -22,7 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, around, global_shape
+from .array import Barrier, Redistribute, enclosing_ops, global_shape
 from .ground.errors import nearest
 from .op_text import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -76,7 +76,7 @@ class GraphOp(irdl.IRDLOperation):
         self.verify_boundary()
         # One look at the module for all kernels: a lookup for each would be quadratic in a graph cut at every
         # collective.
-        module = next((each for each in around(self) if isinstance(each, builtin.ModuleOp)), None)
+        module = next((each for each in enclosing_ops(self) if isinstance(each, builtin.ModuleOp)), None)
         beside = () if module is None else module.body.block.ops
         kernels = {each.sym_name.data: each for each in beside if isinstance(each, FuncOp)}
         for op in self.body.block.ops:

@@ -37,7 +37,7 @@ class Word:
         return self.text
 
 
-Node: TypeAlias = Tree[Word]
+SyntaxNode: TypeAlias = Tree[Word]
 
 
 class TooDeep(Exception):
@@ -77,7 +77,7 @@ def read(
     *,
     chains: Collection[str] = (),
     deepest: int = DEEPEST,
-) -> Node:
+) -> SyntaxNode:
     """Returns the syntax tree of a text, or of one phrase: `start` is one of the grammar's `starts`.
 
     Raises lark's `UnexpectedInput` for a text that the grammar does not accept, and `TooDeep` for one that is nested too
@@ -90,7 +90,7 @@ def read(
     return _ours(tree, chains, deepest)
 
 
-def _ours(tree: Tree[Token], chains: Collection[str], deepest: int) -> Node:
+def _ours(tree: Tree[Token], chains: Collection[str], deepest: int) -> SyntaxNode:
     """Replaces lark's tokens in a tree by our words, and checks how deeply its phrases are nested."""
     left = [(tree, 0)]
     while left:
@@ -117,21 +117,21 @@ def _span(at: object) -> Span:
     return Span(line, column, getattr(at, "end_line", None) or line, getattr(at, "end_column", None) or column + 1)
 
 
-def place(where: Node | Word) -> Span:
+def span_of(where: SyntaxNode | Word) -> Span:
     """The span of a phrase or a word."""
     return where.span if isinstance(where, Word) else _span(where.meta)
 
 
-def words(node: Node) -> list[Word]:
+def words(node: SyntaxNode) -> list[Word]:
     """The words directly in a phrase."""
     return [child for child in node.children if isinstance(child, Word)]
 
 
-def phrases(node: Node) -> list[Node]:
+def phrases(node: SyntaxNode) -> list[SyntaxNode]:
     """The phrases directly in a phrase."""
     return [child for child in node.children if isinstance(child, Tree)]
 
 
-def kinds(node: Node, kind: str) -> list[Node]:
+def phrases_of(node: SyntaxNode, kind: str) -> list[SyntaxNode]:
     """The phrases of one kind directly in a phrase."""
     return [child for child in phrases(node) if child.data == kind]

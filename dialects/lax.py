@@ -19,10 +19,10 @@ from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .definitions.registry import definitions
-from .lax_shapes import check_constant, disagreement
+from .lax_verify import check_constant, disagreement
 from .op_text import ArrayOp, Terminator, array_types, parse_operands, print_operands
 from .params import NO_PARAMS, ParamsAttr
-from .regions import BORDERS, CHECKS, Entry, count, entry_of
+from .regions import BORDERS, CHECKS, Entry, count_param, entries_of
 from .types import ArrayType
 
 
@@ -122,7 +122,7 @@ class RegionOp(LaxOp):
     @property
     def entry(self) -> Entry:
         """Which operands enter which regions. Raises VerifyException for invalid parameters."""
-        return entry_of(self.name, self.params, len(self.regions))
+        return entries_of(self.name, self.params, len(self.regions))
 
     def verify_plain(self, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> None:
         """Accepts any layout, because the op only passes values on, but requires regions."""
@@ -158,7 +158,7 @@ class ScanOp(RegionOp):
     @property
     def length(self) -> int:
         """The trip count."""
-        return count(self.name, self.params, "length")
+        return count_param(self.name, self.params, "length")
 
 
 @irdl_op_definition

@@ -11,7 +11,7 @@ from functools import lru_cache
 from .ground import dtypes
 from .ground.errors import Error
 from .ground.interned import Interned, intern
-from .ground.monoids import MONOIDS, NAMES
+from .ground.monoids import MONOID_NAMES, MONOIDS
 from .mesh import Mesh
 from .ranges.algebra import Extent, Loop, MeshAxis, Placed, Product, Range, Sub, axes, local, placed, size, twice
 from .ranges.factor import Factor, natural, tiling, windows_over
@@ -53,8 +53,10 @@ class Pending(Interned):
         return not self.scans and bool(MONOIDS[self.monoid].gathered)
 
     def check(self) -> None:
-        if self.monoid not in NAMES:
-            raise Error(f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(NAMES)])
+        if self.monoid not in MONOID_NAMES:
+            raise Error(
+                f"`{self.monoid}` is not a monoid", helps=["a reduction is pending with one of " + ", ".join(MONOID_NAMES)]
+            )
 
     def __str__(self) -> str:
         sign = MONOIDS[self.monoid].sign

@@ -12,7 +12,7 @@ from typing import Never, overload
 
 from .ground.errors import Error, did_you_mean
 from .ground.interned import Interned, intern
-from .ground.validation import LARGEST, checked, integer, refused, shown
+from .ground.validation import INTEGER_BOUND, checked, integer, refused, shown
 from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis, coordinate
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
@@ -70,7 +70,7 @@ class Mesh(Interned, Mapping[str, int]):
         if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
         sizes = {str.__str__(name): size for name, size in given}
-        pairs = tuple((_placed(name, size), _count(name, size)) for name, size in sizes.items())
+        pairs = tuple((_axis_name(name, size), _count(name, size)) for name, size in sizes.items())
         return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "")
 
     def on(self, devices: str) -> Mesh:
@@ -358,7 +358,7 @@ def _slow(axes: Sequence[str], given: int | str | Sequence[str]) -> tuple[str, .
     return tuple(axis for axis in axes if any(axis in its for its in found.values()))
 
 
-def _placed(name: str, size: int) -> str:
+def _axis_name(name: str, size: int) -> str:
     """The name of an axis as layouts write it: a sub-axis with its size, `data.0:2`."""
     is_bare = isinstance(name, str) and "." in name and ":" not in name  # pyright: ignore[reportUnnecessaryIsInstance]
     return f"{name}:{size}" if is_bare else name
@@ -372,6 +372,6 @@ def _short(name: str) -> str:
 def _count(name: str, size: int) -> int:
     """Checks the size of an axis and returns it as an int. NumPy integers are accepted, `True` is not."""
     count = integer(size) or 0
-    if not 0 < count < LARGEST:
+    if not 0 < count < INTEGER_BOUND:
         raise Error(f"mesh axis `{name}` has size {shown(size)}", helps=["the size is the number of devices along it"])
     return count

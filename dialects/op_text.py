@@ -16,10 +16,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from .text import TextAttr, behind
+from .program_text import TextAttr, behind
 from .types import ArrayType
 
-NOTHING: Mapping[str, Attribute] = {}
+NO_PROPERTIES: Mapping[str, Attribute] = {}
 
 
 def array_types(values: Sequence[SSAValue]) -> tuple[ArrayType, ...]:
@@ -31,7 +31,7 @@ def _texts(values: Iterable[SSAValue]) -> str:
     return ", ".join([type.text for value in values if isinstance(type := value.type, ArrayType)])
 
 
-class Word(NamedTuple):
+class KeywordProperty(NamedTuple):
     """A property that an op's head prints after a keyword: `dim 0`."""
 
     name: str
@@ -46,14 +46,14 @@ class Word(NamedTuple):
 class ArrayOp(IRDLOperation):
     """An op on arrays. Its text begins with the properties in `FIRST`, then the operands, then the properties in `WORDS`."""
 
-    FIRST: ClassVar[Sequence[Word]] = ()
-    WORDS: ClassVar[Sequence[Word]] = ()
+    FIRST: ClassVar[Sequence[KeywordProperty]] = ()
+    WORDS: ClassVar[Sequence[KeywordProperty]] = ()
 
     def __init__(
         self,
         operands: Sequence[SSAValue] = (),
         result_types: Sequence[Attribute] = (),
-        properties: Mapping[str, Attribute] = NOTHING,
+        properties: Mapping[str, Attribute] = NO_PROPERTIES,
         regions: Sequence[Region] = (),
     ) -> None:
         """Makes an op without checking it, as xDSL's `create` does.
@@ -74,8 +74,8 @@ class ArrayOp(IRDLOperation):
         *,
         operands: Sequence[SSAValue] = (),
         result_types: Sequence[Attribute] = (),
-        properties: Mapping[str, Attribute] = NOTHING,
-        attributes: Mapping[str, Attribute] = NOTHING,
+        properties: Mapping[str, Attribute] = NO_PROPERTIES,
+        attributes: Mapping[str, Attribute] = NO_PROPERTIES,
         location: LocationAttr | None = None,
         successors: Sequence[Block] = (),
         regions: Sequence[Region] = (),

@@ -19,7 +19,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
 from .ground.dtypes import kind_of
-from .text import TextAttr, go_on
+from .program_text import TextAttr, go_on
 
 Literal: TypeAlias = "bool | int | float | str | tuple[Literal, ...] | Record | None"
 
@@ -35,7 +35,7 @@ class Record:
         return dict(self.fields)[field]
 
     def __str__(self) -> str:
-        return show(self)
+        return literal_text(self)
 
 
 def literal(number: Any) -> Literal:
@@ -51,17 +51,17 @@ def literal(number: Any) -> Literal:
             return float(number)
 
 
-def show(value: Literal) -> str:
-    """Returns the text of a literal. `read` reads it back exactly, including infinities, NaN and the sign of zero."""
+def literal_text(value: Literal) -> str:
+    """Returns the text of a literal. `parse_params` reads it back exactly, including infinities, NaN and the sign of zero."""
     match value:
         case None | bool() | int() | float():
             return repr(value)
         case str():
             return json.dumps(value, ensure_ascii=False)
         case tuple():
-            return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
+            return f"({', '.join(map(literal_text, value))}{',' if len(value) == 1 else ''})"
         case Record(name, fields):
-            return f"{name}({', '.join(f'{field}={show(each)}' for field, each in fields)})"
+            return f"{name}({', '.join(f'{field}={literal_text(each)}' for field, each in fields)})"
 
 
 def _read(tree: ast.expr) -> Literal:
@@ -83,7 +83,7 @@ def _read(tree: ast.expr) -> Literal:
 
 
 @lru_cache(maxsize=1 << 14)
-def read(text: str) -> "ParamsAttr":
+def parse_params(text: str) -> "ParamsAttr":
     """Parses parameters with their braces: `{axis = 0}`. Raises ValueError or SyntaxError if the text is malformed."""
     tree = ast.parse(f"params({text[1:-1]})", mode="eval").body
     if not isinstance(tree, ast.Call) or tree.args or any(each.arg is None for each in tree.keywords):
@@ -136,7 +136,7 @@ class ParamsAttr(TextAttr[tuple[tuple[str, Literal], ...]]):
 
     @cached_property
     def text(self) -> str:
-        return f"{{{', '.join(f'{name} = {show(value)}' for name, value in self.data)}}}"
+        return f"{{{', '.join(f'{name} = {literal_text(value)}' for name, value in self.data)}}}"
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, ParamsAttr) and self.text == other.text)
@@ -151,7 +151,7 @@ class ParamsAttr(TextAttr[tuple[tuple[str, Literal], ...]]):
         if not content.startswith("{", start) or (end := next((m.end() for m in marks if m[0] == "}"), None)) is None:
             parser.raise_error("expected parameters, `{name = value, ...}`")
         try:
-            params = read(content[start:end])
+            params = parse_params(content[start:end])
         except (ValueError, SyntaxError) as error:
             why = error.msg if isinstance(error, SyntaxError) else error
             parser.raise_error(f"these parameters cannot be read: {why}", start, end)

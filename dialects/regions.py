@@ -24,7 +24,7 @@ TRIPS = frozenset({"trip", "collect"})
 """The borders of a scanned dim: `trip` splits it into one row a trip, and `collect` stacks the rows again."""
 
 
-NONE = slice(0, 0)
+NO_OPERANDS = slice(0, 0)
 """An empty slice: no operands."""
 
 
@@ -48,20 +48,20 @@ class Entry:
         return [*operands[self.consts[region]], *carries, *rows]
 
 
-def entry_of(op: str, params: ParamsAttr, regions: int) -> Entry:
+def entries_of(op: str, params: ParamsAttr, regions: int) -> Entry:
     """Returns which operands of an op enter which of its regions. Raises VerifyException for invalid parameters."""
     match op:
         case "lax.scan":
-            consts, carries = (count(op, params, name) for name in ("num_consts", "num_carry"))
+            consts, carries = (count_param(op, params, name) for name in ("num_consts", "num_carry"))
             return Entry((slice(consts),), slice(consts, consts + carries), slice(consts + carries, None))
         case "lax.while":
-            asked, fixed = (count(op, params, name) for name in ("cond_nconsts", "body_nconsts"))
-            return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NONE)
+            asked, fixed = (count_param(op, params, name) for name in ("cond_nconsts", "body_nconsts"))
+            return Entry((slice(asked), slice(asked, asked + fixed)), slice(asked + fixed, None), NO_OPERANDS)
         case _:
-            return Entry((slice(1, None),) * regions, NONE, NONE)
+            return Entry((slice(1, None),) * regions, NO_OPERANDS, NO_OPERANDS)
 
 
-def count(op: str, params: ParamsAttr, name: str) -> int:
+def count_param(op: str, params: ParamsAttr, name: str) -> int:
     """Returns a parameter that is a count. Raises VerifyException unless it is an integer, 0 or more."""
     value = params.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -71,7 +71,7 @@ def count(op: str, params: ParamsAttr, name: str) -> int:
 
 def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence[Types], yields: Sequence[Types]) -> None:
     (args,), (yielded,) = arguments, yields
-    entry, length = entry_of("lax.scan", params, 1), count("lax.scan", params, "length")
+    entry, length = entries_of("lax.scan", params, 1), count_param("lax.scan", params, "length")
     consts, kept = entry.carries.start, entry.carries.stop
     carries = kept - consts
     _same_number("scan", f"operands, {consts} consts and {carries} carries among them,", ins, "arguments of the body", args)
@@ -98,7 +98,7 @@ def _check_scan(params: ParamsAttr, ins: Types, outs: Types, arguments: Sequence
 
 
 def _check_while(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Types], yielded: Sequence[Types]) -> None:
-    entry = entry_of("lax.while", params, 2)
+    entry = entries_of("lax.while", params, 2)
     asked, fixed = (len(range(each.start or 0, each.stop)) for each in entry.consts)
     if asked + fixed > len(ins):
         raise VerifyException(f"`lax.while`: {asked} and {fixed} consts, and {len(ins)} operands")
@@ -118,7 +118,7 @@ def _check_cond(params: ParamsAttr, ins: Types, outs: Types, args: Sequence[Type
         raise VerifyException(f"`lax.cond`: the first operand is an i32[], the branch's number, not {_text(ins[:1])}")
     if not args:
         raise VerifyException("`lax.cond` has at least one branch")
-    entry = entry_of("lax.cond", params, len(args))
+    entry = entries_of("lax.cond", params, len(args))
     for branch, (takes, gives) in enumerate(zip(args, yielded, strict=True)):
         _alike("cond", f"arguments of branch {branch}", takes, "operands for it", tuple(entry.arguments(branch, ins, ())))
         _alike("cond", f"values that branch {branch} yields", gives, "results", outs)

@@ -25,12 +25,12 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .array import Barrier, Coordinate, check_axes
+from .collective_arrays import fold, join, library, split
 from .ground.dtypes import Array
-from .ground.monoids import NAMES
-from .group_arrays import fold, join, library, split
-from .op_text import ArrayOp, Word, array_types
+from .ground.monoids import MONOID_NAMES
+from .op_text import ArrayOp, KeywordProperty, array_types
+from .program_text import TextAttr, take_match
 from .ranges.algebra import MeshAxis
-from .text import TextAttr, take
 from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]
@@ -82,7 +82,7 @@ def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
 def _lists(parser: AttrParser, what: str, made: Callable[[tuple[int, ...]], T]) -> tuple[T, ...]:
     """Parses a list of tuples of integers, and applies `made` to each tuple."""
     start = parser.pos
-    text = take(parser, _LISTS, what)
+    text = take_match(parser, _LISTS, what)
     try:
         return tuple(map(made, ast.literal_eval(text)))
     except (ValueError, TypeError, SyntaxError):
@@ -97,13 +97,13 @@ def _read_number(parser: Parser) -> IntAttr:
     return IntAttr(parser.parse_integer(allow_boolean=False))
 
 
-def _numbers(dim: str, block: str) -> tuple[Word, Word]:
+def _numbers(dim: str, block: str) -> tuple[KeywordProperty, KeywordProperty]:
     """The words `dim D block B`, for the properties with these two names."""
-    return Word(dim, _read_number, dim), Word(block, _read_number, "block")
+    return KeywordProperty(dim, _read_number, dim), KeywordProperty(block, _read_number, "block")
 
 
-_FOLD = (Word("monoid", _read_monoid),)
-_OVER = Word("over", AxesAttr.read, "over")
+_FOLD = (KeywordProperty("monoid", _read_monoid),)
+_OVER = KeywordProperty("over", AxesAttr.read, "over")
 
 
 class Collective(ArrayOp):
@@ -179,8 +179,8 @@ class Collective(ArrayOp):
         for each in (array, out):
             if not each.is_whole:
                 raise VerifyException(f"`{self.name}` takes local arrays, but {each.text} is placed or pending")
-        if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in NAMES:
-            raise VerifyException(f"`{self.name}`: `{monoid.data}` is not a monoid, take one of {', '.join(NAMES)}")
+        if isinstance(monoid := self.properties.get("monoid"), StringAttr) and monoid.data not in MONOID_NAMES:
+            raise VerifyException(f"`{self.name}`: `{monoid.data}` is not a monoid, take one of {', '.join(MONOID_NAMES)}")
         check_axes(self, self.over)
         group = self.over.size
         wanted = self.result(array, group, self.properties)
@@ -269,7 +269,7 @@ class PermuteOp(Collective):
 
     name = "spmd.permute"
     pairs = prop_def(PairsAttr)
-    WORDS: ClassVar = (_OVER, Word("pairs", PairsAttr.read, "pairs"))
+    WORDS: ClassVar = (_OVER, KeywordProperty("pairs", PairsAttr.read, "pairs"))
 
     @classmethod
     def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
@@ -310,7 +310,7 @@ class PickOp(Collective):
     name = "spmd.pick"
     dim = prop_def(IntAttr)
     rows = prop_def(RowsAttr)
-    WORDS: ClassVar = (Word("dim", _read_number, "dim"), _OVER, Word("rows", RowsAttr.read, "rows"))
+    WORDS: ClassVar = (KeywordProperty("dim", _read_number, "dim"), _OVER, KeywordProperty("rows", RowsAttr.read, "rows"))
 
     @classmethod
     def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:

@@ -12,8 +12,8 @@ from .ground.dtypes import itemsize
 from .ground.errors import Error
 from .layouts import Layout, parse_array
 from .mesh import axis_of
+from .program_text import TextAttr, meshes, take_match
 from .ranges.algebra import Extent, MeshAxis
-from .text import TextAttr, meshes, take
 
 # A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
 # Pending reductions follow without a blank, so a `{` after a blank is always something else.
@@ -90,7 +90,7 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
     @classmethod
     def read(cls, parser: AttrParser) -> "ArrayType":
         start = parser.pos
-        text = take(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
+        text = take_match(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
         try:
             return ArrayType.of(*parse_array(text, *meshes(parser)))
         except Error as error:
@@ -128,7 +128,7 @@ class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
     @classmethod
     def read(cls, parser: AttrParser) -> "AxesAttr":
         start = parser.pos
-        text = take(parser, _AXES, "mesh axes, like `(data, model)`")
+        text = take_match(parser, _AXES, "mesh axes, like `(data, model)`")
         try:
             return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser), split=True) for axis in text[1:-1].split(",")))
         except Error as error:

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ..dialects.definitions.gathers import CLAMPS, FIELDS, GATHER, DimensionNumbers
+from ..dialects.definitions.front_ends.gather import CLAMPS, FIELDS, GATHER, DimensionNumbers
 from ..dialects.ground.dtypes import dtype_of, itemsize
 from ..dialects.ground.monoids import UNITS
 from ..dialects.lax import OPS

@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={str(setting).lower()}".strip()
     lower_in_one_context()
     # Old programs are freed at the end of a file.
-    gc_pause.MOST *= 5
+    gc_pause.MOST_UNWALKED *= 5
     expected_texts.check_update(config)
 
 

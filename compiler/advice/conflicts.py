@@ -13,11 +13,11 @@ from ...rewrites.decide.table import Key
 from ...rewrites.program.program import NodeId, ValueId
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
-from ..inputs.reader import Question, explained, question
+from ..inputs.message_language import Question, explained, question
 from ..plan.claims import Some
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.listing import Listing, Shape
+from ..views.listing import Listing, ListingForm
 from .open_conflicts import is_open, open_keys
 from .ways_out import Resolution, node_of, ways_out
 
@@ -74,7 +74,7 @@ def its_own(plan: State, conflict: Conflict) -> Conflict:
 
 def conflicts(plan: State) -> Listing[Conflict]:
     """The open conflicts: those at which no later tactic has placed the op, or the argument, on the axis."""
-    return Listing([conflict(plan, key) for key in open_keys(plan)], Shape("open conflicts", notes=_ways))
+    return Listing([conflict(plan, key) for key in open_keys(plan)], ListingForm("open conflicts", notes=_ways))
 
 
 def _ways(found: Sequence[Conflict]) -> Sequence[str]:
@@ -89,7 +89,7 @@ def met_at(plan: State, node: NodeId, value: ValueId, axis: MeshAxis) -> str:
     number = open_keys(plan).get(key)
     if number is None:
         return ""
-    claims = "; ".join(claims_of(plan, plan.table.conflicts[key]))
+    claims = "; ".join(claims_text(plan, plan.table.conflicts[key]))
     return f"a conflict on `{axis}`: {claims}; {explained(number)} shows the ways out"
 
 
@@ -110,10 +110,10 @@ def conflict(plan: State, key: Key) -> Conflict:
     """Describes a conflict of the plan's table in the user's terms."""
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
-    return Conflict(plan, op, str(each.axis), source, claims_of(plan, each), key)
+    return Conflict(plan, op, str(each.axis), source, claims_text(plan, each), key)
 
 
-def claims_of(plan: State, each: placement.Clash) -> tuple[str, ...]:
+def claims_text(plan: State, each: placement.Clash) -> tuple[str, ...]:
     """The claims of a conflict in text, each with its value and its tactic."""
     return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
 
@@ -123,7 +123,7 @@ def _where(plan: State, each: placement.Clash) -> tuple[str, SourceLine | None]:
     node = node_of(plan, each)
     if node is None:
         return f"argument `{plan.source.addresses.names[each.value]}`", line_of(plan, each.value, None)
-    return f"`{node.kind}`", line_of(plan, node.results[0], node)
+    return f"`{node.op_name}`", line_of(plan, node.results[0], node)
 
 
 def _claim(plan: State, each: placement.Clash, claim: placement.Claim, position: int) -> str:

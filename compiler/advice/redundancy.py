@@ -14,18 +14,18 @@ from heapq import nsmallest
 from math import prod
 from typing import NamedTuple
 
-from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.placements import boundary
 from ...rewrites.program.program import Program, ValueId
 from ..cost.counts import most
-from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, op_name
+from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, shown_op_name
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.grouped import grouped
-from ..views.listing import Listing, Shape
+from ..views.grouping import grouped
+from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
 from .stops import main_value, whole_ops
 
@@ -67,7 +67,9 @@ class InExcess(Listing[Silent]):
         self.flops, self.total = flops, total
         super().__init__(
             items,
-            Shape("replicated values or redundant ops", _COLUMNS, _row, partial(_notes, self.share, total), spare=("op", "at")),
+            ListingForm(
+                "replicated values or redundant ops", _COLUMNS, _row, partial(_notes, self.share, total), spare=("op", "at")
+            ),
         )
 
     @property
@@ -79,7 +81,7 @@ class InExcess(Listing[Silent]):
 def silent(plan: State) -> InExcess:
     """Lists everything redundant, largest first, measured as a share of a device's stored bytes or of its flops."""
     found = sorted((*rank, number, each) for rank, each in _ranked(plan) for number in each.numbers)
-    rows = (_said(plan, each, number) for *_, number, each in found)
+    rows = (_excess_text(plan, each, number) for *_, number, each in found)
     return InExcess(rows, redundant_flops(plan), flops_per_device(plan).known)
 
 
@@ -125,7 +127,7 @@ def silent_rows(plan: State, kinds: Sequence[int], most: int) -> list[Row]:
 def _together(plan: State, parts: Sequence[_Part]) -> Row:
     first = min(parts)
     return Row(
-        _said(plan, first.of, first.rank[-1]),
+        _excess_text(plan, first.of, first.rank[-1]),
         sum(each.times for each in parts),
         sum(each.times * each.of.bytes for each in parts),
         sum(each.times * each.of.flops for each in parts),
@@ -183,7 +185,7 @@ class _Alike(NamedTuple):
     region: int = 0
 
 
-def _said(plan: State, each: _Alike, number: int) -> Silent:
+def _excess_text(plan: State, each: _Alike, number: int) -> Silent:
     """What is said of one of them."""
     program, names = plan.source.program, plan.source.addresses.names
     if each.what == REPLICATED:
@@ -240,17 +242,17 @@ def _each_redundant(plan: State) -> Iterator[_Alike]:
     first = _ends(program)
     for some, flops in plan.once(of_alike_ops):
         node = some[0]
-        if flops == 0 or node.kind == "whole" or not node.results:
+        if flops == 0 or node.op_name == "whole" or not node.results:
             continue
         axes, numbers = _whole_on(plan, placements.axes(node)), [first + each.number for each in some]
         if flops is None:
             if axes:
-                yield _Alike(UNKNOWN, op_name(node), _texts(axes), 0, 0, numbers, node.region)
+                yield _Alike(UNKNOWN, shown_op_name(node), _texts(axes), 0, 0, numbers, node.region)
             continue
         overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
         if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
-            yield _Alike(REDUNDANT, op_name(node), _texts(axes), 0, excess, numbers, node.region)
+            yield _Alike(REDUNDANT, shown_op_name(node), _texts(axes), 0, excess, numbers, node.region)
 
 
 def _unpartitioned(plan: State) -> Iterator[_Alike]:

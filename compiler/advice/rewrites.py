@@ -18,16 +18,16 @@ from ..cost.collectives import bytes_per_device
 from ..cost.costs import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
-from ..inputs.reader import cited
+from ..inputs.message_language import cited
 from ..plan.claims import Some
-from ..plan.laws import law_of
+from ..plan.named_laws import law_of
 from ..plan.rewriting import rewrite
 from ..plan.state import State
-from ..views.listing import Listing, Shape
+from ..views.listing import Listing, ListingForm
 from ..views.view import Cell, Part, View
-from .candidates import LawCandidate, matched, said, searched, unnumbered
+from .rewrite_candidates import LawCandidate, matched, place_names, searched, unnumbered
 
-SHOWN = "recompute", "stack"
+ALWAYS_LISTED = "recompute", "stack"
 """Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""
 SPARE = "line", "places"
 """The columns that may be left out on a narrow screen."""
@@ -61,13 +61,12 @@ class Rewriting:
     @property
     def tactic(self) -> str:
         """The tactic as a line of a trace."""
-        return (
-            f"rewrite({', '.join([repr(self.law), f'at={said(self.at)!r}', *(f'{k}={v!r}' for k, v in self.given.items())])})"
-        )
+        given = [f"{name}={value!r}" for name, value in self.given.items()]
+        return f"rewrite({', '.join([repr(self.law), f'at={place_names(self.at)!r}', *given])})"
 
     @checked
     def __call__(self, plan: Some) -> Some:
-        return rewrite(plan, self.law, said(self.at), self.given)
+        return rewrite(plan, self.law, place_names(self.at), self.given)
 
     def __repr__(self) -> str:
         saves = f"{self.bytes:,} bytes received, {self.flops:,} flops and {self.memory:,} bytes of memory"
@@ -87,17 +86,17 @@ class Trials(View):
     def parts(self) -> Sequence[Part]:
         if self.is_done:
             return self.found.all().parts() if self.whole else self.found.parts()
-        shape: Shape[Rewriting | LawCandidate] = Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE)
+        shape: ListingForm[Rewriting | LawCandidate] = ListingForm("rewritings", COLUMNS, _row, merges=False, spare=SPARE)
         return [*shape.parts([*self.found, *self.left], self.whole), f"{self.of - len(self.left):,} of {self.of:,} tried"]
 
 
 def rewrites(plan: State) -> Listing[Rewriting]:
     """Tries each law at each kind of place. What saves time comes first, then what saves memory."""
-    *_, last = tried(plan)
+    *_, last = tried_rewrites(plan)
     return last.found
 
 
-def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
+def tried_rewrites(plan: State, whole: bool = False) -> Iterator[Trials]:
     """Yields the listing as it grows: first the places that match, then what each saves, as it becomes known."""
     left = matched(plan)
     yield Trials(_best(()), left, len(left), whole)
@@ -106,7 +105,7 @@ def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
     while left:
         each = left.pop(0)
         saved = _saved(plan, each)
-        if saved is not None and (max(saved) > 0 or each.law in SHOWN):
+        if saved is not None and (max(saved) > 0 or each.law in ALWAYS_LISTED):
             found.append(Rewriting(each.law, each.at, each.places, *saved, each.line, each.given))
         if saved is not None and left:
             yield Trials(_best(found), tuple(left), total, whole)
@@ -115,7 +114,7 @@ def tried(plan: State, whole: bool = False) -> Iterator[Trials]:
 
 def _saved(plan: State, each: LawCandidate) -> Saved | None:
     """What a device saves by a candidate; None if the law cannot be applied there. Each is tried once for a plan."""
-    known = plan.once(_known)
+    known = plan.once(_tried_cache)
     try:
         law = law_of(plan, each.law, each.patterns, each.given)
     except Error:
@@ -136,7 +135,7 @@ def _tried(plan: State, law: Law, each: LawCandidate) -> Saved | None:
     return sent - sends, computed - computes, stored - stores
 
 
-def _known(plan: State) -> dict[object, Saved | None]:
+def _tried_cache(plan: State) -> dict[object, Saved | None]:
     """A cache of the candidates that have been tried."""
     del plan
     return {}
@@ -153,7 +152,7 @@ def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
         for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
     }
     best = sorted(unlike.values(), key=lambda each: (-max(each.seconds, 0.0), -each.memory))
-    return Listing(best, Shape("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
+    return Listing(best, ListingForm("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
 
 
 def _row(each: Rewriting | LawCandidate) -> Sequence[Cell]:

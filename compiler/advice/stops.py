@@ -6,26 +6,26 @@ So do the ops after it, until one is placed on the axis again. Such an op counts
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import BlockedOp
 from ...rewrites.program.program import NO_VALUE, Node, NodeId, ValueId
-from ...rewrites.program.shard_maps import misfit
-from ..cost.collectives import exchanges
-from ..cost.counts import received
-from ..cost.flops import Flops, on_device, op_name, work
+from ...rewrites.program.shard_maps import mesh_misfit
+from ..cost.collectives import counted_steps
+from ..cost.counts import bytes_received
+from ..cost.flops import Flops, on_device, shown_op_name, work
 from ..inputs.lines import SourceLine, at_line
-from ..inputs.reader import Question, question, taken
+from ..inputs.message_language import Question, cure_command, question
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.grouped import grouped
-from ..views.listing import Listing, Shape
+from ..views.grouping import grouped
+from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
-from .fixes import Cure, advice, advice_for_whole, cure
 from .open_stops import open_stops
+from .stop_fixes import Cure, advice, advice_for_whole, cure
 
-MOST = 4
+MOST_OPS = 4
 """The most ops that a text names."""
 TRIED = 5_000
 """In a program with more ops than this, texts do not try ways out."""
@@ -75,7 +75,7 @@ class Stop:
         if found is None:
             return [self.advice] if self.advice else [not_tried()] if is_large else []
         # What changes an earlier tactic cannot be written behind the others.
-        write = taken(self.number) if found.place else ""
+        write = cure_command(self.number) if found.place else ""
         costs = f"a device then receives {of_bytes(found.bytes)} in a call and computes {found.flops.text(number=of_flops)}"
         return [f"{found}\n    {write}{costs}"]
 
@@ -99,8 +99,8 @@ class Stop:
 
     def _ops(self) -> str:
         first, *after = (f"`{name}`" for name in self.runs)
-        more = [f"{len(after) - MOST} more"] if len(after) > MOST else []
-        return f"{first}, and then {', '.join([*after[:MOST], *more])}," if after else first
+        more = [f"{len(after) - MOST_OPS} more"] if len(after) > MOST_OPS else []
+        return f"{first}, and then {', '.join([*after[:MOST_OPS], *more])}," if after else first
 
     def _work(self) -> str:
         parts = f" instead of {of_flops(-(-self.flops.known // self.size))}" if self.flops.known else ""
@@ -152,7 +152,7 @@ def stops(plan: State) -> Listing[Stop]:
         node = plan.source.program.nodes[each.node]
         value = node.end(each.operand)
         # Ops of one line can stop the same dim of the same value, as two windows of it do.
-        return node.kind, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
+        return node.op_name, value, each.dim, each.axis, each.reason, str(line_of(plan, value, node))
 
     alike = grouped(open_stops(plan), place)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
@@ -169,7 +169,7 @@ def _below(stop: Stop) -> Sequence[str]:
     return [f"  help: {each}" for each in stop.helps]
 
 
-_SHAPE = Shape("stops", row=_row, below=_below)
+_SHAPE = ListingForm("stops", row=_row, below=_below)
 
 
 def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]) -> Stop:
@@ -179,7 +179,7 @@ def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]
     nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full[number]]
     wanted = plan.once(_wanted)
     return Stop(
-        node.kind,
+        node.op_name,
         plan.source.addresses.names[value],
         one.dim,
         one.extent,
@@ -187,7 +187,7 @@ def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]
         one.size,
         one.reason,
         line_of(plan, value, node),
-        tuple(dict.fromkeys(op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
+        tuple(dict.fromkeys(shown_op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
         work(plan, nodes),
         received_for(plan, [use for each in alike for use in wanted[each.node, each.operand, each.axis]], one.axis),
         advice(node) if one.weight is None else _apart(plan, one.weight.value),
@@ -241,7 +241,7 @@ def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: MeshAxis
             moves[id(move)] = move
             move = move.before
     steps = ((move, step) for move in moves.values() for step in move.path.steps if axis is None or axis in step.axes)
-    return received(exchanges(plan, steps))
+    return bytes_received(counted_steps(plan, steps))
 
 
 def _move(plan: State, use: tuple[NodeId, int]) -> Move | None:
@@ -257,14 +257,14 @@ def _move(plan: State, use: tuple[NodeId, int]) -> Move | None:
 
 def wholes(plan: State) -> Listing[WholeOp]:
     """The primitives that run unpartitioned, except those that make a scalar from nothing, which no plan could partition."""
-    return Listing((each for _, each in whole_ops(plan)), Shape("unpartitioned ops"))
+    return Listing((each for _, each in whole_ops(plan)), ListingForm("unpartitioned ops"))
 
 
 def whole_ops(plan: State) -> Iterator[tuple[Node, WholeOp]]:
     """The same, each with its op."""
     shape = plan.source.program.shape
     for node in plan.source.program.nodes:
-        if node.kind == "whole" and (node.operands or node.signature.own or any(map(shape, node.results))):
+        if node.op_name == "whole" and (node.operands or node.signature.own or any(map(shape, node.results))):
             yield node, _whole(plan, node)
 
 
@@ -276,7 +276,7 @@ def main_value(node: Node) -> ValueId:
 def _whole(plan: State, node: Node) -> WholeOp:
     params = node.params
     value = main_value(node)
-    mapped = misfit(params, plan.mesh)
+    mapped = mesh_misfit(params, plan.mesh)
     once = node.signature.once
     return WholeOp(
         str(params["primitive"]),

@@ -13,15 +13,15 @@ from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node, ValueId
 from ..cost.collectives import use_of
 from ..inputs.lines import at_line
-from ..inputs.reader import cited, step
+from ..inputs.message_language import cited, step
 from ..plan.addresses import argument, is_seen_through
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..structure.products import is_product, sums
-from .fixes import instead
+from .stop_fixes import instead
 
 
-def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
+def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
     """The error if no op that reads the last tactic's inputs runs in parts, because propagation stops at all of them."""
     program, values = plan.source.program, plan.actions[-1].values
     reads = {number for value in values for number, _ in program.uses[value]}
@@ -37,7 +37,7 @@ def in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | N
     tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
     split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(
-        f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.kind}`",
+        f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.op_name}`",
         location=None if source is None else source.location(),
         label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
         helps=[split] if splits else [f"{way.why}: {cited(way.tactic)}"] if (way := instead(plan, first)) is not None else [],
@@ -85,7 +85,7 @@ def _products(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[WeightUse
 
 def _problem(plan: State, name: str, product: WeightUse, axis: MeshAxis, is_row: bool) -> Error | None:
     node, source = product.node, line_of(plan, product.node.results[0], product.node)
-    where = f"`{node.kind}`{at_line(source)}"
+    where = f"`{node.op_name}`{at_line(source)}"
     side, other = ("row", "column") if is_row else ("column", "row")
     weight = node.signature.operand_at[product.operand]
     location = None if source is None else source.location()
@@ -120,7 +120,7 @@ def _summed(plan: State, axis: MeshAxis) -> Error | None:
         if source is None or source.direction != "backward":
             names = [plan.source.addresses.names[value] for value in node.operands]
             return Error(
-                f"`Megatron` does not pair up: `{node.kind}` sums over the dim that a column puts on `{axis}`",
+                f"`Megatron` does not pair up: `{node.op_name}` sums over the dim that a column puts on `{axis}`",
                 location=None if source is None else source.location(),
                 label=f"the product of `{names[0]}` and `{names[1]}` would need an all_reduce between column and row",
                 helps=['name a dim of the weights that no op between them sums over, as that of the heads: column={"wq": -2}'],
@@ -144,7 +144,7 @@ def _gathered(plan: State, axis: MeshAxis) -> Error | None:
             continue
         if (source := line_of(plan, move.value, node)) is not None and source.direction != "backward":
             name = plan.source.addresses.names[move.value]
-            title = f"`Megatron` does not pair up: `{node.kind}` needs `{name}` whole, which its column puts on `{axis}`"
+            title = f"`Megatron` does not pair up: `{node.op_name}` needs `{name}` whole, which its column puts on `{axis}`"
             label = f"{plan.layout_text(move.value)} by {steps[0]}"
             helps = ["leave out the column before it and the row after it", "or place the op by another tactic before"]
             return Error(title, location=source.location(), label=label, helps=helps)

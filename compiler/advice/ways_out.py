@@ -14,27 +14,27 @@ from itertools import combinations, islice, zip_longest
 from math import prod
 from typing import NamedTuple
 
-from ...dialects.ground.english import of_bytes, of_flops
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import first_use
 from ...rewrites.decide.table import WHOLE, Key
-from ...rewrites.program.parts import parts
+from ...rewrites.program.breadth_first import reached
+from ...rewrites.program.independent_parts import parts
 from ...rewrites.program.program import Node, NodeId, ValueId
-from ...rewrites.program.reached import reached
 from ...rewrites.redistribute.kinds.halo import sharing
 from ..cost.costs import Cost, cost, cost_of, seconds
 from ..cost.memory import peak_bytes
-from ..inputs.reader import cited
+from ..inputs.message_language import cited
 from ..plan.claims import Some, replicate, tile
 from ..plan.history import redone
 from ..plan.refusals import Refused
 from ..plan.state import State
-from ..views.grouped import alike, grouped
+from ..views.grouping import alike, grouped
 from .open_conflicts import is_open, open_keys
 from .stops import main_value
-from .trace_edits import Change
+from .tactic_edits import Change
 
 FARTHEST = 16
 """How many values before a conflict, and ops after it, are searched for smaller values that could be gathered."""
@@ -45,7 +45,7 @@ MOST_VALUES = 8
 MOST_WAYS = 5
 """The most ways out that a conflict lists."""
 
-NOTHING = Cost({}, {})
+NO_COST = Cost({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
         left = [each for each in open_keys(plan) if each not in known.ways]
         start = left.index(key)
         keys = left[start : start + known.count]
-        known.ways |= (found := tried(plan, keys))
+        known.ways |= (found := tried_ways_out(plan, keys))
         known.count = next_count(known.count, found)
     return known.ways[key].found
 
@@ -160,7 +160,7 @@ def _nothing(plan: State) -> _Known:
 
 
 def apart(ways: Mapping[Key, Ways]) -> list[Key]:
-    """The conflicts whose ways out touch no end that a way out of an earlier conflict touches."""
+    """The conflicts whose ways out touch none of the values that those of an earlier conflict touch."""
     found, touched = list[Key](), set[ValueId]()
     for key, each in ways.items():
         if touched.isdisjoint(each.touched):
@@ -174,7 +174,7 @@ def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
     return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
-def tried(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
+def tried_ways_out(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
     """Tries the ways out of these conflicts, and returns them, the fastest first. Of several with equal costs, one is kept."""
     found: dict[Key, list[_Tried]] = {key: [] for key in keys}
     for ways in zip_longest(*(_ways(plan, key) for key in keys)):
@@ -206,15 +206,15 @@ def _outcomes(plan: State, ways: Iterable[_Way]) -> Iterator[_Tried]:
 
 
 def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """What comes of each of these ways; of those that are refused together, or do not stay apart, one half after the other."""
+    """The outcome of each of these ways, tried in one plan. If that is refused, or they interfere, each half is tried alone."""
     if not ways:
         return
-    together, settled = _together(plan, ways), set[Key]()
+    together, settled = _all_taken(plan, ways), set[Key]()
     if together is None and len(ways) == 1:
         return
     if together is not None:
         made, ways = together
-        for each in _apart(plan, made, ways):
+        for each in _singly(plan, made, ways):
             settled.add(each.way.key)
             if not is_open(made, each.way.key):
                 yield each
@@ -223,7 +223,7 @@ def _tried_together(plan: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         yield from _tried_together(plan, half)
 
 
-def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
+def _all_taken(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]] | None:
     """The plan with all of these ways out, except those that get in the way of a tactic; None if it is refused."""
     first, after = ([way for way in ways if way.first == is_first] for is_first in (True, False))
     made = plan
@@ -246,8 +246,8 @@ def _together(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]]
     return made, [*first, *after]
 
 
-def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
-    """Of ways out that are taken together, those that are alone in what they are about, each as if it were taken alone."""
+def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
+    """Of ways out taken together, those that share no part of the program with others, each with its cost alone."""
     before, after = plan.once(_by_part), made.once(_by_part)
     shared = before.sharing | after.sharing
     for way, *others in alike(ways, lambda way: -1 if way.part in shared else way.part):
@@ -258,12 +258,12 @@ def _apart(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         if len(ways) > 1:
             now, stored = cost(plan), cache(partial(_stored, plan, way))
             for part in touched:
-                now = now.instead(before.costs.get(part, NOTHING), after.costs.get(part, NOTHING))
+                now = now.instead(before.costs.get(part, NO_COST), after.costs.get(part, NO_COST))
         yield _Tried(way, now, touched, stored)
 
 
 class _ByPart(NamedTuple):
-    """What a plan costs by the parts of the program, and the parts that may share collectives, or are decided together."""
+    """The cost of a plan by parts of the program; parts that may share collectives, or are decided together, are joined."""
 
     costs: Mapping[ValueId, Cost]
     sharing: frozenset[ValueId]
@@ -284,7 +284,7 @@ def _by_part(plan: State) -> _ByPart:
 
 def _stored(plan: State, way: _Way) -> int:
     """The most bytes that a device stores at one time with this way out alone."""
-    made = _together(plan, [way])
+    made = _all_taken(plan, [way])
     assert made is not None, "it was taken together with others"
     return peak_bytes(made[0])
 
@@ -363,7 +363,7 @@ def _before(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
 
 
 def _behind(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
-    """Yields values with a claim on the axis that are read by the ops after `value`, together with it or what it becomes."""
+    """Yields values with a claim on the axis that later ops read together with `value`, or with what follows from it."""
     program, ahead, seen = plan.source.program, [value], set[NodeId]()
     for each in ahead:
         for node in program.readers(each):

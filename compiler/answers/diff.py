@@ -13,10 +13,10 @@ from ..cost.collectives import bytes_per_device, counts
 from ..cost.counts import Counts
 from ..cost.flops import Flops, flops_per_device
 from ..cost.memory import peak_bytes
-from ..inputs.reader import all_of, cited
+from ..inputs.message_language import all_of, cited
 from ..plan.layouts import layouts
 from ..plan.state import State
-from ..views.listing import MOST, merged
+from ..views.listing import MOST_ROWS, merged
 from ..views.view import Part, View
 
 Value = TypeVar("Value")
@@ -52,7 +52,7 @@ class Diff(View):
 
     def parts(self) -> Sequence[Part]:
         rows = merged((name, f"{old} --> {new}") for name, (old, new) in self.layouts.items())
-        most = len(rows) if self.whole else MOST
+        most = len(rows) if self.whole else MOST_ROWS
         lines = [f"{name}: {change}" for name, change in rows[:most]]
         lines += [f"and {more:,} more layouts: see {all_of('`.layouts`')}"] if (more := len(rows) - most) > 0 else []
         lines += [f"{kind}: {old} --> {new}" for kind, (old, new) in (*self.counts.items(), *self.inside.items())]

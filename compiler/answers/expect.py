@@ -17,7 +17,7 @@ from ..inputs.budgets import BYTES, FLOPS, NUMBER, SHARE, Budget, budget
 from ..inputs.checks import count_of
 from ..plan.state import State
 
-MOST = 20
+MOST_COLLECTIVES = 20
 """The most collectives that an error lists."""
 MOST_PARTS = 3
 """The most parts of another quantity that an error lists."""
@@ -48,9 +48,9 @@ def expect(plan: State, wanted: Mapping[str, int | str]) -> None:
             wrong.append(f"{name}: {quantity.shown(have)}, expected {bound}")
             notes += map(str, quantity.parts(plan))
     if wrong:
-        more = [f"and {len(notes) - MOST} more"] if len(notes) > MOST else []
+        more = [f"and {len(notes) - MOST_COLLECTIVES} more"] if len(notes) > MOST_COLLECTIVES else []
         title = f"the plan differs from what is expected: {'; '.join(wrong)}"
-        raise Error(title, notes=[*notes[:MOST], *more], helps=["`plan.explain(value)` says which tactic decided"])
+        raise Error(title, notes=[*notes[:MOST_COLLECTIVES], *more], helps=["`plan.explain(value)` says which tactic decided"])
 
 
 def _quantity(name: str, kinds: Counts) -> Quantity:

@@ -17,25 +17,25 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
-from ..advice.conflicts import Conflict, claims_of, its_own, met_at
+from ..advice.conflicts import Conflict, claims_text, its_own, met_at
 from ..advice.open_stops import open_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
-from ..cost.flops import in_blocks, op_name, work
-from ..cost.lookups import is_own, lines, terms_of
+from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
-from ..cost.relocations import along, because, parameter
+from ..cost.op_strategies import is_own, lines, summed_ops
+from ..cost.relocations import because, parameter, relocated_ops
 from ..inputs.lines import SourceLine, at_line
+from ..inputs.message_language import all_of, step
 from ..inputs.names import Patterns
-from ..inputs.reader import all_of, step
 from ..plan.claims import each_trip
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
-from ..views.grouped import grouped
+from ..views.grouping import grouped
 from ..views.listing import starred
 from ..views.view import Part, View
 
-MOST = 3
+MOST_OPS = 3
 """For a propagated claim, the most ops listed at which it loses."""
 MOST_LINES = 40
 """The most lines that the text of an explanation has."""
@@ -102,7 +102,7 @@ def _values(plan: State, values: Patterns) -> Iterator[Reason]:
     moves = grouped(plan.decisions.moves, lambda move: move.value)
     carried = {axis: _lost_ahead(plan, axis, moves) for axis in plan.table.axes}
     for name, value in found.items():
-        yield from _placed(plan, name, value, carried)
+        yield from _layout_steps(plan, name, value, carried)
         for move in moves.get(value, ()):
             yield from _moved(plan, move)
 
@@ -115,7 +115,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     move = moves[each.move]
     yield Reason(str(each), 0, each.source, each.tactics)
     axes = tuple(part for axis in each.axes for part in plan.mesh.named(axis))
-    terms = terms_of(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
+    terms = summed_ops(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
         yield from _terms(plan, terms, axes)
         waits = plan.source.addresses.names[move.value]
@@ -131,7 +131,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     elif node.is_border:
         yield Reason(f"the loop that reads it{at_line(where)} has it as {target}", 1, where)
     elif node not in terms:
-        yield Reason(f"`{op_name(node)}` reads it as {target}", 1, where)
+        yield Reason(f"`{shown_op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, axes, "computes")
         yield from (Reason(text, 2, where) for axis in axes if (text := _lost(plan, move, axis)))
     yield from _other_uses(plan, move, axes)
@@ -146,7 +146,7 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
         for said in filter(
             None, (met_at(plan, node.number, NO_VALUE, axis) for axis in axes if node is not use_of(plan, move))
         ):
-            yield Reason(f"`{node.kind}`{at_line(where)} reads it too, because of {said}", 1, where)
+            yield Reason(f"`{node.op_name}`{at_line(where)} reads it too, because of {said}", 1, where)
 
 
 def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
@@ -171,11 +171,11 @@ def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reaso
 def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
     """Yields an op's definition, and for each axis the index that it is on."""
     where, definition = line_of_op(plan, node), node.signature.definition
-    if node.kind == "whole":
-        yield Reason(f"`{op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
+    if node.op_name == "whole":
+        yield Reason(f"`{shown_op_name(node)}`{at_line(where)} runs unpartitioned, or on one device", 1, where)
         return
     text = "   ".join(printer.definition(definition).split("   ")[:2])
-    yield Reason(f"`{node.kind}`{at_line(where)} {does} {text}", 1, where)
+    yield Reason(f"`{node.op_name}`{at_line(where)} {does} {text}", 1, where)
     for axis in axes:
         claim = plan.decisions.placements.claim(node.number, axis)
         if claim is None:
@@ -225,7 +225,9 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _placed(plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict[ValueId, list[Move]]]) -> Iterator[Reason]:
+def _layout_steps(
+    plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict[ValueId, list[Move]]]
+) -> Iterator[Reason]:
     """Yields a value's layout, the tactic that placed each axis, and the later ops at which that claim loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
@@ -246,23 +248,23 @@ def _placed(plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict
                 lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
                 yield Reason(lost, 2, line_of(plan, move.value, use_of(plan, move)))
     yield from _rim(plan, value)
-    for text, node in (*along(plan, value), *lines(plan, value)):
+    for text, node in (*relocated_ops(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
         yield Reason(text.format(at_line(place)), 1, place)
 
 
 def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]:
-    """Explains how claims of the program that met at an op were decided: by the one that receives the fewest bytes."""
+    """Explains which of the program's claims an op took where several met: the one with the fewest bytes to receive."""
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
-        claims = "; ".join(claims_of(plan, met))
-        yield Reason(f"of what is asked of `{node.kind}`, by this a device receives the fewest bytes: {claims}", 2)
+        claims = "; ".join(claims_text(plan, met))
+        yield Reason(f"of what is asked of `{node.op_name}`, by this a device receives the fewest bytes: {claims}", 2)
 
 
 def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
-    """Yields the program's claims on an argument, of which no single dim can satisfy all."""
+    """Yields the claims of the program on an argument that want the axis on different dims."""
     if (met := plan.table.reconciled.get((NO_NODE, value, axis))) is not None:
-        claims = "; ".join(claims_of(plan, met))
+        claims = "; ".join(claims_text(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 
@@ -310,7 +312,7 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
     """Explains one redistribution, with the earlier tactic that gave its use another layout."""
     node = use_of(plan, move)
     target = plan.layout_text(move.value, move.target)
-    use = end_of(move) if node is None else f"`{node.kind}`"
+    use = end_of(move) if node is None else f"`{node.op_name}`"
     place = line_of(plan, move.value, node)
     reasons = dict.fromkeys(each for step in move.path.steps if (each := because(plan, move, step)))
     said = f" ({'; '.join(reasons)})" if reasons else ""
@@ -339,7 +341,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
 
 
 def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
-    """Says which earlier tactic made the use's claim, so that the value's own tactic loses there; empty if none did."""
+    """Names the earlier tactic that already uses the axis in the op that reads the value; empty if there is none."""
     node = use_of(plan, move)
     if node is None or not move.uses or is_own(move):
         return ""
@@ -347,13 +349,13 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
     if claim is None or own is None or own.at == WHOLE or claim.tactic >= own.tactic:
         return ""
     first, later = (plan.cited(each.tactic) for each in (claim, own))
-    return f"`{node.kind}` already uses `{axis}` by {first}, which was earlier than {later}"
+    return f"`{node.op_name}` already uses `{axis}` by {first}, which was earlier than {later}"
 
 
 def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -> dict[ValueId, list[Move]]:
-    """Maps each value to the first redistributions at which its claim, propagated by the same tactic, loses.
+    """Maps each value to the nearest later redistributions at which an earlier tactic wins over its claim.
 
-    Computed in one backward sweep.
+    One backward sweep follows each claim through the ops to which the same tactic has carried it.
     """
     program, claims = plan.source.program, plan.table.axes[axis].nodes
     lost = {value: own for value, of in moves.items() if (own := [move for move in of if _lost(plan, move, axis)])}
@@ -366,5 +368,5 @@ def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -
             own = plan.table.claim(value, axis)
             if own is not None and own.at != WHOLE and own.tactic == claim.tactic:
                 here = lost.setdefault(value, [])
-                here += [move for move in behind if move not in here][: MOST - len(here)]
+                here += [move for move in behind if move not in here][: MOST_OPS - len(here)]
     return lost

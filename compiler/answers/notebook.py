@@ -7,7 +7,7 @@ plan   -->   train_step on data=4, model=2, its tactics and figures as `print(pl
 from collections.abc import Iterator
 
 from ..plan.state import State
-from ..views.colours import html, paragraph
+from ..views.colours import coloured_html, paragraph
 from .summary import summary
 
 
@@ -21,6 +21,6 @@ def _elements(plan: State) -> Iterator[str]:
     yield paragraph("\n".join([*found.tactics, *found.figures]), axes)
     for title, lines in found.sections:
         text = "\n".join(lines)
-        yield f"<details><summary>{html(title, axes)}</summary>{paragraph(text, axes)}</details>"
+        yield f"<details><summary>{coloured_html(title, axes)}</summary>{paragraph(text, axes)}</details>"
     if found.notes:
         yield paragraph("\n".join(found.notes), axes)

@@ -20,19 +20,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
-from ..inputs.calls import Call, renamed
-from ..notation.statements import AXIS, statement
+from ..inputs.tactic_calls import Call, with_names
+from ..notation.tactic_statements import AXIS, statement
 from ..plan.layouts import layouts
 from ..plan.state import State
 from ..views.listing import merged
 
-MOST = 4
+MOST_VALUES = 4
 """The most values that a record names. Layers that are alike count as one."""
 
 
-def written(plan: State) -> str:
+def text_of_plan(plan: State) -> str:
     """The text of a plan's file. Equal plans have equal texts."""
-    lines = [f"mesh {plan.source.mesh}", "", f"plan {name_of(plan)} {{"]
+    lines = [f"mesh {plan.source.mesh}", "", f"plan {function_identifier(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
     for number, record in enumerate(records(plan, spans, plan.source.addresses.names), plan.own):
         lines += [f"  {statement(_as_saved(plan, plan.actions[number].text))}", *([f"    => {record}"] if record else [])]
@@ -45,11 +45,11 @@ def _as_saved(plan: State, text: str) -> str:
     if "#" not in text or text.startswith("#"):
         return text
     call = Call.read(text)
-    saved = renamed(call, plan.source.addresses.saved)
+    saved = with_names(call, plan.source.addresses.saved)
     return str(saved) if saved != call else text
 
 
-def name_of(plan: State) -> str:
+def function_identifier(plan: State) -> str:
     """The name of the plan's function, as an identifier of the notation."""
     name = re.sub(r"\W+", "_", plan.source.traced.name).strip("_")
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
@@ -68,8 +68,8 @@ def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], name
         return ""
     # The order of arguments is not the tactic's.
     rows = [str(row[0]) for row in merged([name] for name in sorted(values))]
-    more = [f"and {len(rows) - MOST} more"] if len(rows) > MOST else []
-    return f"{', '.join([*rows[:MOST], *more])}: {sent or 'no collectives'}"
+    more = [f"and {len(rows) - MOST_VALUES} more"] if len(rows) > MOST_VALUES else []
+    return f"{', '.join([*rows[:MOST_VALUES], *more])}: {sent or 'no collectives'}"
 
 
 def layout_rows(plan: State) -> list[str]:

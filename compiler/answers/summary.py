@@ -11,9 +11,9 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialects.ground.english import counted, of_bytes, of_flops
+from ...dialects.ground.amounts import counted, of_bytes, of_flops
 from ..advice.conflicts import conflict, warning
-from ..advice.in_parts import in_parts
+from ..advice.large_values import chunk_rewriting
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
 from ..advice.stops import TRIED, Stop, stops
@@ -21,8 +21,8 @@ from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
 from ..cost.memory import memory
 from ..gc_pause import without_collector
-from ..inputs.reader import Question, question, step
-from ..plan.annotations import unapplied
+from ..inputs.message_language import Question, question, step
+from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
 
 MOST_TACTICS = 8
@@ -76,7 +76,7 @@ def _summary(plan: State) -> Summary:
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *_in_parts(plan),
     ]
-    redundant = _section(Question.SILENT, [cut(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
+    redundant = _section(Question.SILENT, [one_line(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
     note = unapplied(plan)
     sections = [*redundant, *_conflicts(plan), *_stops(plan)]
     return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
@@ -84,12 +84,12 @@ def _summary(plan: State) -> Summary:
 
 def _in_parts(plan: State) -> Iterator[str]:
     """Yields a help if, after the tactics, a large value still fills the memory and can be computed in parts."""
-    if plan.actions and (found := in_parts(plan)) is not None:
+    if plan.actions and (found := chunk_rewriting(plan)) is not None:
         text, size = found
         yield f"  help: {of_bytes(size)} of it can be computed in parts: {step(text)}"
 
 
-def cut(text: str) -> str:
+def one_line(text: str) -> str:
     """Shortens a text to one line of `WIDTH` characters, ending in `...` if it is cut."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
@@ -98,7 +98,7 @@ def _tactics(plan: State) -> Iterator[str]:
     count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
     yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
     for number, action in list(enumerate(plan.actions))[:MOST_TACTICS]:
-        yield f"  {cut(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
+        yield f"  {one_line(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
         yield f"  ... and {more} more: {question(Question.TRACE)}"
 
@@ -122,7 +122,7 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
     way = f"apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
     if len(plan.source.program.nodes) <= TRIED and (ways := first.resolutions):
         way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
-    yield from _section(Question.CONFLICTS, [f"{cut(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
+    yield from _section(Question.CONFLICTS, [f"{one_line(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
 
 
 def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
@@ -131,6 +131,7 @@ def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
     for each in found:
         alike.setdefault((each.op, each.axis, each.dim, each.reason), each)
     shown = [
-        "\n".join([cut(each.title), *(f"  help: {help}" for help in each.helps)]) for each in list(alike.values())[:MOST_SHOWN]
+        "\n".join([one_line(each.title), *(f"  help: {help}" for help in each.helps)])
+        for each in list(alike.values())[:MOST_SHOWN]
     ]
     yield from _section(Question.BLOCKED, shown, len(found), "propagation stopped")

@@ -13,18 +13,18 @@ from typing import NoReturn, cast
 
 from ...dialects.ground.errors import Error, Location, did_you_mean, relocated
 from ...dialects.ground.validation import checked, shown
-from ..inputs.calls import NESTS, Call
-from ..inputs.config import Config, Keys, value_at
 from ..inputs.files import path_of
+from ..inputs.tactic_calls import NESTS, Call
+from ..inputs.toml_files import Config, Keys, value_at
 from ..notation.diagnostics import Text
 from .notation import load
 from .notation_plans import steps_in
 from .plan import Tactic
-from .replay import Located, is_tactic, tactic_of
+from .tactic_text import Located, is_tactic, tactic_of
 
 PARTS = ("plan", "tactics")
 """The keys of a table that holds tactics. A table has one of them."""
-MOST = 3
+MOST_TABLES = 3
 """The most tables that an error lists."""
 
 
@@ -46,7 +46,7 @@ def tactics_from(file: str | Path, table: str = "") -> tuple[Tactic, ...]:
         return load(file).tactics(table or None)
     config = Config.read(file)
     keys = config.table(table)
-    part = _part(config, keys, cast("Mapping[str, object]", value_at(config.values, keys)))
+    part = _tactics_key(config, keys, cast("Mapping[str, object]", value_at(config.values, keys)))
     given = value_at(config.values, (*keys, part))
     if part == "plan" and isinstance(given, str):
         return steps_in(Text(*config.block((*keys, part))))
@@ -58,13 +58,13 @@ def tactics_from(file: str | Path, table: str = "") -> tuple[Tactic, ...]:
     return tuple(_tactic(config, (*keys, part, number)) for number in range(len(cast("list[object]", given))))
 
 
-def _part(config: Config, keys: tuple[str, ...], values: Mapping[str, object]) -> str:
+def _tactics_key(config: Config, keys: tuple[str, ...], values: Mapping[str, object]) -> str:
     """Returns the key under which a table holds tactics. Raises Error for none, for both, and for any other key."""
     for key in values:
         if key not in PARTS:
             title = f"`{key}` is neither `plan` nor `tactics`"
             if holding := [*_holding(values, keys)]:
-                calls = [f'pt.tactics_from("{config.file}", "{each}")' for each in holding[:MOST]]
+                calls = [f'pt.tactics_from("{config.file}", "{each}")' for each in holding[:MOST_TABLES]]
                 _fail(config, (*keys, key), title, f"name the table that has them: {' or '.join(calls)}")
             apart = (
                 f'tactics in a file that holds more have a table of their own: pt.tactics_from("{config.file}", "partition")'

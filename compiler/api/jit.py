@@ -19,15 +19,15 @@ from jax.sharding import NamedSharding
 from jax.stages import Lowered, Traced as JaxTraced, Wrapped as JitWrapped
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import UserFunction, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
+from ..run.boundary_resharding import PlacementWarning, gathered, moved_arguments
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
-from ..run.program_mesh import Gathered
-from ..run.resharded import PlacementWarning, gathered, moved
+from ..run.extended_shard_map import Gathered
 from ..trace.trace import trace as trace_function
 from .plan import Plan, Tactic, start, what_is_open
 
@@ -191,7 +191,7 @@ class Jitted(Generic[P, R]):
         wanted = self.calls.wanted.get(key)
         if wanted is None:
             wanted = self.calls.wanted[key] = Compiled(self._planned(args, kwargs), self.devices).in_shardings
-        return moved(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
+        return moved_arguments(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
 
     def _say_what_is_gathered(self) -> None:
         """Reports once, at the caller's line, that a call gathers results although the plan does not."""

@@ -22,15 +22,15 @@ from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked, refused, text_of
 from ...dialects.mesh import Mesh
 from ..inputs.files import path_of, read_text
-from ..inputs.literals import Written
+from ..inputs.string_literals import Written
 from ..jax_private import jax
 from ..notation.check import CheckedFile, check
 from ..notation.codegen import elaborate
 from ..notation.diagnostics import Text
 from ..notation.terms import CheckedFunction
-from .notation_plans import Block, annotated, block
+from .notation_plans import Block, annotated, plan_block
 from .plan import Plan, plan as make_plan
-from .replay import Step
+from .tactic_text import PlanStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Notation:
         return annotated(self.program, chosen, started).apply(*steps)
 
     @checked
-    def tactics(self, name: str | None = None) -> tuple[Step, ...]:
+    def tactics(self, name: str | None = None) -> tuple[PlanStep, ...]:
         """The tactics of a plan of a JAX function, to apply to a plan of it; the name can be left out if there is one plan.
 
         pt.jit(step, mesh=saved.mesh, tactics=saved.tactics())      plan.apply(*saved.tactics())
@@ -139,7 +139,7 @@ def parse(source: str, file: str = "") -> Notation:
     frame = inspect.currentframe()
     program = check(Text(file, source) if file else _inline(source, frame.f_back if frame else None))
     functions = elaborate(program)
-    blocks = {name: block(program, name, node) for name, node in program.plans.items()}
+    blocks = {name: plan_block(program, name, node) for name, node in program.plans.items()}
     return Notation(program, functions, blocks, source)
 
 

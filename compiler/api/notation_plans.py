@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
-from ...dialects.grammar import Node, Word, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, phrases, words
 from ...dialects.ground.errors import Error, Location, Span
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.text import check_array_text
-from ..notation.addresses import addresses, known
+from ..notation.addresses import addresses, addresses_by_name
 from ..notation.check import CheckedFile
 from ..notation.diagnostics import Text, span
-from ..notation.read import tree
-from ..notation.statements import Known, Statements, moved
+from ..notation.parse import tree
+from ..notation.tactic_statements import Known, Statements, at_statement
 from ..notation.terms import CheckedFunction
 from .plan import Plan
-from .replay import Located, tactic_of
+from .tactic_text import Located, tactic_of
 from .tactics import Tile
 
 
@@ -67,7 +67,7 @@ def annotated(program: CheckedFile, function: CheckedFunction, plan: Plan) -> Pl
         if tiles:
             where = next(at for _, _, axes, at in claims if axis in axes)
             tile = Tile(tiles, axis)
-            plan = Located(str(tile), tile, partial(moved, program.text, where))(plan)
+            plan = Located(str(tile), tile, partial(at_statement, program.text, where))(plan)
     return plan
 
 
@@ -98,7 +98,7 @@ def steps_in(text: Text) -> tuple[Located, ...]:
     return tuple(step for line in lines for step in line.steps)
 
 
-def block(program: CheckedFile, name: str, node: Node) -> Block:
+def plan_block(program: CheckedFile, name: str, node: SyntaxNode) -> Block:
     """Reads the block of a plan.
 
     Raises `Wrong` for unknown names, except for those of a JAX function's values: its plan checks them.
@@ -113,11 +113,11 @@ def block(program: CheckedFile, name: str, node: Node) -> Block:
         text.fail("plan_of", given[0], program.functions, name=given[0])
     function = program.functions[str(given[0]) if given else list(program.functions)[-1]]
     labels = dict.fromkeys(name for array in function.arguments for name in array.extents if name is not None)
-    names = Known(function.name, known(program, function), labels)
+    names = Known(function.name, addresses_by_name(program, function), labels)
     return Block(name, function.name, *_read(program, phrases(node)[1:], names), program.mesh)
 
 
-def _read(program: CheckedFile, body: Sequence[Node], names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+def _read(program: CheckedFile, body: Sequence[SyntaxNode], names: Known | None) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """Reads the lines of a block, and the layouts that follow them."""
     text, lines, layouts = program.text, list[Line](), list[str]()
     for each in body:
@@ -158,10 +158,10 @@ def _place(word: Word, number: int, line: str) -> Span:
     return Span(start, column, start, column + len(said))
 
 
-def steps_of(program: CheckedFile, node: Node, names: Known | None = None) -> tuple[Located, ...]:
+def steps_of(program: CheckedFile, node: SyntaxNode, names: Known | None = None) -> tuple[Located, ...]:
     """Reads the tactics of a statement. Their errors are located at the statement."""
     calls = Statements(program.text, program.mesh, names).calls(node)
     try:
-        return tuple(Located(str(call), tactic_of(call), partial(moved, program.text, span(node))) for call in calls)
+        return tuple(Located(str(call), tactic_of(call), partial(at_statement, program.text, span(node))) for call in calls)
     except Error as error:
-        raise moved(program.text, node, error) from error
+        raise at_statement(program.text, node, error) from error

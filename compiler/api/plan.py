@@ -17,13 +17,13 @@ from typing_extensions import TypeVar
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.ground.errors import warn
-from ...dialects.ground.validation import CHECKS, LARGEST, checked, integer, refused
+from ...dialects.ground.validation import CHECKS, INTEGER_BOUND, checked, integer, refused
 from ...dialects.mesh import Mesh
 from ...rewrites.laws.law import Law
 from ..advice import conflicts, redundancy as silent, stops
 from ..advice.conflicts import Conflict, conflict_given
 from ..advice.redundancy import InExcess
-from ..advice.refused import advised
+from ..advice.refused_claims import advised
 from ..advice.rewrites import Rewriting, rewrites
 from ..advice.stops import Stop, WholeOp
 from ..advice.ways_out import Resolution
@@ -42,14 +42,14 @@ from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import annotations, claims, layouts as queries, lowered, rewriting
-from ..plan.annotations import Annotation
+from ..plan import annotation_outcomes, claims, layouts as queries, lowering, rewriting
+from ..plan.annotation_outcomes import Annotation
 from ..plan.claims import Seed
 from ..plan.state import State
 from ..report.page import Page, html, write
-from ..run.compare import check
+from ..run.boundary_resharding import PlacementWarning
+from ..run.compare import largest_difference
 from ..run.compiled import Compiled
-from ..run.resharded import PlacementWarning
 from ..structure.ranges import Range, ranges
 from ..trace.trace import Traced, trace
 from ..views.listing import Listing, TextTable
@@ -272,7 +272,7 @@ class Plan(State, Generic[R]):
 
         `pt.Annotated()` makes claims of them.
         """
-        return annotations.annotations(self)
+        return annotation_outcomes.annotations(self)
 
     @property
     def successors(self) -> Mapping[str, str]:
@@ -296,7 +296,7 @@ class Plan(State, Generic[R]):
                                     => params/w1: 1 all_reduce
                                   ...
         """
-        write_text(file, saved.written(self))
+        write_text(file, saved.text_of_plan(self))
 
     def arguments(self) -> list[str]:
         """The names of the arguments' leaves."""
@@ -396,11 +396,11 @@ class Plan(State, Generic[R]):
     @checked
     def ir(self, fused: bool = True) -> ModuleOp:
         """The placed builders and slicers; `partita-opt` lowers the form with `fused=False` to the same `spmd()`."""
-        return lowered.ir(self, fused)
+        return lowering.ir(self, fused)
 
     def spmd(self) -> ModuleOp:
         """The device-local module, with explicit collectives. Its `str()` is its text."""
-        return lowered.spmd(self)
+        return lowering.spmd(self)
 
     @checked
     def lower(self, granularity: str = "whole") -> Graph:
@@ -419,7 +419,7 @@ class Plan(State, Generic[R]):
 
     def check(self, *args: object, **kwargs: object) -> float:
         """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result."""
-        return check(self, args, kwargs)
+        return largest_difference(self, args, kwargs)
 
 
 def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object) -> Plan[R]:
@@ -436,7 +436,7 @@ def what_is_open(plan: Plan) -> Iterator[Warning]:
     """Yields a warning if the plan has open conflicts, and one if some annotations of the program do not divide."""
     if (text := conflicts.warning(plan)) is not None:
         yield ConflictWarning(text)
-    if (text := annotations.unkept(plan)) is not None:
+    if (text := annotation_outcomes.unkept(plan)) is not None:
         yield PlacementWarning(text)
 
 
@@ -468,7 +468,7 @@ def _asked(name: str, given: object) -> object:
     if isinstance(given, Collective | Conflict | Stop):
         return given
     if (number := integer(given)) is not None:
-        at = number if abs(number) < LARGEST else 0
+        at = number if abs(number) < INTEGER_BOUND else 0
         helps = [
             f"take it from its list, which counts from 0: plan.explain(plan.collectives()[{at}])",
             "print(plan.collectives()) shows the numbers in the list",

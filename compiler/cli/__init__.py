@@ -3,7 +3,7 @@
     main            `partita`: show, lower, explain, run, shell, rules, demo
       target        what a command looks at: a function in a file, a plan, a program in index notation
       tables        a plan as tables
-      conversation  a session in a terminal, from a pipe, or as a picture, for `partita shell`
+      shell         a session in a terminal, from a pipe, or as a picture, for `partita shell`
       rule_listing  the definitions and rules as text, for `partita rules`
     opt             `partita-opt`, the xDSL driver
       universe      its passes, and what xDSL's own tools see of Partita

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 import click
 
 from ...dialects.ground.errors import Error
-from ..shell.forms import FORMS
+from ..shell.lowered_forms import FORMS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class Asked(TypedDict):
+class PlanOptions(TypedDict):
     """The parameters that `takes_a_plan` adds to a command."""
 
     target: str
@@ -102,7 +102,7 @@ def printed(report: RenderableType) -> None:
 @click.option("--notation", is_flag=True, help="Print the program in index notation instead.")
 @click.option("--all", "whole", is_flag=True, help="Print all rows of each table.")
 @click.option("--html", "page", metavar="PATH", help="Write it as a page for a browser instead: plan.html.")
-def show(notation: bool, whole: bool, page: str | None, **what: Unpack[Asked]) -> None:
+def show(notation: bool, whole: bool, page: str | None, **what: Unpack[PlanOptions]) -> None:
     """Print a plan: layouts, collectives, bytes, memory, conflicts, where propagation stopped, and what is replicated.
 
     NAME is a function of a Python file. It returns a plan, or it is partitioned by this command: then give the SHAPES of its
@@ -122,7 +122,7 @@ def show(notation: bool, whole: bool, page: str | None, **what: Unpack[Asked]) -
 @main.command()
 @takes_a_plan
 @click.option("--to", "form", type=click.Choice(list(FORMS)), default="spmd", show_default=True)
-def lower(form: str, **what: Unpack[Asked]) -> None:
+def lower(form: str, **what: Unpack[PlanOptions]) -> None:
     """Print the lowered forms of a plan.
 
     ir: placed builders and slicers, fused; unfused: the input of partita-opt; spmd: the program of each device; graph, json,
@@ -134,7 +134,7 @@ def lower(form: str, **what: Unpack[Asked]) -> None:
 @main.command()
 @takes_a_plan
 @click.option("--value", help="The name of a value: params/w1, result/0, or a tag.")
-def explain(value: str | None, **what: Unpack[Asked]) -> None:
+def explain(value: str | None, **what: Unpack[PlanOptions]) -> None:
     """Print why a value has its layout, step by step."""
     if value is None:
         said = next((each for each in what["shapes"] if "[" not in each), "")
@@ -152,18 +152,18 @@ def explain(value: str | None, **what: Unpack[Asked]) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random arrays.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
 @takes_devices
-def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Unpack[Asked]) -> None:
+def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Unpack[PlanOptions]) -> None:
     """Run a plan on arrays, and compare it with the unpartitioned run.
 
     NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
     """
-    from ..run.trial import enough_devices, errors, host_devices, inputs
+    from ..run.trial_run import enough_devices, errors, host_devices, input_leaves
     from .tables import compared
 
     host_devices(devices)
     plan = made(**what)
     enough_devices(plan)
-    found = errors(plan, inputs(plan, files, seed))
+    found = errors(plan, input_leaves(plan, files, seed))
     printed(compared(plan, found))
     worst, error = max(found.items(), key=itemgetter(1), default=("", 0.0))
     if error > tolerance:
@@ -175,7 +175,7 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 @takes_a_plan
 @click.option("--record", metavar="FILE.svg", help="Write a picture of the session, too.")
 @takes_devices
-def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
+def shell(record: str | None, devices: int, **what: Unpack[PlanOptions]) -> None:
     """Partition a program step by step, in a session of tactics and questions.
 
     NAME and SHAPES are as for `show`. In a terminal, lines are completed and coloured; otherwise each line of the input is
@@ -185,8 +185,8 @@ def shell(record: str | None, devices: int, **what: Unpack[Asked]) -> None:
     if is_talk:
         # JAX is loaded and the program traced before the first answer: some seconds.
         click.echo(f"tracing {what['target']} ...", err=True)
-    from ..run.trial import host_devices
-    from .conversation import recorded, scripted, talked
+    from ..run.trial_run import host_devices
+    from .shell import recorded, scripted, talked
 
     host_devices(devices)
     plan = made(**what)

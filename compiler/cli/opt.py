@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ...dialects.ground.errors import Error, nearest
-from ...dialects.text import error_of, read_module
+from ...dialects.program_text import error_of, read_module
 from ..inputs.files import bounded, regular
 from .universe import PASSES, UNIVERSE
 

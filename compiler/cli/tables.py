@@ -37,16 +37,16 @@ def report(plan: Plan, whole: bool = False) -> RenderableType:
         if view:
             shown: RenderableType = view.all() if whole else view
             parts.append(Group(Text(title), shown) if title else shown)
-    return titled(plan, *parts, Text(totals(plan)))
+    return with_title(plan, *parts, Text(totals_line(plan)))
 
 
-def titled(plan: Plan, *parts: RenderableType | None) -> RenderableType:
+def with_title(plan: Plan, *parts: RenderableType | None) -> RenderableType:
     """Puts the program's name and mesh above these parts, without those that are None."""
     title = Text(f"{plan.source.traced.name} on {plan.mesh}")
     return Group(title, *(Padding(part, (1, 0, 0, 0)) for part in parts if part is not None))
 
 
-def totals(plan: Plan) -> str:
+def totals_line(plan: Plan) -> str:
     """One line with the collectives and bytes of a call, and the memory."""
     sent = f"{plan.bytes_per_device():,} bytes received by a device in a call"
     return f"{plan.counts().text()}; {sent}; {plan.memory().bytes:,} stored at the peak"
@@ -62,4 +62,4 @@ def compared(plan: Plan, errors: Mapping[str, float]) -> RenderableType:
     """A table of results with their layouts, and their differences from the unpartitioned run."""
     layouts = plan.layout("result")
     rows = [(name, layouts[name], f"{error:.1e}") for name, error in errors.items()]
-    return titled(plan, table(("result", "layout", "largest error"), rows), Text(totals(plan)))
+    return with_title(plan, table(("result", "layout", "largest error"), rows), Text(totals_line(plan)))

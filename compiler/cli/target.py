@@ -15,23 +15,23 @@ from typing import cast
 
 import jax
 
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import short
-from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..api.notation import load
 from ..api.plan import Plan, plan
-from ..api.replay import tactics_of
+from ..api.tactic_text import tactics_of
 from ..inputs.files import regular
 from ..inputs.lines import raised_at
 
 NOTATION = ".partita"
-MOST = 8
+MOST_LISTED = 8
 """The most functions of a file, and the most calls, that an error lists."""
 
 
-def find(target: str) -> Callable[..., object]:
+def find_function(target: str) -> Callable[..., object]:
     """Finds the function that `FILE:FUNCTION` names. The file is run as by `python FILE`, with its folder first on the path."""
     file, colon, name = target.rpartition(":")
     if not colon:
@@ -47,7 +47,7 @@ def _functions_of(module: ModuleType, name: str) -> list[str]:
     """The helps for an unknown function: the nearest names, and the functions that the file itself defines."""
     every = [each for each, value in vars(module).items() if callable(value)]
     own = [each for each in every if getattr(vars(module)[each], "__module__", None) == module.__name__]
-    listed = ", ".join(f"`{each}`" for each in own[:MOST]) + (", ..." if len(own) > MOST else "")
+    listed = ", ".join(f"`{each}`" for each in own[:MOST_LISTED]) + (", ..." if len(own) > MOST_LISTED else "")
     return [*did_you_mean(name, every, most=3), f"its functions: {listed}" if own else "it defines no function"]
 
 
@@ -57,8 +57,8 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
     `tactics` is the text of a plan's trace, a tactic on each line.
     """
     if target.partition(":")[0].endswith(NOTATION):
-        return written(target, shapes, mesh).apply(*tactics_of(tactics))
-    function, arguments = find(target), [struct(shape) for shape in shapes]
+        return notation_plan(target, shapes, mesh).apply(*tactics_of(tactics))
+    function, arguments = find_function(target), [struct(shape) for shape in shapes]
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
@@ -75,7 +75,7 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
     return cast("Plan", made).apply(*tactics_of(tactics))
 
 
-def written(target: str, shapes: Sequence[str], mesh: str) -> Plan:
+def notation_plan(target: str, shapes: Sequence[str], mesh: str) -> Plan:
     """Makes the plan of a program in index notation: a `plan` block's, or that of the annotations of a function."""
     file, _, name = target.partition(":")
     if shapes:
@@ -139,4 +139,4 @@ def users(*how: str) -> Generator[None]:
         text = error.msg if isinstance(error, SyntaxError) else str(error).strip().partition("\n")[0]
         title = f"your program raised {type(error).__name__}{f': {text}' if text else ''}"
         notes = [f"called from {line}" for line in reversed(lines[:-1])]
-        raise Error(title, location=lines[-1].location(), notes=[*filter(None, how), *notes[:MOST]]) from error
+        raise Error(title, location=lines[-1].location(), notes=[*filter(None, how), *notes[:MOST_LISTED]]) from error

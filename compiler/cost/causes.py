@@ -16,7 +16,7 @@ from ...rewrites.decide.table import Claim
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
-from .lookups import is_own, terms_of
+from .op_strategies import is_own, summed_ops
 
 
 class Cause(NamedTuple):
@@ -38,7 +38,7 @@ def causes(plan: State, move: Move, step: Step) -> tuple[Cause, ...]:
     return tuple(Cause(number + 1, plan.actions[number].said) for number in sorted(found))
 
 
-def listed(found: Iterable[Cause]) -> str:
+def causes_text(found: Iterable[Cause]) -> str:
     """The causes in a sentence: `1: tile('x', 0, 'data') and 2: tile('w', 1, 'data')`."""
     return " and ".join(map(str, found)) or "the program"
 
@@ -60,7 +60,7 @@ def _claims(plan: State, move: Move, axis: MeshAxis) -> Iterator[Claim]:
         own = None if table is None else table.values[move.value]
         claims.append(own)
         if any(each.axis == axis for each in move.pending):
-            ran += terms_of(plan, move)
+            ran += summed_ops(plan, move)
         elif axis in move.source.axes and (own is None or not move.uses):
             ran += [nodes[number]] if (number := plan.source.program.producer[move.value]) >= 0 else []
         if axis in move.target.axes:

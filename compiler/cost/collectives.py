@@ -11,11 +11,11 @@ from ..ops.shard_map import own_collectives
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.colours import paragraph
-from ..views.grouped import grouped
-from ..views.listing import Listing, Shape, by_index
+from ..views.grouping import grouped
+from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
-from .causes import Cause, causes, listed
-from .counts import CountedCollective, Counts, counted, received
+from .causes import Cause, causes, causes_text
+from .counts import CountedCollective, Counts, bytes_received, count_collectives
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -54,7 +54,7 @@ class Collective(CountedCollective):
         why = f" ({self.why})" if self.why else ""
         use = f"for {self.use}" if self.use in (RESULT, ARGUMENT) else f"needed by `{self.use}`"
         what = f"{self.kind} of `{self.value}`{when}{made}over {', '.join(self.axes)}"
-        return f"{what}: {self.sent}, {use}{used}, because of {listed(self.causes)}{why}"
+        return f"{what}: {self.sent}, {use}{used}, because of {causes_text(self.causes)}{why}"
 
     __repr__ = __str__
 
@@ -99,24 +99,26 @@ def counts(plan: State) -> Counts:
     """How often each kind of collective runs in one call."""
     program = plan.source.program
     maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
-    return counted(_exchanges(plan), own_collectives(maps, plan.source.traced.foreign))
+    return count_collectives(_counted_steps(plan), own_collectives(maps, plan.source.traced.foreign))
 
 
 def bytes_per_device(plan: State) -> int:
-    return received(_exchanges(plan))
+    return bytes_received(_counted_steps(plan))
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
     """The bytes that one device receives in one call, by the axes that they are sent over."""
-    found = list(_exchanges(plan))
-    return {axes: received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)}
+    found = list(_counted_steps(plan))
+    return {
+        axes: bytes_received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)
+    }
 
 
-def _exchanges(plan: State) -> Iterator[CountedCollective]:
-    return exchanges(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+def _counted_steps(plan: State) -> Iterator[CountedCollective]:
+    return counted_steps(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
 
 
-def exchanges(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
+def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
     """Yields the collectives of these steps of redistributions."""
     where = plan.source.program.where
     return (
@@ -134,13 +136,13 @@ def by_cause(plan: State) -> dict[int, Counts]:
     steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
     caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
     rows = grouped(caused, lambda pair: pair[0])
-    return {number: counted(exchanges(plan, (each for _, each in found)), ()) for number, found in rows.items()}
+    return {number: count_collectives(counted_steps(plan, (each for _, each in found)), ()) for number, found in rows.items()}
 
 
 def collectives(plan: State) -> Listing[Collective]:
     found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
     spare = "for", "when", "times", "at"
-    return Listing(found, Shape("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
+    return Listing(found, ListingForm("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
 
 
 def of_move(plan: State, number: int) -> list[Collective]:
@@ -174,7 +176,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         move.trips,
         program.where(move.region),
         value=addresses.names[value],
-        use=node.kind if node is not None else end_of(move),
+        use=node.op_name if node is not None else end_of(move),
         made=line_of(plan, value, None),
         used=line_of_op(plan, node) if node is not None and (move.uses or value != move.value) else None,
         resolves=bool(move.pending),

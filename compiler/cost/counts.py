@@ -19,17 +19,17 @@ from ...rewrites.redistribute.steps import Bytes
 from ..jax_private import tree
 from ..views.view import Grid
 
-MOST = 4
+MOST_LOOPS = 4
 """The most loops of unknown trip count that a summary names."""
 
-KINDS: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
+COLLECTIVES: tuple[str, ...] = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "permute")
 
 
 class Counts(dict[str, int]):
     """How often each of the five kinds of collectives runs in one call. Branches are reported separately."""
 
     def __init__(self, own: Counts | None = None) -> None:
-        super().__init__(dict.fromkeys(KINDS, 0))
+        super().__init__(dict.fromkeys(COLLECTIVES, 0))
         self.branches: dict[str, dict[str, int]] = {}
         self.unknown: dict[str, dict[str, int]] = {}
         self._own = own
@@ -69,8 +69,8 @@ class Counts(dict[str, int]):
         else:
             said = f"no collectives but in branches, at most: {inside}" if inside else "no collectives"
         loops = {**self.unknown, **{where: row for where, row in self.branches.items() if "while#" in where}}
-        again = [f"and in each further trip of {where}: {_listed(row)}" for where, row in list(loops.items())[:MOST]]
-        more = [f"and so in {len(loops) - MOST} more loops"] if len(loops) > MOST else []
+        again = [f"and in each further trip of {where}: {_listed(row)}" for where, row in list(loops.items())[:MOST_LOOPS]]
+        more = [f"and so in {len(loops) - MOST_LOOPS} more loops"] if len(loops) > MOST_LOOPS else []
         own = [f"and of the program's own shard_maps: {self.own.text()}"] if self._own else []
         return ", ".join([said, *again, *more, *own])
 
@@ -79,7 +79,9 @@ def _shown(counts: Counts) -> Grid:
     rows = {"in one call": counts, **counts.branches}
     rows |= {f"in each further trip of {where}": row for where, row in counts.unknown.items()}
     rows |= {"of the program's own shard_maps": counts.own} if any(counts.own.values()) else {}
-    return Grid(("collectives", *KINDS), [(name, *(row.get(kind, 0) for kind in KINDS)) for name, row in rows.items()])
+    return Grid(
+        ("collectives", *COLLECTIVES), [(name, *(row.get(kind, 0) for kind in COLLECTIVES)) for name, row in rows.items()]
+    )
 
 
 def _listed(row: Mapping[str, int]) -> str:
@@ -120,7 +122,7 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
         if not where:
             total += size
             continue
-        first, rest = _inside(where)
+        first, rest = _split_at_cond(where)
         op, _, branch = first.partition(":")
         if branch:
             choices.setdefault(op, {}).setdefault(branch, []).append((size, rest))
@@ -129,10 +131,10 @@ def most(rows: Iterable[tuple[Bytes, str]]) -> Bytes:
     return total + sum(max(map(most, branches.values())) for branches in choices.values())
 
 
-def _inside(where: str) -> tuple[str, str]:
+def _split_at_cond(where: str) -> tuple[str, str]:
     """Splits a path at its outermost `cond`: that, and the path inside of it."""
     first, _, rest = where.partition("/")
-    return (first, rest) if ":" in first or not rest else _inside(rest)
+    return (first, rest) if ":" in first or not rest else _split_at_cond(rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +173,12 @@ class CountedCollective:
         return f"{self.kind} over {', '.join(self.axes)}{self.often}"
 
 
-def counted(exchanges: Iterable[CountedCollective], own: Iterable[tuple[str, int, str]]) -> Counts:
+def count_collectives(exchanges: Iterable[CountedCollective], own: Iterable[tuple[str, int, str]]) -> Counts:
     """Counts collectives by kind, separately from those of the program's own `shard_map`s."""
     return tally(((each.kind, each.times, each.where) for each in exchanges), own)
 
 
-def received(exchanges: Iterable[CountedCollective]) -> int:
+def bytes_received(exchanges: Iterable[CountedCollective]) -> int:
     """The bytes that a device receives in these collectives, rounded once.
 
     Of the branches of a `cond`, the most expensive counts.

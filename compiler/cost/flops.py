@@ -7,10 +7,10 @@ from typing import cast
 from ...dialects.definitions.flops import flops
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, joined
-from ...rewrites.decide.placements import OpPlacement, place
+from ...rewrites.decide.placements import OpPlacement, place_op
 from ...rewrites.program.program import Node
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouping import alike
 from .counts import most
 
 
@@ -69,7 +69,7 @@ def in_blocks(plan: State, node: Node) -> int | None:
     """The flops of one device in one run of an op if it computed only its block of each dim, without the rims of windows."""
     placement = plan.decisions.placements.nodes[node.number].placement
     blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
-    return _in(plan, node, place(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
+    return _in(plan, node, place_op(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
 
 
 def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
@@ -89,7 +89,7 @@ def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
     ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
     # The parameters of a border are those of its loop or branch.
     params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)
-    return flops(node.kind, cast(ParamsAttr, params), ins, outs)
+    return flops(node.op_name, cast(ParamsAttr, params), ins, outs)
 
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:
@@ -101,11 +101,11 @@ def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
     """The sum of what is computed in the regions of ops."""
     program, every = plan.source.program, [*counts]
     known = [(count * program.trips(node.region), program.where(node.region)) for node, count in every if count]
-    return Flops(int(most(known)), tuple(dict.fromkeys(op_name(node) for node, count in every if count is None)))
+    return Flops(int(most(known)), tuple(dict.fromkeys(shown_op_name(node) for node, count in every if count is None)))
 
 
-def op_name(node: Node) -> str:
+def shown_op_name(node: Node) -> str:
     """The name of an op's primitive, or the name that its user gave it."""
-    if node.kind == "whole":
+    if node.op_name == "whole":
         return str(node.params["primitive"])
     return node.signature.definition.title

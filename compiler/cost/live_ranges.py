@@ -17,7 +17,7 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from ...dialects.definitions.tree import Definition, Otherwise, Read, nodes
+from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
 from ...rewrites.decide.decide import Decisions, Move
 from ...rewrites.decide.placements import boundary
@@ -179,7 +179,7 @@ class _Ranges(Walk[LocalArray]):
                 sizes = [self.placements.local_bytes(value, layout) for value, layout in of_each]
                 found = self.known[id(placed)] = traits(node.signature.definition), sizes
             reads, makes = self.reads(node), list(map(LocalArray, found[1], node.results))
-            self.add(MemoryStep(found[0], node.kind, reads, makes, node.number, reads if found[0].in_place else ()))
+            self.add(MemoryStep(found[0], node.op_name, reads, makes, node.number, reads if found[0].in_place else ()))
             for array in makes:
                 self.define(array.value, array)
 
@@ -188,7 +188,7 @@ class _Ranges(Walk[LocalArray]):
         entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
         bodies = [self.inner(control, position, entered) for position in range(len(control.regions))]
         makes = [self.array(made.results[0], self.placements.nodes[made.number].produced[0]) for made, _ in control.leaves]
-        carries = [array for node, array in zip(control.enters, reads, strict=True) if node.kind == "carry"]
+        carries = [array for node, array in zip(control.enters, reads, strict=True) if node.op_name == "carry"]
         self.add(MemoryStep(STORES_READS, control.op.name, reads, makes, takes=carries, bodies=bodies))
         for (_, node), array in zip(control.leaves, makes, strict=True):
             self.leave(node, array)
@@ -201,18 +201,18 @@ class _Ranges(Walk[LocalArray]):
             value = self.program.numbers[argument]
             node, outside = entered[value]
             array = self.array(value, self.placements.nodes[node.number].produced[node.results.index(value)])
-            if node.kind == "carry" or (node.kind == "enter" and array.bytes == outside.bytes):
-                array.given = node.kind != "carry"
+            if node.op_name == "carry" or (node.op_name == "enter" and array.bytes == outside.bytes):
+                array.given = node.op_name != "carry"
                 carries += [] if array.given else [array]
             else:
-                self.add(MemoryStep(SLICE, node.kind, [LocalArray(0, node.operands[0], given=True)], [array]))
+                self.add(MemoryStep(SLICE, node.op_name, [LocalArray(0, node.operands[0], given=True)], [array]))
             self.define(value, array)
         self.body(control.regions[position])
         ends = [(node, self.read(node.operands[at], node.number, at)) for node, at in control.yields[position]]
         for node, array in ends:
-            if node.kind == "collect":
-                self.add(MemoryStep(SLICE, node.kind, [array], []))
-        results = [array for node, array in ends if node.kind != "collect"]
+            if node.op_name == "collect":
+                self.add(MemoryStep(SLICE, node.op_name, [array], []))
+        results = [array for node, array in ends if node.op_name != "collect"]
         steps, self.steps = self.steps, outer
         counted = [each for each in results if not each.given] if control.op.name == "lax.cond" else carries
         return _settled(steps, results, carries, counted, control.regions[position])

@@ -18,8 +18,8 @@ from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
 from ..inputs.arguments import donated
 from ..inputs.lines import SourceLine, at_line
+from ..inputs.message_language import all_of
 from ..inputs.names import Patterns
-from ..inputs.reader import all_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View

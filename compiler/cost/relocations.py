@@ -10,7 +10,7 @@ from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node, ValueId
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
-from .lookups import terms_of, why
+from .op_strategies import summed_ops, why
 
 
 def because(plan: State, move: Move, step: Step) -> str:
@@ -21,28 +21,31 @@ def because(plan: State, move: Move, step: Step) -> str:
 def follows(plan: State, move: Move, step: Step) -> str:
     """Why a collective moves this value, if an op that reads it or makes the sum runs elsewhere than the tactics say."""
     elsewhere, end = plan.decisions.placements.elsewhere, plan.source.program.end
-    made = terms_of(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
+    made = summed_ops(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
     uses = [number for number, position in move.uses if number < end and position < SELECTED]
     for number in [*(node.number for node in made), *uses]:
         for axis, instead in elsewhere.get(number, {}).items():
             if axis in step.axes:
-                kind, name = plan.source.program.nodes[number].kind, plan.source.addresses.names[parameter(plan, instead.value)]
+                kind, name = (
+                    plan.source.program.nodes[number].op_name,
+                    plan.source.addresses.names[parameter(plan, instead.value)],
+                )
                 if instead.claim is None:
                     return f"`{kind}` runs on all devices of `{axis}`, which receives less than to sum `{name}`"
                 return f"`{kind}` runs along `{name}`, which receives less than to move it"
     return ""
 
 
-def along(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
+def relocated_ops(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
     """Yields the ops that run along a dim of this value because that receives less than a gather, each with a text."""
     for node, position in plan.source.program.reads(value):
         for axis, instead in plan.decisions.placements.elsewhere.get(node.number, {}).items():
             if instead.claim is not None and instead.claim.at in node.signature.operand_at[position]:
-                yield f"`{node.kind}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
+                yield f"`{node.op_name}`{{}} runs along it on `{axis}`, which receives less than to gather it", node
 
 
 def parameter(plan: State, value: ValueId) -> ValueId:
     """The argument that a value is, seen through casts, moves, barriers and borders of loops; otherwise the value itself."""
     program = plan.source.program
-    source = program.source(value, lambda node: node.passes_on or node.kind in ("trip", "optimization_barrier"))
+    source = program.source(value, lambda node: node.passes_on or node.op_name in ("trip", "optimization_barrier"))
     return source if program.producer[source] < 0 else value

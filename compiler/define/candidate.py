@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 
 from jax import Array
 
-from ...dialects.definitions.tree import Definition
-from ..inputs.literals import Written
+from ...dialects.definitions.syntax_tree import Definition
+from ..inputs.string_literals import Written
 from .samples import Type
 
-Run = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
+RunBlocks = Callable[[Mapping[str, Any], Sequence[Array], Sequence[Type]], Sequence[Array]]
 """(static parameters, operands, types of the results) -> results."""
 
 _NAMES = ("b", "c", "e", "block", "part")
@@ -23,7 +23,7 @@ class DefinitionCandidate:
 
     definition: Definition
     written: Written
-    run: Run
+    run: RunBlocks
 
     @property
     def title(self) -> str:
@@ -42,7 +42,7 @@ class DefinitionCandidate:
 
 
 class Unfit(Exception):
-    """Raised if the function does not take these shapes or, with a `variable`, blocks of its index that are so small."""
+    """Raised if the function does not take these shapes. `variable` names the index whose blocks are too small, if one is."""
 
     def __init__(self, problem: str, variable: str = "") -> None:
         super().__init__(problem)
@@ -50,7 +50,7 @@ class Unfit(Exception):
 
 
 def kept_together(text: str, definition: Definition, index: str, size: int) -> str:
-    """The help if smaller blocks do not agree: where possible, the definition's line in which the index keeps blocks together.
+    """The help if smaller blocks give another result: where possible, a definition that keeps blocks of `size` whole.
 
     softmax(x)  out[i, j:] = @(x[i, j:])    -->    out[(i b), j:] = @(x[(i b), j:])  size b = 2
     """

@@ -19,17 +19,17 @@ from jax import Array
 from jax.extend.core import Primitive
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition, Formal, Param, titled
+from ...dialects.definitions.syntax_tree import Definition, Formal, Param, titled
 from ...dialects.ground.errors import Error, did_you_mean
-from ...dialects.ground.validation import flag_of, refused, taken
+from ...dialects.ground.validation import accepted, flag_of, refused
 from ..inputs.arguments import abstract, passed
 from ..inputs.checks import is_deep, shown
-from ..inputs.literals import Written
+from ..inputs.string_literals import Written
 from ..jax_private import Tracer, jax, jnp, tree
 from ..ops.params import OP_NAMES, op_name
-from ..ops.primitives import known, name_of, names
+from ..ops.primitives import is_primitive, name_of, op_names_of_jax
 from ..ops.prng_keys import is_key
-from .op import Op, added, made, read
+from .user_op import Op, added, definition_of_text, make_op
 
 R = TypeVar("R")
 Example = Sequence[object] | None
@@ -68,12 +68,12 @@ class Defined(Generic[R]):
     def __init__(self, function: Callable[..., R], written: Written, module: str, checked: bool) -> None:
         self.function = function
         self.written = written
-        self.definition = definition = read(written)
+        self.definition = definition = definition_of_text(written)
         self.signature = _signature(function, definition, written)
         _check_bound(definition, self.signature, written)
         self.formals = definition.operands
         own = Owner(module, written.file, str(getattr(function, "__qualname__", "")))
-        self.op = made(written, self._run, checked, _claimed(definition.name, written, own))
+        self.op = make_op(written, self._run, checked, _claimed(definition.name, written, own))
         functools.update_wrapper(self, function, updated=())
         self.__signature__ = self.signature
 
@@ -99,7 +99,7 @@ class Defined(Generic[R]):
 
     def _try_example(self, example: Sequence[object]) -> None:
         """Tries the definition on the arrays of `example`. Raises Error if it is wrong, or if they are not its operands."""
-        arrays, params = taken("example", lambda _, given: self._split(given, {}), example)
+        arrays, params = accepted("example", lambda _, given: self._split(given, {}), example)
         self.op.try_on(arrays, params)
 
     def _split(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Array], dict[str, object]]:
@@ -212,7 +212,7 @@ def _claimed(name: str, written: Written, owner: Owner) -> str:
 
     An owner that reuses a name replaces its earlier op. Raises Error for the name of an op of JAX or Partita.
     """
-    if name in [*definitions, *names()]:
+    if name in [*definitions, *op_names_of_jax()]:
         whose = "Partita defines it" if name in definitions else "a primitive has that name"
         written.fail(name, f"an op `{name}` already exists: {whose}", "choose another name before the parentheses")
     found = next((each for each in owner.names(name) if _is_free(each, owner)), name)
@@ -226,7 +226,7 @@ def _is_free(name: str, owner: Owner) -> bool:
     """Whether no other owner has the name. A refused definition does not keep its name."""
     other = _OWNERS.get(name)
     if other is None:
-        return name not in definitions and not known(name)
+        return name not in definitions and not is_primitive(name)
     return owner.is_same(other) or name not in definitions
 
 
@@ -279,7 +279,7 @@ def define(
 
 
 def _define_primitive(written: Written, module: str, primitive: Primitive, example: Example, check: bool) -> Primitive:
-    definition = read(written)
+    definition = definition_of_text(written)
     own = name_of(primitive)
     name = titled(op_name(own))
     # A file that is imported twice creates its primitives twice.

@@ -11,9 +11,9 @@ from math import prod
 import numpy as np
 from jax import Array
 
-from ...dialects.definitions.dims import Sites
+from ...dialects.definitions.dim_terms import Sites
 from ...dialects.definitions.indices import Indices
-from ...dialects.definitions.tree import Definition, Formal, Group, Var, Whole
+from ...dialects.definitions.syntax_tree import Definition, Formal, Group, Var, Whole
 from ...dialects.ground.dtypes import short
 from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, jnp
@@ -27,7 +27,7 @@ Corner = tuple[object, ...]
 Classes = Mapping[Corner, Corner]
 """Each corner -> the corner that stands for all corners of the same extent."""
 
-LARGEST = 1 << 22
+MOST_ELEMENTS = 1 << 22
 """The most elements, summed over all arrays, on which a definition is tried."""
 
 _TOLERANCE = {8: 1e-9, 4: 2e-4, 2: 3e-2, 1: 0.3}
@@ -39,7 +39,7 @@ def candidates(definition: Definition, params: ParamsAttr, ins: Types, outs: Typ
     classes = _classes(definition, params, ins, outs)
     tried = [_resized(classes, ins, outs, first, step) for first, step in ((8, 4), (256, 128))] if classes else []
     for found in (*tried, (list(ins), list(outs))):
-        if sum(prod(shape) for _, shape in (*found[0], *found[1])) <= LARGEST:
+        if sum(prod(shape) for _, shape in (*found[0], *found[1])) <= MOST_ELEMENTS:
             yield found
 
 
@@ -86,7 +86,7 @@ def _resized(classes: Classes, ins: Types, outs: Types, first: int, step: int) -
     return [sized(at, each) for at, each in enumerate(ins)], [sized(-1 - at, each) for at, each in enumerate(outs)]
 
 
-def arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
+def random_arrays(types: Sequence[Type], below: dict[int, int], positive: bool) -> list[np.ndarray]:
     """Random arrays. Operand `at` holds positions smaller than `below[at]`; other integers are smaller than 4."""
     random = np.random.default_rng(0)
 
@@ -127,12 +127,12 @@ def _number(value: object) -> str:
     return f"{found.item():.6g}" if found.dtype.kind in "fV" else f"{found.item()}"
 
 
-def types_of(arrays: Sequence[Shaped]) -> list[Type]:
+def array_types(arrays: Sequence[Shaped]) -> list[Type]:
     """The types of arrays or avals."""
     return [(each.dtype.name, tuple(map(int, each.shape))) for each in arrays]
 
 
-def shown(types: Sequence[Type]) -> str:
+def types_text(types: Sequence[Type]) -> str:
     """Types as errors write them: `f32[4, 8], i32[4]`."""
     return ", ".join(f"{short(dtype)}[{', '.join(map(str, shape))}]" for dtype, shape in types)
 

@@ -34,7 +34,7 @@ def text(eqn: JaxprEqn) -> str:
         raise Error("its operands are keys")
     ins, outs = rule.operand_mappings, rule.result_mappings
     names = {factor: f"f{number}" for number, factor in enumerate(dict.fromkeys(_factors((*ins, *outs))))}
-    blocks, whole = _blocks(rule), _whole(rule)
+    blocks, whole = _blocks(rule), _unplaceable(rule)
 
     def term(dim: Factors) -> str:
         if isinstance(dim, str):
@@ -53,23 +53,23 @@ def text(eqn: JaxprEqn) -> str:
 
 def _blocks(rule: ShardingRule) -> dict[str, int]:
     """The factors whose elements stay together -> their sizes: factors with a size that are not the first of a dim."""
-    first = {dim[0] for dim in _joined(rule)}
+    first = {dim[0] for dim in _product_dims(rule)}
     return {factor: size for factor, size in rule.factor_sizes.items() if factor not in first}
 
 
-def _whole(rule: ShardingRule) -> set[str]:
+def _unplaceable(rule: ShardingRule) -> set[str]:
     """The factors that cannot be placed, except blocks."""
     read, made = set(_factors(rule.operand_mappings)), set(_factors(rule.result_mappings))
     # On a block, the length of an index follows only from an operand.
     alone = (made - read) | (read - made - set(rule.reduction_factors))
     found: set[str] = (alone | {*rule.need_replication_factors, *rule.permutation_factors}) - set(_blocks(rule))
     # A factor that shares a dim with an unplaceable factor cannot be placed either.
-    while more := set[str]().union(*(dim for dim in _joined(rule) if found.intersection(dim))) - found:
+    while more := set[str]().union(*(dim for dim in _product_dims(rule) if found.intersection(dim))) - found:
         found |= more
     return found
 
 
-def _joined(rule: ShardingRule) -> list[tuple[str, ...]]:
+def _product_dims(rule: ShardingRule) -> list[tuple[str, ...]]:
     """The dims that are products of factors."""
     return [dim for each in (*rule.operand_mappings, *rule.result_mappings) for dim in each if not isinstance(dim, str)]
 

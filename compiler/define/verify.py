@@ -19,8 +19,8 @@ from ...dialects.params import ParamsAttr
 from ..jax_private import Shaped, eval_context, jax
 from ..ops.params import Foreign, encode
 from .candidate import DefinitionCandidate, Unfit
-from .samples import LARGEST, Type, candidates, types_of
-from .trial import Trial
+from .definition_trial import Trial
+from .samples import MOST_ELEMENTS, Type, array_types, candidates
 
 Params = Mapping[str, object]
 
@@ -31,7 +31,7 @@ CANDIDATES: dict[str, DefinitionCandidate] = {}
 
 def accept(candidate: DefinitionCandidate, params: Params, ins: Sequence[Shaped], outs: Sequence[Shaped]) -> None:
     """Raises Error unless the function agrees with its definition on calls of this kind: avals and static parameters."""
-    _tried_on(candidate, params, types_of(ins), types_of(outs))
+    _tried_on(candidate, params, array_types(ins), array_types(outs))
 
 
 def accept_blocks(
@@ -93,7 +93,7 @@ def _untried(candidate: DefinitionCandidate, stored: ParamsAttr, unfit: Unfit | 
         numbers = (name for name, value in stored.items() if isinstance(value, int) and not isinstance(value, bool))
         extents = (f"or say which parameter is its extent: `extents {name} = |{unfit.variable}|`" for name in numbers)
         candidate.refuse(unfit.variable, (str(unfit),), extents)
-    notes = (str(unfit),) if unfit else (f"its arrays have more than {LARGEST:,} elements",)
+    notes = (str(unfit),) if unfit else (f"its arrays have more than {MOST_ELEMENTS:,} elements",)
     helps = ("`example=` gives other shapes to try it on", "`check=False` skips the trial")
     title = f"the definition of `{candidate.title}` could not be tried"
     candidate.written.fail(candidate.title, title, *helps, notes=notes)

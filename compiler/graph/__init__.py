@@ -1,10 +1,10 @@
 """The dataflow graph of a plan: kernels, redistributions, and the values between them.
 
-    module    the graph as its module in the flow dialect
-    nodes     nodes and edges, read off that module
-    text      JSON and Graphviz
-    run       the graph on devices, node by node
-    graph     `Graph`: the module, with these as methods
+    module  the graph as its module in the flow dialect
+    nodes   nodes and edges, read off that module
+    text    JSON and Graphviz
+    run     the graph on devices, node by node
+    graph   `Graph`: the module, with these as methods
 
 Imports `run`, `plan` and `trace`.
 """

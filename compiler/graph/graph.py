@@ -24,15 +24,15 @@ from ...dialects import context
 from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked
-from ...dialects.text import error_of, read_module
+from ...dialects.program_text import error_of, read_module
 from ...rewrites.lower.materialise import Start
 from ...rewrites.lower.to_flow import cut_at
-from ...rewrites.program.executions import Marks, executions
-from ..cost.counts import CountedCollective, Counts, counted, received
+from ...rewrites.program.run_counts import Marks, executions
+from ..cost.counts import CountedCollective, Counts, bytes_received, count_collectives
 from ..gc_pause import without_collector
 from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
-from ..plan.lowered import lowered
+from ..plan.lowering import lowered
 from ..plan.state import State
 from .module import GraphModule
 from .nodes import Edge, Node, edges, nodes
@@ -80,11 +80,11 @@ class Graph(GraphModule):
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run, equal to the plan's."""
         maps = (each for each in self.executions() if on_devices(each[0]))
-        return counted(self._exchanges(), own_collectives(maps, self.foreign))
+        return count_collectives(self._exchanges(), own_collectives(maps, self.foreign))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
-        return received(self._exchanges())
+        return bytes_received(self._exchanges())
 
     def _exchanges(self) -> Iterator[CountedCollective]:
         return (each for node in self.nodes for each in node.collectives)

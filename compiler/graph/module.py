@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 
 from ...dialects.array import mesh_of
 from ...dialects.flow import GraphOp
-from ...dialects.ground.names import ARGUMENTS, RESULTS, names_of
+from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.mesh import Mesh
 from ..trace.trace import Traced
 

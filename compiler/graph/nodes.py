@@ -11,9 +11,9 @@ from ...dialects import flow, spmd
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
-from ...rewrites.program.executions import Marks, executions
+from ...rewrites.program.run_counts import Marks, executions
 from ...rewrites.redistribute.steps import Step
-from ..cost.counts import CountedCollective, received as total
+from ..cost.counts import CountedCollective, bytes_received as total
 from .module import GraphModule
 
 
@@ -80,9 +80,9 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
         sent: Iterator[CountedCollective] = iter(())
         if isinstance(op, flow.KernelOp):
             name = op.name_of_kernel
-            sent = exchanges(graph.kernels[name], marks)
+            sent = counted_collectives(graph.kernels[name], marks)
         elif isinstance(op, flow.RedistributeOp):
-            sent = exchanges(change(op), marks)
+            sent = counted_collectives(change(op), marks)
         found.append(Node(len(found), kind, name, ins, outs, tuple(sent)))
     for name, value in zip(graph.results, end.operands, strict=True):
         found.append(Node(len(found), "result", name, (values[value],), ()))
@@ -95,7 +95,7 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     return tuple(Edge(makers[value.name], node.number, value) for node in nodes for value in dict.fromkeys(node.operands))
 
 
-def exchanges(kernel: FuncOp, marks: Marks) -> Iterator[CountedCollective]:
+def counted_collectives(kernel: FuncOp, marks: Marks) -> Iterator[CountedCollective]:
     """Yields the collectives of a device-local function. Those in a loop body count once for each trip."""
     for op, times, where in executions(kernel.body.block, marks):
         if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):

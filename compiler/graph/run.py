@@ -26,8 +26,8 @@ from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
-from ..run.device import run_local
-from ..run.program_mesh import over_devices, spec
+from ..run.device_code import run_local
+from ..run.extended_shard_map import over_devices, spec
 from .module import GraphModule
 
 # XLA:CPU ends the process when more than 32 programs over several devices wait for each other.

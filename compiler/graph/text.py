@@ -24,7 +24,7 @@ def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) ->
                     "operands": [value.name for value in node.operands],
                     "results": [_value(value) for value in node.results],
                     "bytes": node.bytes,
-                    "collectives": [_exchange(each) for each in node.collectives],
+                    "collectives": [_collective(each) for each in node.collectives],
                 }
                 for node in nodes
             ],
@@ -38,7 +38,7 @@ def _value(value: Value) -> dict[str, object]:
     return {"value": value.name, "type": value.type, "bytes": value.bytes}
 
 
-def _exchange(each: CountedCollective) -> dict[str, object]:
+def _collective(each: CountedCollective) -> dict[str, object]:
     where = {"where": each.where} if each.where else {}
     sizes = {"bytes": each.bytes, "times": each.times, "total_bytes": each.total_bytes}
     return {"kind": each.kind, "axes": list(each.axes), **sizes, **where}

@@ -22,7 +22,7 @@ from ...dialects.ground.errors import Error, Location, did_you_mean
 from ..jax_private import Ref, shaped_abstractify, tree
 from .checks import integer, patterns_of, refused, shown
 from .lines import cell_or_file
-from .names import Patterns, as_patterns, escape, join, match, path
+from .names import Patterns, as_patterns, escape, join, match, path_parts
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -141,7 +141,7 @@ class UserFunction:
         names: list[str] = []
         for name, value in arguments.items():
             leaves, _ = tree.tree_flatten_with_path(value)
-            names += [join(escape(name), *path(keys)) for keys, _ in leaves]
+            names += [join(escape(name), *path_parts(keys)) for keys, _ in leaves]
         return names
 
     def aval(self, leaf: object, path: str) -> ShapedArray:
@@ -160,7 +160,7 @@ class UserFunction:
                 help = "its elements are Python objects: make an array of numbers, or pass a list of arrays"
             elif is_dataclass(leaf) and not isinstance(leaf, type):
                 help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
-            raise self.error(title, help, at=path, label=f"got {said(leaf)}") from None
+            raise self.error(title, help, at=path, label=f"got {leaf_text(leaf)}") from None
 
 
 def abstract(leaf: object) -> ShapedArray:
@@ -189,7 +189,7 @@ def _static_names(given: object) -> tuple[str, ...]:
     return tuple(str.__str__(cast(str, name)) for name in names)
 
 
-def said(leaf: object) -> str:
+def leaf_text(leaf: object) -> str:
     """Describes a leaf that is not an array: a function by its name, any other value by its `repr` and type."""
     if callable(leaf) and hasattr(leaf, "__name__"):
         return f"the function `{leaf.__name__}`"

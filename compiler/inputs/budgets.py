@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...dialects.ground.errors import Error, Location
-from ...dialects.ground.validation import LARGEST
+from ...dialects.ground.validation import INTEGER_BOUND
 from .checks import integer, shown
 
 BYTES: Mapping[str, int] = {
@@ -52,7 +52,7 @@ class Budget:
 def budget(name: str, given: object, units: Mapping[str, float]) -> Budget:
     """Parses a bound on a quantity with these units. Raises Error, with a caret, if it is malformed or negative."""
     number = integer(given)
-    if number is not None and 0 <= number < LARGEST and (number == 0 or "" in units):
+    if number is not None and 0 <= number < INTEGER_BOUND and (number == 0 or "" in units):
         return Budget("", number, f"{number:,}")
     example = '"<1%"' if "%" in units else '"<2MiB"' if "MiB" in units else '"<2G"' if "G" in units else '"<=2"'
     helps = [f"give a bound: plan.expect({name}={example})"]

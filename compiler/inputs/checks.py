@@ -8,18 +8,18 @@ from typing import TypeVar, cast
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import (
     CHECKS,
-    LARGEST,
+    INTEGER_BOUND,
+    accepted,
     flag_of as flag_of,
     integer as integer,
     integer_of,
     refused as refused,
     shortened as shortened,
     shown as shown,
-    taken,
     text_of,
 )
 from ...dialects.mesh import Mesh
-from .reader import Question, question, step
+from .message_language import Question, question, step
 
 Some = TypeVar("Some")
 
@@ -28,14 +28,14 @@ Axes = str | Sequence[str]
 
 LONGEST_PATTERN = 20_000
 """The most characters of a pattern. Matching one takes time in proportion to its length."""
-DEEPEST = 64
+MOST_DIMS = 64
 """The most dims that a NumPy array can have."""
 
 # `params/{w1,w2}`: the innermost braces, and the text around them.
 _BRACES = re.compile(r"(.*?)\{([^{}]*)\}(.*)", re.DOTALL)
 
 
-def axis_of(given: object, name: str = "axis") -> str:
+def checked_axis(given: object, name: str = "axis") -> str:
     """Checks the name of one mesh axis. Raises Error if it is not a string."""
     if not isinstance(given, str):
         several = step('DataParallel(("data", "model"), ...)')
@@ -47,8 +47,8 @@ def axis_of(given: object, name: str = "axis") -> str:
 def axes_of(given: object) -> tuple[str, ...]:
     """Checks one axis or several, major to minor. Raises Error for none, for a repeated axis, and for a non-string."""
     if not isinstance(given, tuple | list):
-        return (axis_of(given),)
-    axes = tuple(map(axis_of, cast("Sequence[object]", given)))
+        return (checked_axis(given),)
+    axes = tuple(map(checked_axis, cast("Sequence[object]", given)))
     if not axes:
         helps = ['name one, "data", or several, ("data", "model"), major to minor']
         raise Error("expected at least one mesh axis, got none", helps=helps)
@@ -61,7 +61,7 @@ def dim_number(given: object) -> int | str:
     """Checks a dim: a number (NumPy integers too) or the name of a range. Raises Error for anything else."""
     if isinstance(given, str):
         return str.__str__(given)
-    if (number := integer(given)) is None or abs(number) > LARGEST:
+    if (number := integer(given)) is None or abs(number) > INTEGER_BOUND:
         if type(given).__name__ in ("P", "PartitionSpec"):  # JAX's, which this file does not import
             spec = cast("Iterable[object]", given)
             dims = [step(f"tile(x, {at}, {axis!r})") for at, axis in enumerate(spec) if isinstance(axis, str)]
@@ -78,7 +78,7 @@ def block_of(given: object, padded: bool) -> int | None:
     if given is None:
         return None
     block = integer(given)
-    if block is None or not 1 <= block < LARGEST:
+    if block is None or not 1 <= block < INTEGER_BOUND:
         title = f"`block` takes the number of consecutive elements that go to one device, got {shown(given)}"
         raise Error(title, helps=["block=1 deals the elements out one by one; leave it out for one block on each device"])
     if padded:
@@ -134,7 +134,7 @@ def is_deep(given: object) -> bool:
     afterwards, until no function can be called.
     """
     level: dict[int, object] = {id(given): given}
-    for _ in range(DEEPEST):
+    for _ in range(MOST_DIMS):
         lists = (cast("Sequence[object]", each) for each in level.values() if isinstance(each, list | tuple))
         level = {id(each): each for several in lists for each in several}
     return bool(level)
@@ -153,7 +153,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
     dim, on = (0, axis) if named else (axis, more if isinstance(more, str) else "data")
     table = ", ".join(
         f"{glob!r}: {dim if isinstance(dim, str) else shown(dim)}"
-        for glob in taken("values", lambda _, given: patterns_of(given), values)
+        for glob in accepted("values", lambda _, given: patterns_of(given), values)
     )
     title = "`Tile` takes each dim with its pattern"
     title = f"`values` of `Tile` takes a dim for each pattern, got {shown(values)}" if named else title
@@ -163,7 +163,7 @@ def dims_given(values: object, axis: object, more: object) -> None:
 def count_of(kind: str, given: object) -> int:
     """Checks a number of collectives. Raises Error if it is not a non-negative integer."""
     count = integer(given)
-    if count is None or not 0 <= count < LARGEST:
+    if count is None or not 0 <= count < INTEGER_BOUND:
         helps = [f'give the number that one call runs, or a bound: plan.expect({kind}=3), plan.expect({kind}="<=3")']
         raise Error(f"`{kind}` takes a count, got {shown(given)}", helps=helps)
     return count
@@ -261,12 +261,14 @@ def said_axes(_: str, given: object) -> str | list[str] | tuple[str, ...]:
 CHECKS.update(
     {
         # A number is a dim: where it is in the place of the axis, the function knows what was meant.
-        "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < LARGEST else axis_of(given),
-        "data: str": lambda name, given: axis_of(given, name),
-        "model: str": lambda name, given: axis_of(given, name),
+        "axis: str": lambda _, given: given if isinstance(given, int) and abs(given) < INTEGER_BOUND else checked_axis(given),
+        "data: str": lambda name, given: checked_axis(given, name),
+        "model: str": lambda name, given: checked_axis(given, name),
         # A number of elements, which FSDP reads when it looks for what is large.
         "smallest: int | None": lambda _, given: given,
-        "axis: Axes": lambda name, given: given if isinstance(given, int) and abs(given) < LARGEST else said_axes(name, given),
+        "axis: Axes": lambda name, given: (
+            given if isinstance(given, int) and abs(given) < INTEGER_BOUND else said_axes(name, given)
+        ),
         "Axes": said_axes,
         "block: int | None": lambda _, given: block_of(given, False),
         # A text is the axis: `ZeRO` says which of the two comes first.

@@ -10,7 +10,7 @@ from typing import IO
 from ...dialects.ground.errors import Error
 from .checks import refused, shown
 
-LARGEST = 1 << 26
+MOST_BYTES = 1 << 26
 """The most bytes of a text file. A plan of 10,000 arrays has two million."""
 STEP = 1 << 20
 """The number of bytes that are read at a time."""
@@ -22,12 +22,12 @@ def regular(file: object, help: str) -> Path:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise Error(f"no such file: {named(path)}", helps=[f"{help}; the folder is {Path.cwd()}"]) from None
+        raise Error(f"no such file: {shown_path(path)}", helps=[f"{help}; the folder is {Path.cwd()}"]) from None
     except (OSError, ValueError) as error:
-        raise Error(f"{named(path)} cannot be read: {said(error)}", helps=[help]) from None
+        raise Error(f"{shown_path(path)} cannot be read: {reason_of(error)}", helps=[help]) from None
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
-        raise Error(f"{named(path)} cannot be read: it is {kind}", helps=[help])
+        raise Error(f"{shown_path(path)} cannot be read: it is {kind}", helps=[help])
     return path
 
 
@@ -40,17 +40,17 @@ def read_text(file: str | Path) -> str:
         # Some editors begin a file with a mark of its encoding.
         return found.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise Error(f"{named(path)} cannot be read: {error}", helps=["give the name of a text file in UTF-8"]) from None
+        raise Error(f"{shown_path(path)} cannot be read: {error}", helps=["give the name of a text file in UTF-8"]) from None
 
 
 def bounded(stream: IO[bytes], file: str) -> bytes:
-    """Reads a whole stream. Raises Error if it holds more than `LARGEST` bytes."""
+    """Reads a whole stream. Raises Error if it holds more than `MOST_BYTES` bytes."""
     found = bytearray()
     # Python allocates all that a read may return, so one read of the bound would take as much for the smallest file.
-    while len(found) <= LARGEST and (more := stream.read(STEP)):
+    while len(found) <= MOST_BYTES and (more := stream.read(STEP)):
         found += more
-    if len(found) > LARGEST:
-        raise Error(f"`{file}` is too large: a text has at most {LARGEST:,} bytes")
+    if len(found) > MOST_BYTES:
+        raise Error(f"`{file}` is too large: a text has at most {MOST_BYTES:,} bytes")
     return bytes(found)
 
 
@@ -62,7 +62,7 @@ def write_text(file: str | Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except (OSError, ValueError) as error:
         helps = [f"the folder is {Path.cwd()}", "give the name of a file in a folder that exists"]
-        raise Error(f"{named(path)} cannot be written: {said(error)}", helps=helps) from None
+        raise Error(f"{shown_path(path)} cannot be written: {reason_of(error)}", helps=helps) from None
 
 
 def is_folder(path: Path) -> bool:
@@ -73,12 +73,12 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def said(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
     """The reason why a file cannot be used, in words: `No such file or directory`, `embedded null byte`."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def named(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """A path as errors show it. If it cannot be a file's name, such as a whole text, only its beginning is shown."""
     return f"`{path}`" if len(str(path)) < 1000 and str(path).isprintable() else shown(str(path))
 

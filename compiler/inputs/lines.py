@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 
 from ...dialects.ground.errors import Location
 from ..jax_private import Frame, Named, NameStack, SourceInfo, source_info_util
-from .names import escape_parts, parts
+from .names import escape_parts, name_parts
 
 # Frames in these rooms are Partita's own; the examples next to them are user code.
 _OURS = tuple(f"{Path(__file__).parents[2] / room}/" for room in ("compiler", "dialects", "rewrites"))
@@ -132,7 +132,7 @@ def as_written(elements: Iterable[tuple[bool, str]]) -> tuple[str, ...]:
     found, more = list[str](), list[str]()
     for is_scope, name in chain(elements, [(False, "jvp")]):
         if is_scope:
-            more += parts(name) if name not in OF_JAX else []
+            more += name_parts(name) if name not in OF_JAX else []
         elif name == "jvp":
             found, more = more if more[: len(found)] == found else found + more, []
     return tuple(found)
@@ -162,7 +162,7 @@ def place_of(source: SourceLine | None) -> str:
     return "" if source is None else source.place
 
 
-def resolve(origin: Origin) -> SourceLine:
+def source_line_of(origin: Origin) -> SourceLine:
     """Reads a traceback: finds the innermost line of the user's program, and the line of an installed library that it calls.
 
     Where only a library is traced, it is the library's line.
@@ -238,7 +238,7 @@ class SourceLines(Mapping[Operation, SourceLine]):
             # JAX's records are compared by identity.
             key = origin.info.traceback, origin.info.name_stack, origin.outer
             if (found := self.known.get(key)) is None:
-                found = self.known[key] = resolve(origin)
+                found = self.known[key] = source_line_of(origin)
             self.found[op] = found
         return found
 

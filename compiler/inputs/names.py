@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import TypeAlias
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean, nearest
 from ..jax_private import Shaped
 from .checks import patterns_of, shortened
@@ -63,7 +63,7 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
-def parts(name: str) -> list[str]:
+def name_parts(name: str) -> list[str]:
     """Splits a name or a pattern into its parts, which stay escaped."""
     return _PART.findall(name)
 
@@ -73,11 +73,11 @@ def beginnings(split: Sequence[str]) -> list[str]:
     return ["/".join(split[:depth]) for depth in range(1, len(split) + 1)]
 
 
-def inner(names: Iterable[str]) -> set[str]:
+def inner_nodes(names: Iterable[str]) -> set[str]:
     """The names of the inner nodes of the trees whose leaves are `names`."""
     found: set[str] = set()
     for name in names:
-        found.update(beginnings(parts(name))[:-1])
+        found.update(beginnings(name_parts(name))[:-1])
     return found
 
 
@@ -88,18 +88,18 @@ def pattern(glob: str, under: bool = True) -> re.Pattern[str]:
     Without it, the names are those of intermediate values: `scope` also matches `scope#0`, `scope#1`, ..., the values that
     leave the scope.
     """
-    split = [part for part, after in zip_longest(parts(glob), parts(glob)[1:]) if not part == after == "**"]
+    split = [part for part, after in zip_longest(name_parts(glob), name_parts(glob)[1:]) if not part == after == "**"]
     text = ""
     for number, part in enumerate(split, start=1):
         slash = "/" if number < len(split) else ""
-        text += (_PARTS if slash else ".*") if part == "**" else _part(part) + slash
+        text += (_PARTS if slash else ".*") if part == "**" else _glob_regex(part) + slash
     try:
         return re.compile(f"{text}(?:/.*)?" if under else rf"{text}(?:#\d+)?", re.DOTALL)
     except re.error as error:
         raise Error(f"`{shortened(glob)}` is not a pattern: {error.msg}", helps=["in a key, `[` is written `\\["]) from None
 
 
-def _part(part: str) -> str:
+def _glob_regex(part: str) -> str:
     """The regular expression of one part of a glob.
 
     Text between two stars is matched at its first occurrence only. A later one would not help the star behind it, and
@@ -125,9 +125,9 @@ def as_patterns(given: Patterns) -> tuple[str, ...]:
     return () if isinstance(given, tuple) and not given else patterns_of(given)
 
 
-def plain(glob: str) -> str:
+def literal_name(glob: str) -> str:
     """The only name that a pattern matches; empty if it has `*`, `?` or `[abc]`."""
-    return "" if any(found[1] for found in _GLOB.finditer(glob)) else "/".join(parts(glob))
+    return "" if any(found[1] for found in _GLOB.finditer(glob)) else "/".join(name_parts(glob))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Names:
 
     def matched(self, glob: str) -> Sequence[str]:
         """The names that a pattern matches, in order."""
-        if name := plain(glob):
+        if name := literal_name(glob):
             # Of sorted names, those that go on with a sign are together: they come before those with the next sign.
             first, end = (bisect_left(self._sorted, name + sign) for sign in ("/0" if self.under else "#$"))
             more = [each for each in self._sorted[first:end] if self.under or _NUMBER.fullmatch(each, len(name))]
@@ -159,11 +159,11 @@ class Names:
 
 def accepting(globs: Iterable[str]) -> Callable[[str], bool]:
     """A function that decides whether one of the patterns matches a name."""
-    names = {name for glob in globs if (name := plain(glob))}
-    others = [pattern(glob).fullmatch for glob in globs if not plain(glob)]
+    names = {name for glob in globs if (name := literal_name(glob))}
+    others = [pattern(glob).fullmatch for glob in globs if not literal_name(glob)]
 
     def accepts(name: str) -> bool:
-        is_named = bool(names) and not names.isdisjoint(beginnings(parts(name)))
+        is_named = bool(names) and not names.isdisjoint(beginnings(name_parts(name)))
         return is_named or any(accept(name) for accept in others)
 
     return accepts
@@ -190,7 +190,7 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
     elif ends:
         helps = [f"names begin with their argument: did you mean {listed(ends)}?"]
     else:
-        helps = near(glob, [*names, *inner(names)])
+        helps = near(glob, [*names, *inner_nodes(names)])
     if not helps:
         several = f"the arguments are {trees(names)}" if what == "argument" else f"names begin with {trees(names)}"
         shown = f"there are {len(names)}: {listed(names, SHOWN)}" if len(names) <= SHOWN else several
@@ -202,7 +202,7 @@ def unknown(glob: str, names: Sequence[str], what: str = "value") -> Error:
 
 def near(glob: str, names: Sequence[str]) -> list[str]:
     """A help with the names nearest to a pattern, by spelling or by a part that they contain; empty if there are none."""
-    if not plain(glob) and (patterns := _corrected(glob, names)):
+    if not literal_name(glob) and (patterns := _corrected(glob, names)):
         return [f"did you mean {listed(patterns)}?"]
     return did_you_mean(glob, names, most=3) or [
         f"did you mean {listed(found)}?" for found in [_with_part(glob, names)] if found
@@ -211,9 +211,13 @@ def near(glob: str, names: Sequence[str]) -> list[str]:
 
 def _corrected(glob: str, names: Sequence[str]) -> list[str]:
     """Patterns with one part respelled, so that they match: `**/kernal` --> `**/kernel`."""
-    found, split = list[str](), parts(glob)
+    found, split = list[str](), name_parts(glob)
     for at, part in enumerate(split):
-        others = {each for name in _matched(split, at, "*", names) for each in parts(name)} if plain(part) else set[str]()
+        others = (
+            {each for name in _matched(split, at, "*", names) for each in name_parts(name)}
+            if literal_name(part)
+            else set[str]()
+        )
         near = nearest(part, sorted(others))
         found += ["/".join([*split[:at], each, *split[at + 1 :]]) for each in near if _matched(split, at, each, names)]
     return found
@@ -228,7 +232,7 @@ def _with_part(glob: str, names: Iterable[str]) -> list[str]:
     """The shortest names whose last part contains the pattern's longest word, one for all layers: `enc*` --> `p/encoder`."""
     said = max(re.split(r"[\W\d_]+", glob), key=len).lower()
     found = sorted(
-        {name for name in names if len(said) > 2 and said in (parts(name) or [name])[-1].lower()},
+        {name for name in names if len(said) > 2 and said in (name_parts(name) or [name])[-1].lower()},
         key=lambda name: (len(name), name),
     )
     return list({re.sub(r"\d+", "*", name): name for name in reversed(found)}.values())[::-1]
@@ -236,7 +240,7 @@ def _with_part(glob: str, names: Iterable[str]) -> list[str]:
 
 def trees(names: Iterable[str]) -> str:
     """Names in a message, one for each tree: "`params` (28 leaves), `x`"."""
-    counts, leaves = Counter((parts(name) or [name])[0] for name in names), set(names)
+    counts, leaves = Counter((name_parts(name) or [name])[0] for name in names), set(names)
     shown = [
         f"`{root}`" if root in leaves else f"`{root}` ({counted(count, 'leaf', 'leaves')})" for root, count in counts.items()
     ]
@@ -248,7 +252,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(f"`{name}`" for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
-Kind: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
+TreeType: TypeAlias = tuple[Hashable, tuple[Hashable, ...]]
 """A key that is equal for trees of which one can succeed the other."""
 
 
@@ -261,8 +265,8 @@ class ArgumentTree:
     avals: tuple[Shaped, ...]
 
     @property
-    def kind(self) -> Kind:
-        """The kind of the tree: equal for trees of which one can succeed the other."""
+    def type(self) -> TreeType:
+        """The type of the tree: equal for trees of which one can succeed the other."""
         return self.structure, tuple((tuple(aval.shape), str(aval.dtype)) for aval in self.avals)
 
 
@@ -276,42 +280,42 @@ def successors(arguments: Sequence[ArgumentTree], results: Sequence[ArgumentTree
         step(params, opt, batch) -> (params, opt, loss)    -->    params/w: result/0/w, opt/m/w: result/1/m/w, ...
     """
     found, taken = dict[str, str](), set[str]()
-    before, after = _by_kind(arguments), _by_kind(results)
+    before, after = _by_type(arguments), _by_type(results)
 
     def pair(old: ArgumentTree, new: ArgumentTree) -> None:
         found.update(zip(old.names, new.names, strict=True))
         taken.update(new.names)
 
-    for kind, olds in before.items():
-        named = {_root(new): new for new in after.get(kind, ())}
+    for alike, olds in before.items():
+        named = {_root(new): new for new in after.get(alike, ())}
         for old in olds:
-            if (new := named.get(parts(old.names[0])[0])) is not None:
+            if (new := named.get(name_parts(old.names[0])[0])) is not None:
                 pair(old, new)
     # Larger trees first: an array that has the shape of a parameter by chance does not take its result.
-    for kind in sorted(before, key=lambda kind: -len(kind[1])):
-        rest = [tree for tree in before[kind] if found.keys().isdisjoint(tree.names)]
-        free = [tree for tree in after.get(kind, ()) if taken.isdisjoint(tree.names)]
+    for alike in sorted(before, key=lambda alike: -len(alike[1])):
+        rest = [tree for tree in before[alike] if found.keys().isdisjoint(tree.names)]
+        free = [tree for tree in after.get(alike, ()) if taken.isdisjoint(tree.names)]
         for old, new in zip(rest, free, strict=True) if len(rest) == len(free) else ():
             pair(old, new)
     return found
 
 
-def _by_kind(trees: Iterable[ArgumentTree]) -> dict[Kind, list[ArgumentTree]]:
-    """Groups trees that have leaves by kind: those that can succeed one another."""
-    found: dict[Kind, list[ArgumentTree]] = {}
+def _by_type(trees: Iterable[ArgumentTree]) -> dict[TreeType, list[ArgumentTree]]:
+    """Groups trees that have leaves by type: those that can succeed one another."""
+    found: dict[TreeType, list[ArgumentTree]] = {}
     for tree in trees:
         if tree.names:
-            found.setdefault(tree.kind, []).append(tree)
+            found.setdefault(tree.type, []).append(tree)
     return found
 
 
 def _root(tree: ArgumentTree) -> str:
     """The key of a part of the result: `params` for `result/params/w`."""
-    split = parts(tree.names[0])
+    split = name_parts(tree.names[0])
     return split[1] if len(split) > 1 else ""
 
 
-def path(keys: Sequence[object]) -> list[str]:
+def path_parts(keys: Sequence[object]) -> list[str]:
     """The parts of a leaf's name, from its key path: `(DictKey("mlp"), SequenceKey(3))` --> `["mlp", "3"]`."""
     # DictKey and FlattenedIndexKey have a key, SequenceKey an idx, GetAttrKey a name; a class may register its own kind.
     return [escape(next((getattr(key, each) for each in ("key", "idx", "name") if hasattr(key, each)), key)) for key in keys]

@@ -7,7 +7,7 @@ z[i] = x[i]            the same value as x, so its address is `x`
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...dialects.definitions.tree import Read
+from ...dialects.definitions.syntax_tree import Read
 from ...dialects.ground.errors import Span
 from .check import CheckedFile
 from .terms import Array, Calling, CheckedEquation, CheckedFunction, Left
@@ -23,7 +23,7 @@ class Address:
     span: Span
 
 
-def known(program: CheckedFile, function: CheckedFunction) -> Mapping[str, Address]:
+def addresses_by_name(program: CheckedFile, function: CheckedFunction) -> Mapping[str, Address]:
     """Name in the text -> address, for every value that a plan of the function can name."""
     arguments = [Address(each.name, each.name, each, each.span) for each in function.arguments]
     return {each.name: each for each in (*addresses(program, function), *arguments)}

@@ -4,18 +4,18 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialects.grammar import Node, Word, kinds, phrases, words
+from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import long
-from ...dialects.ground.english import counted
 from ...dialects.ground.errors import Span
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
-from . import scalars
+from . import scalar_functions
+from .check_equations import Equations
+from .check_expressions import check_dtype
 from .diagnostics import Reader, Text, span, word_of
-from .equations import Equations
-from .expressions import check_dtype
-from .read import tree
-from .sizes import bind, check_bytes, extent_of, size
+from .extents import check_bytes, extent_of, extent_value, name_extent
+from .parse import tree
 from .terms import Array, Calling, CheckedEquation, CheckedFunction
 
 
@@ -26,7 +26,7 @@ class CheckedFile:
     text: Text
     mesh: Mesh | None
     functions: Mapping[str, CheckedFunction]
-    plans: Mapping[str, Node]
+    plans: Mapping[str, SyntaxNode]
     order: Mapping[tuple[str, str], int]
 
 
@@ -35,12 +35,12 @@ def check(text: Text) -> CheckedFile:
     items = tree(text)
     mesh = read_mesh(text, items)
     lets: dict[str, int] = {}
-    for each in kinds(items, "lets"):
-        for let in kinds(each, "let"):
-            bind(text, word_of(phrases(let)[0]), size(text, phrases(let)[1], lets), lets)
-    nodes = named(text, items, "function", "function_twice")
+    for each in phrases_of(items, "lets"):
+        for let in phrases_of(each, "let"):
+            name_extent(text, word_of(phrases(let)[0]), extent_value(text, phrases(let)[1], lets), lets)
+    nodes = items_by_name(text, items, "function", "function_twice")
     for name, node in nodes.items():
-        if name in scalars.functions() or name in (*WRITTEN, "where", "lax"):
+        if name in scalar_functions.functions() or name in (*WRITTEN, "where", "lax"):
             text.fail("function_taken", word_of(phrases(node)[0]), name=name, why="the notation has a function of this name")
         if name[0].isupper():
             text.fail("array_upper", word_of(phrases(node)[0]), name=name, lower=name.lower())
@@ -48,11 +48,11 @@ def check(text: Text) -> CheckedFile:
     for name in callees_first(text, nodes):
         functions.function(nodes[name])
     done = {name: functions.done[name] for name in nodes}
-    return CheckedFile(text, mesh, done, named(text, items, "plan", "plan_twice"), functions.order)
+    return CheckedFile(text, mesh, done, items_by_name(text, items, "plan", "plan_twice"), functions.order)
 
 
-def read_mesh(text: Text, items: Node) -> Mesh | None:
-    found = kinds(items, "mesh")
+def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
+    found = phrases_of(items, "mesh")
     if not found:
         return None
     if len(found) > 1:
@@ -60,24 +60,24 @@ def read_mesh(text: Text, items: Node) -> Mesh | None:
     axes: dict[str, int] = {}
     slow: list[str] = []
     sets: list[str] = []
-    for axis in kinds(found[0], "axis"):
+    for axis in phrases_of(found[0], "axis"):
         name, number = word_of(phrases(axis)[0]), word_of(axis)
         if name.text in axes:
             text.fail("axis_twice", name, axis=name)
         if not number.text.isdecimal() or not number.text.lstrip("0") or len(number.text) > 9:
             text.fail("axis_size", number, axis=name, size=number)
         axes[name.text] = int(number.text)
-        slow += [name.text] * bool(kinds(axis, "slow"))
-        sets += ["".join(words(phrases(each)[0])[0].text for each in kinds(axis, "devices"))]
+        slow += [name.text] * bool(phrases_of(axis, "slow"))
+        sets += ["".join(words(phrases(each)[0])[0].text for each in phrases_of(axis, "devices"))]
         if sets[-1] != sets[0]:
             text.fail("mesh_devices", axis, axis=name, first=f"`{sets[0]}`" if sets[0] else "none", name=sets[0] or sets[-1])
     return Mesh(axes, slow=slow).on(sets[0])
 
 
-def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
+def items_by_name(text: Text, items: SyntaxNode, kind: str, twice: str) -> dict[str, SyntaxNode]:
     """The items of a kind by name. Raises `Wrong`, of kind `twice`, for a name that two of them have."""
-    found: dict[str, Node] = {}
-    for each in kinds(items, kind):
+    found: dict[str, SyntaxNode] = {}
+    for each in phrases_of(items, kind):
         word = word_of(phrases(each)[0])
         if word.text in found:
             text.fail(twice, word, line=span(found[word.text]).line)
@@ -85,12 +85,12 @@ def named(text: Text, items: Node, kind: str, twice: str) -> dict[str, Node]:
     return found
 
 
-def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
+def callees_first(text: Text, nodes: Mapping[str, SyntaxNode]) -> list[str]:
     """The functions, each after those that it calls. Raises `Wrong` for recursion."""
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:
-        if len(path) > DEEPEST:
+        if len(path) > DEEPEST_CALLS:
             text.fail("too_deep", word_of(phrases(nodes[name])[0]))
         called = [word_of(call) for call in nodes[name].find_data("call")]
         for word in sorted((each for each in called if each.text in nodes), key=lambda word: word.start):
@@ -109,9 +109,9 @@ def callees_first(text: Text, nodes: Mapping[str, Node]) -> list[str]:
     return order
 
 
-DEEPEST = 200
+DEEPEST_CALLS = 200
 """The deepest nesting of function calls."""
-MOST = 1_000_000
+MOST_EQUATIONS = 1_000_000
 """The most equations of a function when its calls are inlined."""
 
 
@@ -124,11 +124,11 @@ class Functions(Reader):
     done: dict[str, CheckedFunction]
     order: dict[tuple[str, str], int]
 
-    def function(self, node: Node) -> None:
+    def function(self, node: SyntaxNode) -> None:
         name = word_of(phrases(node)[0])
         extents = dict(self.lets)
         arrays: dict[str, Array] = {}
-        for formal in kinds(node, "formal"):
+        for formal in phrases_of(node, "formal"):
             word = word_of(phrases(formal)[0])
             self.check_name(word)
             array = self.type(phrases(formal)[1], str(word), extents)
@@ -136,7 +136,7 @@ class Functions(Reader):
                 self.fail("argument_twice", formal, name=array.name)
             arrays[array.name] = array
         arguments = tuple(arrays.values())
-        results = tuple(self.type(each, "result", extents) for each in kinds(node, "type"))
+        results = tuple(self.type(each, "result", extents) for each in phrases_of(node, "type"))
         statements, last = self.statements(node, Equations(self.text, extents, self.done, arrays, self.axes))
         returned, inlined = self.returned(node, last, arrays, results), self.inlined(name, statements)
         self.done[str(name)] = CheckedFunction(str(name), arguments, results, tuple(statements), returned, span(name), *inlined)
@@ -146,10 +146,10 @@ class Functions(Reader):
         called = [self.done[each.function] for each in statements if isinstance(each, Calling) and each.params is None]
         depth = 1 + max((each.depth for each in called), default=0)
         count = len(statements) + sum(each.count for each in called)
-        if depth > DEEPEST:
+        if depth > DEEPEST_CALLS:
             self.fail("too_deep", name)
-        if count > MOST:
-            self.fail("too_many", name, count=count, most=MOST)
+        if count > MOST_EQUATIONS:
+            self.fail("too_many", name, count=count, most=MOST_EQUATIONS)
         return depth, count
 
     def check_name(self, word: Word) -> None:
@@ -158,22 +158,22 @@ class Functions(Reader):
         if keyword.iskeyword(word.text):
             self.fail("name_python", word)
 
-    def type(self, node: Node, value: str, extents: dict[str, int]) -> Array:
+    def type(self, node: SyntaxNode, value: str, extents: dict[str, int]) -> Array:
         """An argument or a result of a type."""
         word = word_of(node)
         dtype = long(str(word))
         check_dtype(self.text, word, dtype if dtype != str(word) or word.text == "bool" else "none")
         shape, names, at = list[int](), list[str | None](), list[tuple[str, ...]]()
         used: set[str] = set()
-        for dim in kinds(node, "dim"):
-            named, extent = kinds(dim, "word"), extent_of(dim)
+        for dim in phrases_of(node, "dim"):
+            named, extent = phrases_of(dim, "word"), extent_of(dim)
             assert extent is not None
-            shape.append(size(self.text, extent, extents))
+            shape.append(extent_value(self.text, extent, extents))
             if named:
-                bind(self.text, word_of(named[0]), shape[-1], extents)
+                name_extent(self.text, word_of(named[0]), shape[-1], extents)
             given = named or ([extent] if extent.data == "extent" else [])
             names.append(str(word_of(given[0])) if given else None)
-            at.append(self.axes(words(kinds(dim, "places")[0]), value, shape[-1], used))
+            at.append(self.axes(words(phrases_of(dim, "places")[0]), value, shape[-1], used))
         array = Array(value, dtype, tuple(shape), span(node), tuple(names), tuple(at))
         check_bytes(self.text, node, array)
         return array
@@ -199,7 +199,7 @@ class Functions(Reader):
                 self.order.setdefault((str(major), str(axis)), axis.span.line)
         return tuple(map(str, axes))
 
-    def statements(self, node: Node, equations: Equations) -> tuple[list[CheckedEquation | Calling], Node | None]:
+    def statements(self, node: SyntaxNode, equations: Equations) -> tuple[list[CheckedEquation | Calling], SyntaxNode | None]:
         """The checked equations, and the phrase of the `return`; None if there is none."""
         found, last = list[CheckedEquation | Calling](), None
         for each in phrases(node):
@@ -216,7 +216,9 @@ class Functions(Reader):
                     raise self.text.wrong("too_deep", each) from None
         return found, last
 
-    def returned(self, node: Node, last: Node | None, arrays: Mapping[str, Array], results: Sequence[Array]) -> tuple[str, ...]:
+    def returned(
+        self, node: SyntaxNode, last: SyntaxNode | None, arrays: Mapping[str, Array], results: Sequence[Array]
+    ) -> tuple[str, ...]:
         name = str(word_of(phrases(node)[0]))
         if last is None:
             end = span(node)

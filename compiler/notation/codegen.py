@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ...dialects.definitions.tree import Apply, Group, Number
+from ...dialects.definitions.syntax_tree import Apply, Group, Number
 from ..jax_private import jax, jnp, lax
 from . import runtime
 from .check import CheckedFile
+from .codegen_terms import Values
 from .diagnostics import Text
-from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, at, free
-from .value import Code, Value, squeezed, transposed
-from .values import Values
+from .python_code import ArrayCode, Code, squeezed, transposed
+from .terms import Array, Calling, CheckedEquation, CheckedFunction, CheckedIndex, Term, free, span_in_text
 
 _MODULES = {"_jax": jax, "_jnp": jnp, "_lax": lax, "_notation": runtime}
 
@@ -75,7 +75,7 @@ def _argument(argument: Array | Apply[Term]) -> ast.expr:
         return Code(argument.span).name(argument.name)
     (number,) = argument.args
     assert isinstance(number, Number)
-    return Code(at(argument)).call("notation.literal", number.value, argument.dtype)
+    return Code(span_in_text(argument)).call("notation.literal", number.value, argument.dtype)
 
 
 def equation(statement: CheckedEquation) -> ast.stmt:
@@ -102,19 +102,19 @@ def piece(
     return spread(code, Values(order, before).term(term), order, statement.left.array.dtype).code
 
 
-def spread(code: Code, value: Value, order: list[CheckedIndex], dtype: str) -> Value:
+def spread(code: Code, value: ArrayCode, order: list[CheckedIndex], dtype: str) -> ArrayCode:
     """The value with a dim for each index of the left side; missing dims are broadcast."""
     shape = tuple(index.extent for index in order)
     if value.number:
-        return Value(code.call("jnp.full", shape, value.code, dtype=dtype), tuple(order))
+        return ArrayCode(code.call("jnp.full", shape, value.code, dtype=dtype), tuple(order))
     if value.indices == tuple(order) and len(value.dims) == len(order):
         return value
     wanted = tuple(index if index in value.dims else None for index in order)
     if value.dims == wanted and all(index.extent == 1 for index in order if index not in value.dims):
-        return Value(value.code, tuple(order))
+        return ArrayCode(value.code, tuple(order))
     value = squeezed(code, value)
     value = transposed(code, value, [index for index in order if index in value.dims])
     if len(value.dims) == len(order):
         return value
     places = tuple(dim for dim, index in enumerate(order) if index in value.dims)
-    return Value(code.call("lax.broadcast_in_dim", value.code, shape, places), tuple(order))
+    return ArrayCode(code.call("lax.broadcast_in_dim", value.code, shape, places), tuple(order))

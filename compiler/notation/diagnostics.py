@@ -7,26 +7,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
-from ...dialects.grammar import Node, Word, place, words
+from ...dialects.grammar import SyntaxNode, Word, span_of, words
 from ...dialects.ground.errors import Error, Location, Span, did_you_mean, lines_of
 
-LONGEST = 200
+LONGEST_PHRASE = 200
 """The most characters of a name or a phrase that an error shows."""
 
-Where: TypeAlias = "Span | Node | Word"
+Where: TypeAlias = "Span | SyntaxNode | Word"
 
 
 def shortened(said: str) -> str:
     """The text, or only its two ends if it is long."""
-    return said if len(said) <= LONGEST else f"{said[: LONGEST // 2]}...{said[-LONGEST // 4 :]}"
+    return said if len(said) <= LONGEST_PHRASE else f"{said[: LONGEST_PHRASE // 2]}...{said[-LONGEST_PHRASE // 4 :]}"
 
 
 def span(where: Where) -> Span:
     """The span of a phrase or a word."""
-    return where if isinstance(where, Span) else place(where)
+    return where if isinstance(where, Span) else span_of(where)
 
 
-def word_of(node: Node) -> Word:
+def word_of(node: SyntaxNode) -> Word:
     """The first word of a phrase."""
     return words(node)[0]
 

@@ -19,8 +19,8 @@ from ..jax_private import jax, jnp, lax
 from ..ops.bind import bind_local
 from ..ops.monoids import SPELLED
 from ..ops.params import ArrayLike, decode
-from ..ops.primitives import find
-from . import scalars
+from ..ops.primitives import find_primitive
+from . import scalar_functions
 from .terms import type_text
 
 Sizes = tuple[int, ...]
@@ -43,7 +43,7 @@ def take(function: str, name: str, dtype: str, shape: Sizes, x: Array) -> Array:
 def apply(name: str, text: str, dtype: str, *args: Array) -> Array:
     """Applies the elementwise op `name`; numbers take the dtype of the arrays."""
     arrays = [literal(arg, dtype) if isinstance(arg, bool | int | float) else arg for arg in args]
-    return scalars.compute(name, text, dtype, arrays)
+    return scalar_functions.compute(name, text, dtype, arrays)
 
 
 def literal(value: float, dtype: str) -> Array:
@@ -53,10 +53,10 @@ def literal(value: float, dtype: str) -> Array:
 
 def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> list[Array]:
     """Calls a JAX primitive on whole arrays, with parameters as the IR shows them. Raises KeyError for an unknown one."""
-    own = dict(scalars.parameters(text).items())
+    own = dict(scalar_functions.parameters(text).items())
     dtypes = own.pop("result", None)
     if name not in definitions or name == "whole":
-        find(name)
+        find_primitive(name)
         return bind_local("whole", ParamsAttr.of(primitive=name, **own), arrays, [])
     given = dtypes if isinstance(dtypes, tuple) else (arrays[0].dtype.name if arrays else "float32",) * len(shapes)
     types = tuple(zip(map(str, given), shapes, strict=True))
@@ -64,7 +64,7 @@ def opaque(name: str, text: str, shapes: Sequence[Sizes], *arrays: Array) -> lis
         return bind_local(name, ParamsAttr.of(**own), arrays, types, alone=True)
     # On whole arrays the slice itself clamps the starts; on blocks the starts are clamped first.
     decoded = decode(name, ParamsAttr.of(**own), tuple(np.shape(each) for each in arrays), types)
-    return [cast(Any, find(name)).bind(*arrays, **decoded)]
+    return [cast(Any, find_primitive(name)).bind(*arrays, **decoded)]
 
 
 @cache

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number
+from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number
 from ...dialects.grammar import Word
 from ...dialects.ground.errors import Span
 from ...dialects.ground.monoids import MONOIDS
 from ..ops.monoids import WRITTEN
 from .diagnostics import Reader, span
-from .terms import Array, CheckedIndex, Term, at, leaves
+from .terms import Array, CheckedIndex, Term, leaves, span_in_text
 
 EXTREMES = (*(fold for fold in WRITTEN if MONOIDS[fold].ordered), "argmax", "argmin")
 """The folds that have no value over zero elements."""
@@ -87,7 +87,7 @@ class Scope(Reader):
                 self.fail("range_unknown", index.span, name=index.name)
         for fold in self.folds:
             if fold.monoid in EXTREMES and not all(index.extent for index in fold.indices):
-                self.fail("fold_nothing", at(fold), fold=fold.monoid)
+                self.fail("fold_nothing", span_in_text(fold), fold=fold.monoid)
 
     def solve(self, extent: int, joint: Group[CheckedIndex], where: Span) -> None:
         known = [index for index in joint.indices if index.known]

@@ -23,21 +23,21 @@ from ...dialects.types import ArrayType
 from ..jax_private import jax
 from ..ops.bind import bind_local, constant
 from ..trace.trace import Traced, trace
-from . import scalars
+from . import scalar_functions
 from .check import check
 from .codegen import elaborate
 from .diagnostics import Text, Wrong
-from .pointful import Pointful, PrintedValue, Unsayable, letters
+from .op_equation import Pointful, PrintedValue, Unsayable, letters
 
 WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate propagate name range over as of".split())
 
 
 def notation(traced: Traced, mesh: Mesh) -> str:
     """Prints a traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
-    return (f"mesh {mesh}\n\n" if mesh.axes else "") + program(traced)
+    return (f"mesh {mesh}\n\n" if mesh.axes else "") + print_program(traced)
 
 
-def program(traced: Traced) -> str:
+def print_program(traced: Traced) -> str:
     """Prints a traced program as one function."""
     return _Printer(traced).text()
 
@@ -63,7 +63,7 @@ class _Printer:
         returned = [self.returned(value, lines) for value in cast(Operation, block.last_op).operands]
         arguments = ", ".join(f"{self.values[each].text}: {self.values[each].type}" for each in block.args)
         results = ", ".join(self.values[each].type for each in cast(Operation, block.last_op).operands) or "()"
-        name = fresh(self.traced.name, set(scalars.functions()) | {"lax"})
+        name = fresh(self.traced.name, set(scalar_functions.functions()) | {"lax"})
         body = "".join(f"  {line}\n" for line in [*lines, f"return {', '.join(returned) or '()'}"])
         return f"fn {name}({arguments}) -> {results} {{\n{body}}}\n"
 
@@ -131,12 +131,12 @@ def _ways(op: LaxOp, ins: Sequence[PrintedValue], outs: Sequence[PrintedValue], 
     name, params = op.primitive(), dict(op.params.items())
     with suppress(Unsayable):
         yield Pointful.of(name, op.params, ins, outs, indices).lines()
-    if name in scalars.functions():
+    if name in scalar_functions.functions():
         # `y[i] = add_any(x[i], z[i])`: a function by its name, because another op has the same definition.
         *given, left = (
             each.text + (f"[{', '.join(indices[: len(each.shape)])}]" if each.shape else "") for each in (*ins, outs[0])
         )
-        yield [f"{left} = {name}({', '.join([*given, *scalars.written(op.params)])})"]
+        yield [f"{left} = {name}({', '.join([*given, *scalar_functions.keyword_texts(op.params)])})"]
     if isinstance(op, WholeOp):
         name = params.pop("primitive")
     for types in ({}, {"result": tuple(out.dtype for out in outs)}):
@@ -152,7 +152,7 @@ def _opaque(
         dims = ", ".join(f"{index}: {extent}" for index, extent in zip(indices, out.shape, strict=False))
         lefts.append(f"{out.text}[{dims}]" if dims else out.text)
     given = [_literal(each) if each.number else each.text for each in ins]
-    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *scalars.written(params)])})"
+    return f"{', '.join(lefts)} = lax.{name}({', '.join([*given, *scalar_functions.keyword_texts(params)])})"
 
 
 def _literal(value: PrintedValue) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from ...dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read, parts
+from ...dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read, subtrees
 from ...dialects.ground.dtypes import short
 from ...dialects.ground.errors import Span
 
@@ -65,7 +65,7 @@ Dim: TypeAlias = "Affine[CheckedIndex] | Term"
 """A dim of a read: a group of indices; a window, which without indices is a fixed position; or a computed position."""
 
 
-def at(term: Term) -> Span:
+def span_in_text(term: Term) -> Span:
     """The span of a term in the text."""
     assert term.span is not None
     return term.span
@@ -109,7 +109,7 @@ def dtype(term: Term) -> str:
         case Apply():
             return term.dtype
         case Fold(monoid, _, body):
-            return "int32" if monoid in ("argmax", "argmin") else settled(body)
+            return "int32" if monoid in ("argmax", "argmin") else dtype_alone(body)
         case Mask():
             return "bool"
 
@@ -118,18 +118,18 @@ SETTLED = {"int": "int32", "float": "float32", "truth": "bool"}
 """The dtype of a number, or of a truth value, that has no other operand beside it."""
 
 
-def settled(term: Term) -> str:
+def dtype_alone(term: Term) -> str:
     """The dtype of a term that has no other operand beside it."""
     found = dtype(term)
     return SETTLED.get(found, found)
 
 
-def inner(term: Dim) -> tuple[Dim, ...]:
+def direct_subterms(term: Dim) -> tuple[Dim, ...]:
     """The terms directly inside this one, including the dims of a read."""
-    return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", parts(term))
+    return (term.condition,) if isinstance(term, Mask) else cast("tuple[Dim, ...]", subtrees(term))
 
 
-def moved(dim: Dim) -> tuple[CheckedIndex, ...]:
+def direct_indices(dim: Dim) -> tuple[CheckedIndex, ...]:
     """The indices of a dim, except those inside a computed position."""
     match dim:
         case Group(indices):
@@ -147,9 +147,9 @@ def free(term: Dim) -> tuple[CheckedIndex, ...]:
     waiting: list[tuple[Dim, tuple[CheckedIndex, ...]]] = [(term, ())]
     while waiting:
         term, bound = waiting.pop()
-        found |= dict.fromkeys(each for each in moved(term) if each not in bound)
+        found |= dict.fromkeys(each for each in direct_indices(term) if each not in bound)
         bound = (*bound, *term.indices) if isinstance(term, Fold) else bound
-        waiting += [(each, bound) for each in reversed(inner(term))]
+        waiting += [(each, bound) for each in reversed(direct_subterms(term))]
     return tuple(found)
 
 

@@ -17,13 +17,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from ...dialects.definitions.registry import definitions
 from ...dialects.ground.errors import Error
 from ...dialects.params import Literal, ParamsAttr, Record
-from ...dialects.regions import entry_of
+from ...dialects.regions import entries_of
 from ...dialects.types import ArrayType
 from ..jax_private import jax, jnp, lax
 from .barrier import barrier_p
-from .params import WHOLE, ArrayLike, decode, from_literal
-from .positions import inside, scattered, widened
-from .primitives import find
+from .index_operands import clamped, scattered, widened
+from .params import PARAMS_OF_WHOLE, ArrayLike, decode, from_literal
+from .primitives import find_primitive
 from .prng_keys import unwrap, wrap
 from .shard_map import run_mapped
 
@@ -61,13 +61,13 @@ def bind_local(
     if name == "whole" and "own_axes" in params:
         return run_mapped(params, inputs, foreign, run_block, run_op)
     if name == "whole":
-        return _whole(params, inputs, foreign)
+        return _run_undefined(params, inputs, foreign)
     decoded = decode(name, params, tuple(map(np.shape, inputs)), tuple(out_types), foreign)
     if run_call := CALLS.get(name):
         return run_call(decoded, inputs, out_types)
     definition = definitions[name].with_arity(len(inputs), len(out_types))
     if definition.starts and not alone:
-        inputs = inside(name, widened(definition.starts, inputs), out_types[0][1], decoded)
+        inputs = clamped(name, widened(definition.starts, inputs), out_types[0][1], decoded)
     if "update_jaxpr" in definition.dropped:
         # The public function of a scatter writes the combiner, which depends on the dtype.
         return [(getattr(lax, name) if alone else partial(scattered, name))(*inputs, **decoded)]
@@ -91,22 +91,22 @@ def constant(value: Literal, dtype: str) -> np.ndarray:
 
 
 def _bind(name: str, inputs: Sequence[Array], params: Mapping[str, object]) -> list[Array]:
-    primitive = find(name)
+    primitive = find_primitive(name)
     results = cast(Any, primitive).bind(*inputs, **params)
     return list(results) if primitive.multiple_results else [results]
 
 
-def _whole(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
+def _run_undefined(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
     """Runs a primitive that has no definition. It gets keys as arrays of keys."""
     in_keys = cast("tuple[str | None, ...]", params.get("in_keys") or (None,) * len(inputs))
     keyed = [wrap(each, impl) for each, impl in zip(inputs, in_keys, strict=True)]
-    own = {key: from_literal(each, foreign) for key, each in params.items() if key not in WHOLE}
+    own = {key: from_literal(each, foreign) for key, each in params.items() if key not in PARAMS_OF_WHOLE}
     return [unwrap(each) for each in _bind(cast(str, params["primitive"]), keyed, own)]
 
 
 def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     (body,) = bodies
-    entry = entry_of("lax.scan", params, 1)
+    entry = entries_of("lax.scan", params, 1)
     first, rows = list(inputs[entry.carries]), list(inputs[entry.rows])
 
     def trip(carry: list[Array], row: list[Array]) -> tuple[list[Array], list[Array]]:
@@ -120,7 +120,7 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
 
 def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     test, body = bodies
-    entry = entry_of("lax.while", params, 2)
+    entry = entries_of("lax.while", params, 2)
 
     def goes_on(carry: list[Array]) -> Array:
         return test(*entry.arguments(0, inputs, carry))[0]
@@ -132,7 +132,7 @@ def _while(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) 
 
 
 def _cond(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
-    return lax.switch(inputs[0], bodies, *entry_of("lax.cond", params, len(bodies)).arguments(0, inputs, ()))
+    return lax.switch(inputs[0], bodies, *entries_of("lax.cond", params, len(bodies)).arguments(0, inputs, ()))
 
 
 _REGIONS: Mapping[str, Callable[[ParamsAttr, Sequence[Array], Sequence[Body]], list[Array]]] = {

@@ -12,14 +12,14 @@ from typing import Any
 
 from jax import Array
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
 from ..inputs.arguments import abstract
 from ..inputs.checks import refused
 from ..jax_private import ad, batching
-from .identity import identity
+from .identity_primitives import identity
 
-Dims = tuple[tuple[str, ...] | None, ...]
+AxesOfDims = tuple[tuple[str, ...] | None, ...]
 """For each dim, the axes that tile it, major to minor: empty if it is whole, None if nothing is said about it."""
 
 constrain_p: Any = identity("constrain")
@@ -45,7 +45,7 @@ def constrain(x: Array, text: str) -> Array:
     return constrain_p.bind(x, layout=dims)
 
 
-def parse(text: str) -> Dims:
+def parse(text: str) -> AxesOfDims:
     """Parses a text such as `data, _, pod*model` to the axes of each dim. Raises Error, with a caret, if it is malformed."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refused("text", "a constraint, a string", text, 'write pt.constrain(x, "data, _, model")')
@@ -78,7 +78,7 @@ def _transpose(ct: Array, _: Array, **params: object) -> list[Array]:
     return [constrain_p.bind(ct, **params)]
 
 
-def _batch(args: Sequence[Array], dims: Sequence[int], *, layout: Dims) -> tuple[Array, int]:
+def _batch(args: Sequence[Array], dims: Sequence[int], *, layout: AxesOfDims) -> tuple[Array, int]:
     """The rule for `vmap`: the batch dim gets no constraint."""
     (at,) = dims
     return constrain_p.bind(args[0], layout=(*layout[:at], None, *layout[at:])), at

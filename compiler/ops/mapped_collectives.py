@@ -87,7 +87,7 @@ def has_rule(primitive: str, params: Params) -> bool:
     return len(axes) == 1 and (primitive != "ppermute" or len(params["perm"]) == lax.axis_size(axes[0]))
 
 
-def exchanged(primitive: str, params: Params, x: Array, order: Sequence[str]) -> Array:
+def run_under_vmap(primitive: str, params: Params, x: Array, order: Sequence[str]) -> Array:
     """What the collective returns on this device. `order` lists the mesh's axes: a permute numbers devices in that order."""
     axes = _axes(params)
     if primitive == "ppermute":

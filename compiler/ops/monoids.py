@@ -38,6 +38,6 @@ WRITTEN: Sequence[str] = [fold for fold in SPELLED if hasattr(jnp, fold)]
 """The folds that users write in index notation: those that `jax.numpy` has."""
 
 
-def pools(fold: str) -> bool:
+def has_windowed_fold(fold: str) -> bool:
     """Whether JAX has a windowed fold of this kind."""
     return f"reduce_window_{fold}" in definitions

@@ -18,19 +18,19 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 
-from ...dialects.definitions.dropped_params import restore
+from ...dialects.definitions.local_params import restore
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Definition
+from ...dialects.definitions.syntax_tree import Definition
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
-from .primitives import find, name_of
+from .primitives import find_primitive, name_of
 
 Shape = tuple[int, ...]
 ArrayLike = tuple[str, Shape]
 """The dtype and shape of an array."""
 
 # The parameters of a `lax.whole` in addition to those of its primitive.
-WHOLE = frozenset({"primitive", "in_keys", "out_keys", "once", "placed", "why"})
+PARAMS_OF_WHOLE = frozenset({"primitive", "in_keys", "out_keys", "once", "placed", "why"})
 
 _ENUMS: Mapping[str, type[Enum]] = {
     kind.__name__: kind
@@ -121,7 +121,7 @@ def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
         case Record("foreign"):
             return foreign[cast(int, value["index"])]
         case Record("primitive"):
-            return find(cast(str, value["name"]))
+            return find_primitive(cast(str, value["name"]))
         case Record("dtype"):
             return jnp.dtype(cast(str, value["name"]))
         case Record(name) if name in _ENUMS:

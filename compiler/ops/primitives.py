@@ -8,8 +8,8 @@ from jax.extend.core import JaxprEqn, Primitive
 
 from ..jax_private import ABSENT, lax, lowerings, platform_lowerings
 from .constrain import constrain_p
-from .grouped import grouped_dot_p, grouped_outer_p
-from .stored import stored_p
+from .ragged_products import grouped_dot_p, grouped_outer_p
+from .store_once import stored_p
 from .tag import tag_p
 from .update_slice import update_slice_p
 
@@ -22,7 +22,7 @@ _ACCEPTS: dict[str, Accept] = {}
 
 
 def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> None:
-    """Registers a user's primitive as the op of this name, for `find`.
+    """Registers a user's primitive as the op of this name, for `find_primitive`.
 
     `accept` checks each kind of its equations before a program can contain one.
     """
@@ -32,7 +32,7 @@ def remember(primitive: Primitive, name: str, accept: Accept | None = None) -> N
         _ACCEPTS[name] = accept
 
 
-def check(name: str, eqn: JaxprEqn) -> None:
+def check_equation(name: str, eqn: JaxprEqn) -> None:
     """Checks an equation of a user's op. Raises Error if its definition is wrong."""
     if name in _ACCEPTS:
         _ACCEPTS[name](eqn.params, [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars])
@@ -47,7 +47,7 @@ def name_of(primitive: Primitive) -> str:
     found = _NAMES.get(primitive)
     if found is None:
         found, number = primitive.name, 1
-        while (_REMEMBERED.get(found) or _known().get(found, None if found in ABSENT else primitive)) is not primitive:
+        while (_REMEMBERED.get(found) or _all_primitives().get(found, None if found in ABSENT else primitive)) is not primitive:
             number += 1
             found = f"{primitive.name}#{number}"
         _NAMES[primitive] = found
@@ -56,7 +56,7 @@ def name_of(primitive: Primitive) -> str:
 
 
 @lru_cache(maxsize=1)
-def _known() -> dict[str, Primitive]:
+def _all_primitives() -> dict[str, Primitive]:
     """Every primitive that JAX can lower, by its name and by its op's name. JAX has no other complete list."""
     tables = [lowerings, *platform_lowerings.values()]
     found: dict[str, Primitive] = {}
@@ -70,17 +70,17 @@ def _known() -> dict[str, Primitive]:
     }
 
 
-def known(name: str) -> bool:
+def is_primitive(name: str) -> bool:
     """Whether a primitive has this name: one of JAX's, or one that occurred in a program."""
-    return name in _known() or name in _REMEMBERED
+    return name in _all_primitives() or name in _REMEMBERED
 
 
-def names() -> list[str]:
+def op_names_of_jax() -> list[str]:
     """The op names of the primitives in `jax.lax`."""
     found = (getattr(lax, each) for each in dir(lax) if each.endswith("_p"))
     return [each.name.replace("-", "_") for each in found if isinstance(each, Primitive)]
 
 
-def find(name: str) -> Primitive:
+def find_primitive(name: str) -> Primitive:
     """Finds a primitive by its name or its op's name: `scatter_add` is `scatter-add`. Raises KeyError for an unknown name."""
-    return _REMEMBERED.get(name) or _known()[name]
+    return _REMEMBERED.get(name) or _all_primitives()[name]

@@ -56,7 +56,7 @@ def physical(aval: Aval) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, dtype, weak_type=getattr(aval, "weak_type", False))
 
 
-def text(aval: Aval) -> str:
+def aval_text(aval: Aval) -> str:
     """The text of an aval in errors: `f32[4, 8]`, `key<fry>[2]`."""
     aval = cast(Shaped, aval)
     dtype = aval.dtype.name if is_key(aval) else short(str(aval.dtype))

@@ -17,11 +17,11 @@ from jax.sharding import PartitionSpec
 from xdsl.ir import Block, Operation
 
 from ...dialects.params import ParamsAttr
-from ...rewrites.program.executions import Marks, executions
+from ...rewrites.program.run_counts import Marks, executions
 from ..jax_private import jax
-from .mapped_collectives import exchanged, has_rule
+from .mapped_collectives import has_rule, run_under_vmap
 
-Function = Callable[..., Sequence[Array]]
+BodyFunction = Callable[..., Sequence[Array]]
 Spec = tuple[tuple[str, ...], ...]
 RunBlock = Callable[[Block, Sequence[Array], Sequence[object]], list[Array]]
 """Runs a block of ops on these values of its arguments. The last argument holds the parameters that have no text."""
@@ -48,7 +48,7 @@ def dims_of(spec: PartitionSpec, rank: int) -> Spec:
     return (*each, *((),) * (rank - len(each)))
 
 
-COLLECTIVES: Mapping[str, str] = {
+NAMES_IN_JAX: Mapping[str, str] = {
     **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum", "unreduced_pmax", "unreduced_pmin"), "all_reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all_gather"),
     **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce_scatter"),
@@ -76,7 +76,7 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
             continue  # An op that runs once is placed on the mesh too.
         for each, count, at in executions(_body(params, foreign).block, marks, times, where):
             primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""
-            if kind := COLLECTIVES.get(str(primitive)):
+            if kind := NAMES_IN_JAX.get(str(primitive)):
                 yield from ((kind, count, at) for _ in each.operands)
 
 
@@ -101,19 +101,19 @@ def run_mapped(
         primitive = str(how.get("primitive"))
         if op.name != "lax.whole" or has_rule(primitive, how):
             return run_op(op, operands, foreign)
-        return [exchanged(primitive, how, each, tuple(axes)) for each in operands]
+        return [run_under_vmap(primitive, how, each, tuple(axes)) for each in operands]
 
     run = partial(run_block, run=run_one)
     specs = cast("tuple[Spec, ...]", params["in_specs"]), cast("tuple[Spec, ...]", params["out_specs"])
     blocks = [_cut(x, spec, axes) for x, spec in zip(inputs, specs[0], strict=True)]
-    function: Function = partial(body.run, run)
+    function: BodyFunction = partial(body.run, run)
     for axis, size in reversed(axes.items()):
         mapped = [0 if any(axis in dim for dim in spec) else None for spec in specs[0]]
         function = _over(function, axis, size, mapped)
-    return [_joined(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
+    return [_join_blocks(y, spec, axes) for y, spec in zip(function(*blocks), specs[1], strict=True)]
 
 
-def _over(function: Function, axis: str, size: int, mapped: Sequence[int | None]) -> Function:
+def _over(function: BodyFunction, axis: str, size: int, mapped: Sequence[int | None]) -> BodyFunction:
     """Maps the function over one axis, even if none of its operands is partitioned along it."""
 
     def run(*inputs: Array) -> list[Array]:
@@ -145,7 +145,7 @@ def _cut(x: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
     return jax.numpy.transpose(x.reshape(shape), _order(spec, axes))
 
 
-def _joined(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
+def _join_blocks(y: Array, spec: Spec, axes: Mapping[str, int]) -> Array:
     """Joins blocks to the whole array. Along axes that the spec does not name, all blocks are equal, and the first is used."""
     named = [axis for dim in spec for axis in dim]
     first = y[tuple(slice(None) if axis in named else 0 for axis in axes)]

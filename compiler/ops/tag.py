@@ -14,9 +14,9 @@ from jax import Array
 
 from ...dialects.ground.errors import Error
 from ..inputs.checks import refused
-from ..inputs.names import escape_parts, path
+from ..inputs.names import escape_parts, path_parts
 from ..jax_private import ad, batching, tree
-from .identity import identity
+from .identity_primitives import identity
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def tag(x: T, name: str) -> T:
         pairs = cast("list[tuple[object, object]]", leaves)
         if not all(isinstance(leaf, Number) or hasattr(type(leaf), "dtype") for _, leaf in pairs):
             raise TypeError
-        tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path(keys)])) for keys, leaf in leaves]
+        tagged = [tag_p.bind(leaf, name="/".join([escape_parts(name), *path_parts(keys)])) for keys, leaf in leaves]
     except (TypeError, ValueError, OverflowError, RecursionError, SystemError):
         raise refused("x", "arrays", x, "tag a value that the function computes") from None
     return cast(T, tree.tree_unflatten(structure, tagged))

@@ -22,13 +22,13 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ...dialects.ground.errors import Error
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, Program, ValueId
-from ...rewrites.program.reached import reached
 from ..inputs.checks import no_list, patterns_of
 from ..inputs.names import Names, Patterns, join, match, unknown
 from ..ops.tag import cotangent_name
-from ..trace.scopes import counted_in, renamed
 from ..trace.trace import Traced
+from ..trace.value_names import counted_in, current_name
 
 TODAY = "./"
 """What a name of today begins with where it could be one of an earlier version."""
@@ -39,7 +39,7 @@ BORDERS = "enter", "trip", "optimization_barrier"
 
 def is_seen_through(node: Node) -> bool:
     """Whether an op only moves or casts its one operand, or takes a part of it, such as a layer of a stack."""
-    if node.passes_on or node.kind in BORDERS:
+    if node.passes_on or node.op_name in BORDERS:
         return True
     return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
 
@@ -104,7 +104,7 @@ class _Gradients:
         size = prod(self.program.shape(node.results[0]))
         is_moved = len(node.operands) == 1 and prod(self.program.shape(node.operands[0])) == size
         is_moved &= not node.is_border and not node.signature.instance.definition.maps
-        return node.operands if node.is_border or node.kind == "add_any" or is_moved or is_seen_through(node) else ()
+        return node.operands if node.is_border or node.op_name == "add_any" or is_moved or is_seen_through(node) else ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Addresses:
     def by_op(self) -> dict[str, ValueId]:
         """`scope/kind#n`: the n-th op of its kind in a scope and a direction, with `.k` for results beyond the first."""
         sources = self.traced.sources
-        return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.kind))
+        return self._counted(lambda node: join(counted_in(node.op, sources).name(), node.op_name))
 
     def _counted(self, stem: Callable[[Node], str]) -> dict[str, ValueId]:
         """The values of ops, named by a stem and by the number of their op among those with the same stem."""
@@ -185,7 +185,7 @@ class Addresses:
     @cached_property
     def _former(self) -> dict[str, list[ValueId]]:
         """The names that earlier versions gave to values that are neither arguments, results nor tagged."""
-        counted = self._counted(lambda node: node.kind)
+        counted = self._counted(lambda node: node.op_name)
         return {name: [value] for name, value in counted.items()} | self._numbers_of(self.traced.former)
 
     @cached_property
@@ -197,7 +197,7 @@ class Addresses:
     @cached_property
     def former_names(self) -> dict[ValueId, str]:
         """The name that earlier versions gave to each value."""
-        return self._by_first_name(self._numbers_of(self.traced.former), self._counted(lambda node: node.kind))
+        return self._by_first_name(self._numbers_of(self.traced.former), self._counted(lambda node: node.op_name))
 
     def _by_first_name(self, scoped: Mapping[str, Sequence[ValueId]], by_op: Mapping[str, ValueId]) -> dict[ValueId, str]:
         inside = chain(self.gradients.items(), self._tags.items(), scoped.items())
@@ -267,7 +267,7 @@ class Addresses:
 
     def _unknown(self, glob: str) -> Error:
         """The error for a pattern that matches nothing. It reads the name of an earlier version as one of today."""
-        now = renamed(glob)
+        now = current_name(glob)
         stem, _, number = now.rpartition("#")
         alike = [name for name in self.by_op if name.rpartition("#")[0] == stem] if number.isdecimal() else []
         error = unknown(now, [*self._paths, *self.inside])

@@ -17,24 +17,24 @@ from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
-from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, take
+from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
 from ...rewrites.program.program import Node, NodeId, Program, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
-from ..inputs.checks import Axes, axes_of, axis_of, block_of, dim_number, flag_of, no_axis, range_name, shown
+from ..inputs.checks import Axes, axes_of, block_of, checked_axis, dim_number, flag_of, no_axis, range_name, shown
+from ..inputs.message_language import step
 from ..inputs.names import Patterns
-from ..inputs.reader import step
 from .refusals import (
     Refused,
     Seed,
     SeedOn,
-    elsewhere,
+    already_claimed,
+    claims_elsewhere,
     kept_whole,
     not_in_turn,
     not_widened,
-    taken,
     too_wide,
-    uneven,
+    uneven_claim,
     widened_late,
 )
 from .state import Action, State
@@ -133,7 +133,7 @@ def _enters_loop(program: Program, value: ValueId) -> bool:
     """Whether a loop reads the value, the same in all trips, perhaps after ops that only move it."""
     moved = program.downstream([value], attrgetter("passes_on"))
     readers = (node for each in moved for node in program.readers(each))
-    return any(node.kind == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
+    return any(node.op_name == "enter" and isinstance(node.op, ScanOp | WhileOp) for node in readers)
 
 
 def _is_moving(node: Node) -> bool:
@@ -167,12 +167,12 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     """Propagates claims along an axis that were made with `propagate=False`; with `split`, also across reshapes."""
     split = flag_of("split", split)
     text = _call("propagate", (axis,), {"split": True} if split else {})
-    plan = having(plan, (axis_of(axis),))
+    plan = having(plan, (checked_axis(axis),))
     table = plan.table.copy()
     for part in plan.mesh.named(axis):
         if part.size > 1:
             table.touch(part)
-            carry(table, part, _placed(table, part), len(plan.actions), False)
+            carry(table, part, _claimed_values(table, part), len(plan.actions), False)
     action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
     made = replace(plan, table=table, actions=(*plan.actions, action))
     return _crossing(made, axis) if split else made
@@ -185,7 +185,7 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
     """
     mesh = plan.mesh
     for axis in axes:
-        mesh = mesh.having(axis_of(axis))
+        mesh = mesh.having(checked_axis(axis))
     if mesh is plan.mesh:
         return plan
     for axis in (axis for axis in plan.mesh.places if axis not in mesh.places):
@@ -200,7 +200,7 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
     table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
     for part in (part for part in table.axes if part not in plan.mesh.places):
         again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
-        free = [value for value, claim in _placed(table, part).items() if again or plan.actions[claim.tactic].propagate]
+        free = [value for value, claim in _claimed_values(table, part).items() if again or plan.actions[claim.tactic].propagate]
         carry(table, part, free, number)
     return replace(plan, mesh=mesh, table=table)
 
@@ -225,7 +225,7 @@ def _crossing(plan: Some, axis: str) -> Some:
     return plan
 
 
-def _placed(table: Table, axis: MeshAxis) -> dict[ValueId, Claim]:
+def _claimed_values(table: Table, axis: MeshAxis) -> dict[ValueId, Claim]:
     """The values with a claim on the axis."""
     found = ((value, table.claim(value, axis)) for value in table.program.values)
     return {value: claim for value, claim in found if claim is not None}
@@ -254,7 +254,7 @@ def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
     has = plan.source.addresses.has
     found = [seed for seed in seeds if has(seed.value, *seed.of)]
     if seeds and not found:
-        raise elsewhere(plan, seeds, text)
+        raise claims_elsewhere(plan, seeds, text)
     return found
 
 
@@ -294,7 +294,7 @@ def put(
         changed = list[ValueId]()
         for value, claim in claims(axis):
             if claim is not None:
-                take(table, value, axis, claim)
+                claim_layout(table, value, axis, claim)
             changed.append(value)
         if changed and action.propagate and not action.is_said:
             carry(table, axis, changed, number, action.held, padded)
@@ -357,7 +357,7 @@ def _leave(plan: State, table: Table, seeds: Iterable[SeedOn], number: int) -> s
         if seed.dim is None or have is None or not (own is None or inferred):
             continue
         if have.at != seed.dim or seed.block not in (None, have.factor.stride):
-            take(table, seed.value, seed.place, Claim(WHOLE, table.axes[seed.place].whole, number))
+            claim_layout(table, seed.value, seed.place, Claim(WHOLE, table.axes[seed.place].whole, number))
             moved.add(seed)
     return moved
 
@@ -370,13 +370,13 @@ def new_claim(plan: State, table: Table, seed: SeedOn, number: int, held: bool, 
         if own is not None and own.at == WHOLE:
             return None
         if own is not None:
-            raise taken(plan, seed, own)
+            raise already_claimed(plan, seed, own)
         return Claim(WHOLE, table.axes[seed.place].whole, number)
     if have is None or moved:
         return Claim(seed.dim, _factor(plan, table, seed, seed.dim), number, held)
     if have.at == seed.dim and seed.block in (None, have.factor.stride):
         return None
-    raise taken(plan, seed, have)
+    raise already_claimed(plan, seed, have)
 
 
 def _factor(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
@@ -395,7 +395,7 @@ def _factor(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
         trip = None
     factor = next_factor(table, seed.value, dim, seed.place, 0 if trip else seed.pads, trip)
     if factor is None:
-        raise uneven(plan, table, seed, dim)
+        raise uneven_claim(plan, table, seed, dim)
     return factor
 
 

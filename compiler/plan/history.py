@@ -29,7 +29,7 @@ def prefixes(plan: Some) -> Sequence[Some]:
 
 def _before(plan: Some) -> Sequence[Some]:
     """The history without the plan itself, which caches it."""
-    first = plain(plan)
+    first = without_tactics(plan)
     found = [first]
     for action in plan.actions[plan.own :]:
         if action.redo is None:
@@ -48,7 +48,7 @@ def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *
 
         [tile('x', 0, 'data')], replicate('y', 'data') before the first   -->   [replicate('y', 'data'), tile('x', 0, 'data')]
     """
-    made: State = plain(plan)
+    made: State = without_tactics(plan)
     again = [each.redo for each in plan.actions]
     again[number : number if keeps else number + 1] = steps
     for step in again[plan.own :]:
@@ -58,7 +58,7 @@ def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *
     return cast(Some, made)
 
 
-def plain(plan: Some) -> Some:
+def without_tactics(plan: Some) -> Some:
     """The plan of the program as it was traced, with only the program's own claims."""
     source = plan.source
     if source.root is not source.traced:

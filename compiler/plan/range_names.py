@@ -26,7 +26,7 @@ class Inputs:
     """Whether they agree: all lead with one range, or with ranges of equal length, as the inputs of two encoders do."""
 
 
-def inputs(
+def guessed_inputs(
     program: Program, classes: Classes, arguments: Mapping[str, ValueId], replaced: Collection[str], keys: Collection[ValueId]
 ) -> Inputs:
     """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay.

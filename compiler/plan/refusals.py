@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from math import isqrt, prod
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import MeshAxis
@@ -15,7 +15,7 @@ from .addresses import Within
 from .source_lines import line_of
 from .state import State
 
-MOST = 4
+MOST_VALUES = 4
 """The most values that an error names."""
 
 
@@ -101,17 +101,17 @@ class Refused(Error):
         self.among: Sequence[Refused] = (self,)
 
 
-def elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
+def claims_elsewhere(plan: State, seeds: Sequence[Seed], text: str) -> Error:
     """The error for a tactic whose claims are all on values other than those to which it is restricted."""
     assert isinstance(plan.source.addresses, Within), "otherwise it may claim all values"
     names, given = plan.source.addresses.names, plan.source.addresses.given
     claimed = dict.fromkeys(names[value] for seed in seeds for value in seed.of or (seed.value,))
-    shown = ", ".join(f"`{name}`" for name in list(claimed)[:MOST]) + (", ..." if len(claimed) > MOST else "")
+    shown = ", ".join(f"`{name}`" for name in list(claimed)[:MOST_VALUES]) + (", ..." if len(claimed) > MOST_VALUES else "")
     helps = [f"name some of what it claims: {shown}", "or apply another tactic there"]
     return Error(f"{text} claims nothing at {given if isinstance(given, str) else [*given]!r}", helps=helps)
 
 
-def taken(plan: State, seed: SeedOn, have: Claim) -> Error:
+def already_claimed(plan: State, seed: SeedOn, have: Claim) -> Error:
     """The error for a claim that an earlier one contradicts: the axis is on another dim, or replicates the value."""
     if have.tactic == len(plan.actions):
         return _twice(seed, have)
@@ -132,7 +132,7 @@ def _twice(seed: Seed, have: Claim) -> Error:
     )
 
 
-def uneven(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
+def uneven_claim(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
     source = line_of(plan, seed.value, None) if seed.said else None
     helps = _as_said if seed.said else _batch if seed.is_batch else _instead

@@ -17,11 +17,11 @@ from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import patterns_of
 from ..inputs.lines import SourceLines
+from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
-from ..inputs.reader import Question, question
 from .claims import Some, place_own
 from .derived_plans import Kin, placed_as
-from .laws import check_names, law_of, made_by, named, scope_of, text_of, untagged
+from .named_laws import check_names, law_line, law_of, made_by, scope_of, untagged, value_name
 from .state import Action, State
 
 
@@ -36,7 +36,7 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
         draft = Draft(plan.source.program)
         law.apply(plan.source.program, draft, sites)
         made = carried(plan, draft)
-    action = Action(text_of(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
+    action = Action(law_line(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
     return replace(made, actions=(*made.actions, action))
 
 
@@ -57,7 +57,7 @@ def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
             found.append(site)
             taken |= values
     if not found:
-        known = dict.fromkeys(named(plan, site.value) for site in sites)
+        known = dict.fromkeys(value_name(plan, site.value) for site in sites)
         helps = did_you_mean(str(at), known, f"it applies at {', '.join(list(known)[:5])}", most=3)
         raise Error(f"`{law.name}` does not apply at {at!r}", label=law.text, helps=helps)
     return found

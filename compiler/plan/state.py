@@ -24,12 +24,12 @@ from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import Program, Signatures, ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
+from ..inputs.message_language import Question, cited, question, step
 from ..inputs.names import Patterns, pattern
-from ..inputs.reader import Question, cited, question, step
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
-from .range_names import Inputs, inputs, range_names
+from .range_names import Inputs, guessed_inputs, range_names
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class Source:
     @cached_property
     def inputs(self) -> Inputs:
         """The arguments that may lead with the batch."""
-        return inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+        return guessed_inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
 
     @property
     def batches(self) -> frozenset[int]:

@@ -3,16 +3,16 @@
 Data flows one way: a plan becomes data, the data is put into the page, the page draws it. The page itself, `page.html`, is
 built from the sources in `page/` of the repository; the licences of what it is made of are in `LICENSES.txt`.
 
-    page        `write`: the data put into the page, and the file written
-    data        all data of a plan: its program once, and a step, with its totals and all below, for each of its tactics
-      program   the ops by scope, and what they read
-        scopes  where an op is in the user's program: direction, loop, scope, function, line
+    page               `write`: the data put into the page, and the file written
+    data               all data of a plan: its program once, and a step, with its totals and all below, for each of its tactics
+      program          the ops by scope, and what they read
+        scopes         where an op is in the user's program: direction, loop, scope, function, line
       collective_rows  collectives, those of layers that are alike together, with their reasons
       layout_drawings  the layouts of all values, and how to draw each
-      problems    conflicts, stops, what runs unpartitioned, what is in excess
+      problems         conflicts, stops, what runs unpartitioned, what is in excess
       memory_timeline  memory over time
-      kernels     the dataflow graph, its nodes that are alike together
-    string_table     texts, lines and layouts that are written once and referred to by number
+      dataflow         the dataflow graph, its nodes that are alike together
+    string_table       texts, lines and layouts that are written once and referred to by number
 
 Imports `graph`, `plan`, `memory`, `views` and `inputs`.
 """

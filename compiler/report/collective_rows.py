@@ -10,7 +10,7 @@ from ..answers.explain import explain
 from ..cost.collectives import Collective, of_move
 from ..inputs.lines import place_of
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
 from .string_table import Json, Pools

@@ -15,11 +15,11 @@ from ..graph.graph import lower
 from ..plan.history import prefixes
 from ..plan.state import State
 from .collective_rows import sent_json
-from .kernels import kernels_json
-from .layout_drawings import Kept, changes, layout_numbers, layouts_pool
+from .dataflow import kernels_json
+from .layout_drawings import Kept, changed_layouts, layout_numbers, layouts_pool
 from .memory_timeline import memory_json
 from .problems import open_json
-from .program import Shown, shown
+from .program import Shown, program_rows
 from .string_table import Json, Pool, Pools
 
 
@@ -50,7 +50,7 @@ def _programs(steps: Sequence[State], pools: Pools) -> tuple[list[Shown], list[i
     numbers: list[int] = []
     for before, step in zip([None, *steps], steps, strict=False):
         if before is None or before.source is not step.source:
-            program = shown(step, pools)
+            program = program_rows(step, pools)
             found += [program] if program not in found else []
             numbers.append(found.index(program))
         else:
@@ -64,7 +64,7 @@ def _layouts(steps: Sequence[State], programs: Sequence[int], pool: Pool[Kept]) 
     for number, step in enumerate(steps):
         after = layout_numbers(step, pool)
         same = number > 0 and programs[number] == programs[number - 1]
-        found.append(changes(before if same else [-1] * len(after), after))
+        found.append(changed_layouts(before if same else [-1] * len(after), after))
         before = after
     return found
 

@@ -42,7 +42,7 @@ def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
     return found
 
 
-def changes(before: list[int], after: list[int]) -> Json:
+def changed_layouts(before: list[int], after: list[int]) -> Json:
     """The values whose layouts change between two steps, with their new layouts."""
     found = [(value, new) for value, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     return {"values": [value for value, _ in found], "layouts": [new for _, new in found]}

@@ -16,13 +16,13 @@ from heapq import nsmallest
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..cost.counts import KINDS
+from ..cost.counts import COLLECTIVES
 from ..cost.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
 from ..cost.memory import Stored, over_time
 from ..inputs.lines import place_of
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouping import alike
 from ..views.listing import starred
 from .scopes import Scopes
 from .string_table import Json, Pools
@@ -132,7 +132,7 @@ class _Course:
         return "" if source is None else source.direction
 
     def kind(self, array: LocalArray) -> str:
-        if array.form in KINDS:
+        if array.form in COLLECTIVES:
             return "received"
         maker, steps = self.makers.get(array), self.ranges.steps
         made = self.direction(maker) if maker is not None else ""

@@ -6,9 +6,9 @@ from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import Row, silent_rows
 from ..advice.stops import TRIED, Stop, not_tried, stops, wholes
-from ..plan.annotations import unapplied
+from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
-from ..views.grouped import alike
+from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
 from .string_table import Json, Pools

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from ...rewrites.program.program import ValueId
 from ..advice.stops import main_value
-from ..cost.flops import op_name
-from ..inputs.names import parts
+from ..cost.flops import shown_op_name
+from ..inputs.names import name_parts
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..views.listing import starred
@@ -43,7 +43,7 @@ class Shown(NamedTuple):
     kinds: list[int]
 
 
-def shown(plan: State, pools: Pools) -> Shown:
+def program_rows(plan: State, pools: Pools) -> Shown:
     """Ops by number, with their folds, what they read and make; values by number, with their names."""
     program, tree, scopes = plan.source.program, FoldTree(), Scopes(plan, pools)
     numbers, names = OpNumbers(plan), plan.source.addresses.names
@@ -54,7 +54,7 @@ def shown(plan: State, pools: Pools) -> Shown:
     places = [*map(pools.line, lines)]
     kinds = [
         *("argument" for _ in arguments),
-        *(op_name(node) if not node.is_border else node.kind for node in program.nodes),
+        *(shown_op_name(node) if not node.is_border else node.op_name for node in program.nodes),
         *("result" for _ in results),
     ]
     json: Json = {
@@ -83,7 +83,7 @@ def _outside(kind: str, names: Sequence[str], tree: FoldTree) -> list[int]:
 
 def _folds(kind: str, path: str) -> list[FoldedScope]:
     """The folds of an argument or a result: its path in the tree."""
-    found = parts(path)
+    found = name_parts(path)
     outer = 2 if kind == "result" else 1
     return [
         FoldedScope(kind, "/".join(found[:outer])),

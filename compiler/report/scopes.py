@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...rewrites.program.program import Control, Program
 from ..inputs.lines import SourceLine
 from ..plan.state import State
-from ..trace.scopes import written
+from ..trace.value_names import written_scopes
 from ..views.listing import starred
 from .string_table import Json, Pools, code_of
 
@@ -97,7 +97,7 @@ class Scopes:
 
         If there is a backward pass, everything outside of both passes is put into one fold, unless it is little.
         """
-        found = _together({place: self._path(place) for place in places})
+        found = _fold_numbered({place: self._path(place) for place in places})
         first = {path[0][:2] for path in found.values() if path}
         if ("direction", "backward") not in first or sum(kind != "direction" for kind, _ in first) <= MOST_OUTSIDE:
             return found
@@ -126,13 +126,13 @@ class Scopes:
         return found
 
 
-def _together(paths: Mapping[Place, list[FoldedScope]]) -> dict[Place, list[FoldedScope]]:
+def _fold_numbered(paths: Mapping[Place, list[FoldedScope]]) -> dict[Place, list[FoldedScope]]:
     """Puts a fold around many scopes that differ only by a number: `layers_* × 96`."""
     alike: dict[tuple[FoldedScope | str, ...], dict[str, None]] = {}
     for path in paths.values():
         for key, text in _numbered(path).values():
             alike.setdefault(key, {})[text] = None
-    return {place: _inside(path, alike) for place, path in paths.items()}
+    return {place: _inner_scopes(path, alike) for place, path in paths.items()}
 
 
 def _numbered(path: list[FoldedScope]) -> dict[int, tuple[tuple[FoldedScope | str, ...], str]]:
@@ -141,7 +141,7 @@ def _numbered(path: list[FoldedScope]) -> dict[int, tuple[tuple[FoldedScope | st
     return {at: ((*path[:at], name), part.text) for at, part, name in starless if name != part.text}
 
 
-def _inside(path: list[FoldedScope], alike: dict[tuple[FoldedScope | str, ...], dict[str, None]]) -> list[FoldedScope]:
+def _inner_scopes(path: list[FoldedScope], alike: dict[tuple[FoldedScope | str, ...], dict[str, None]]) -> list[FoldedScope]:
     found = list[FoldedScope]()
     numbered = _numbered(path)
     for at, part in enumerate(path):
@@ -167,7 +167,7 @@ def _lines(source: SourceLine, pools: Pools) -> Iterator[FoldedScope]:
 
 def named_scopes(scope: str) -> list[str]:
     """The scopes that somebody named. One with an arrow is that of an `einsum`, which names it by its subscripts."""
-    return [name for name in written(scope) if "->" not in name]
+    return [name for name in written_scopes(scope) if "->" not in name]
 
 
 def _region(program: Program, control: Control, position: int, name: str) -> FoldedScope:

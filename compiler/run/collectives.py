@@ -32,8 +32,8 @@ def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
     (x,) = operands
     if byte := BYTES.get(x.dtype.name):
         # XLA:CPU gathers two-bit numbers wrongly, so all types of less than a byte travel as bytes.
-        return [_exchange(op, x.astype(byte)).astype(x.dtype)]
-    return [_exchange(op, x)]
+        return [_run_by_groups(op, x.astype(byte)).astype(x.dtype)]
+    return [_run_by_groups(op, x)]
 
 
 def _names(axes: AxesAttr) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _permute(op: spmd.PermuteOp, x: Array) -> Array:
     return lax.ppermute(x, axes, [(number[source], number[target]) for source, target in op.pairs.data])
 
 
-def _exchange(op: spmd.Collective, x: Array) -> Array:
+def _run_by_groups(op: spmd.Collective, x: Array) -> Array:
     match op:
         case spmd.AllReduceOp():
             return _folded(op, x, lambda x: _across(op.monoid.data)(x, _names(op.over)))
@@ -97,9 +97,10 @@ def _folded(op: spmd.AllReduceOp | spmd.ReduceScatterOp, x: Array, fold: Callabl
 
 
 def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
-    """The sum of an element and -0.0 on all `others`, with its sign. XLA:CPU begins a sum with 0.0, and would lose the sign.
+    """Adds an element that one device has to the -0.0 of all `others`, so that all devices get its exact bits.
 
-    The bits are added as integers, and the bits of the others subtracted: integers wrap around, so every bit is right.
+    XLA:CPU starts a sum from 0.0, so a float sum would lose the sign of a zero. The bits are added as integers instead, and
+    the bits of the other devices' -0.0 are subtracted. Integers wrap around, so the result is exact.
     """
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         parts = _picked(jnp.stack([x.real, x.imag], -1), fold, others)
@@ -110,9 +111,9 @@ def _picked(x: Array, fold: Callable[[Array], Array], others: int) -> Array:
 
 
 def _ordered(x: Array, fold: Callable[[Array], Array], monoid: str) -> Array:
-    """The maximum or minimum over devices, or NaN if there is one. XLA:CPU would lose a NaN that only one device has.
+    """The maximum or minimum over devices; NaN if any device has NaN, which XLA:CPU would lose.
 
-    The bits are ordered as integers: those of negative numbers are turned around, and NaN comes last.
+    Floats are compared by their bits as integers. The bits of negative numbers are inverted first, and NaN comes last.
     """
     whole = np.iinfo(f"int{8 * x.dtype.itemsize}")
 
@@ -134,16 +135,16 @@ def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
     dim, block = op.number("dim"), op.number("block")
     if x.shape[dim] == block:
         return lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
-    apart = _apart(x, dim, block)
-    return _together(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
+    apart = _split_dim(x, dim, block)
+    return _merge_dims(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
 
 
 def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:
     dim, block, group = op.number("dim"), op.number("block"), _group(op)
     if x.shape[dim] == block * group:
         return _folded(op, x, lambda x: _scatter(op, x, dim, tiled=True))
-    apart = _apart(x, dim, group, block)
-    return _together(_folded(op, apart, lambda x: _scatter(op, x, dim + 1, tiled=False)), dim, 2)
+    apart = _split_dim(x, dim, group, block)
+    return _merge_dims(_folded(op, apart, lambda x: _scatter(op, x, dim + 1, tiled=False)), dim, 2)
 
 
 SCATTERS = 8
@@ -180,8 +181,8 @@ def _slice(op: spmd.SliceOp, x: Array) -> Array:
     index = lax.axis_index(_names(op.over))
     if x.shape[dim] == block * group:
         return lax.dynamic_slice_in_dim(x, index * block, block, dim)
-    apart = _apart(x, dim, group, block)
-    return _together(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
+    apart = _split_dim(x, dim, group, block)
+    return _merge_dims(lax.dynamic_index_in_dim(apart, index, dim + 1, keepdims=False), dim, 2)
 
 
 def _pick(op: spmd.PickOp, x: Array) -> Array:
@@ -200,23 +201,23 @@ def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:
     block, into = op.number("split_block"), op.number("concat_block")
     if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
         return lax.all_to_all(x, _names(op.over), split, concat, tiled=True)
-    apart = jnp.moveaxis(_apart(x, split, group, block), split + 1, 0)
-    sent = _together(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
-    received = jnp.moveaxis(_apart(sent, concat + 1, into), 0, concat + 1)
-    return _together(received, concat, 3)
+    apart = jnp.moveaxis(_split_dim(x, split, group, block), split + 1, 0)
+    sent = _merge_dims(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
+    received = jnp.moveaxis(_split_dim(sent, concat + 1, into), 0, concat + 1)
+    return _merge_dims(received, concat, 3)
 
 
 def _group(op: spmd.Collective) -> int:
     return op.over.size
 
 
-def _apart(x: Array, dim: int, *blocks: int) -> Array:
+def _split_dim(x: Array, dim: int, *blocks: int) -> Array:
     """Splits a dim: `M * block --> [M, block]`."""
     shape = x.shape
     return x.reshape(*shape[:dim], shape[dim] // prod(blocks), *blocks, *shape[dim + 1 :])
 
 
-def _together(x: Array, dim: int, count: int) -> Array:
+def _merge_dims(x: Array, dim: int, count: int) -> Array:
     """Merges `count` dims, from `dim` on, into one."""
     shape = x.shape
     return x.reshape(*shape[:dim], prod(shape[dim : dim + count]), *shape[dim + count :])

@@ -7,18 +7,18 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..jax_private import Tracer, jax, tree
 from ..ops.prng_keys import is_void, unwrap
 from ..plan.state import State
 from .compiled import Compiled
-from .program_mesh import is_explicit
+from .extended_shard_map import is_explicit
 
 T = TypeVar("T")
 
 
-def check(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
+def largest_difference(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
     """The largest |a-b|/(1e-3+|b|) between the partitioned and the original function's results."""
     return max(differences(plan, args, kwargs).values(), default=0.0)
 
@@ -40,7 +40,7 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
     theirs = _run("the original function", plan, original, args, kwargs)
     return {
-        name: difference(name, *map(fetched, pair))
+        name: relative_difference(name, *map(fetched, pair))
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
         if not is_void(pair[0])
     }
@@ -86,7 +86,7 @@ def fetched(array: Array) -> np.ndarray:
     return np.asarray(process_allgather(array, tiled=True))
 
 
-def difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
+def relative_difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
     """The largest
     a-b
     /(1e-3+

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding
 from jax.stages import Lowered, Wrapped
 from typing_extensions import TypeVar
 
-from ...dialects.ground.english import counted, there_are
+from ...dialects.ground.amounts import counted, there_are
 from ...dialects.ground.errors import Error, warn
 from ...dialects.ground.validation import refused
 from ...dialects.mesh import Mesh
@@ -23,9 +23,9 @@ from ..inputs.arguments import donated
 from ..inputs.names import Patterns
 from ..jax_private import Device, backends, get_concrete_mesh, jax
 from ..plan.state import State
+from .boundary_resharding import PlacementWarning, gathered
+from .extended_shard_map import is_inside
 from .partitioned import Partitioned
-from .program_mesh import is_inside
-from .resharded import PlacementWarning, gathered
 
 R = TypeVar("R", default=Any)
 """The type of the function's result. It is Any for a plan that does not know it."""

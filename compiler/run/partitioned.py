@@ -39,10 +39,11 @@ from ..jax_private import (
 )
 from ..ops.prng_keys import physical
 from ..plan.derived_plans import Kin, follow
-from ..plan.lowered import spmd
+from ..plan.lowering import spmd
 from ..plan.state import State
 from ..trace.trace import trace
-from .device import run_local
+from .device_code import run_local
+from .extended_shard_map import Gathered, given, on_no_mesh, over_devices, spec, to_program_mesh, typed, varying
 from .jaxprs import (
     Flags,
     avals,
@@ -56,10 +57,9 @@ from .jaxprs import (
     on_arrays,
     which,
 )
-from .program_mesh import Gathered, given, on_no_mesh, over_devices, returned, spec, typed, varying
 
 M = TypeVar("M")
-Types = tuple[ShapedArray, ...]
+Avals = tuple[ShapedArray, ...]
 """The types of a tangent's results: those of the program's results, on whatever mesh they are."""
 
 
@@ -191,7 +191,7 @@ class Partitioned:
 
         def run(*arrays: Array) -> list[Array]:
             results = self.lower()(*map(given, arrays), *captured)
-            made = [returned(each, end) for each, end in zip(results, ends, strict=True)]
+            made = [to_program_mesh(each, end) for each, end in zip(results, ends, strict=True)]
             self.gathered.extend(lost for _, lost in made if lost is not None)
             return [varying(each, vary) for each, _ in made]
 
@@ -335,7 +335,7 @@ def _transpose(cotangents: Sequence[Array], *arrays: Array, program: Partitioned
 
 
 def _batch(
-    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, types: Types = (), **params: object
+    arrays: Sequence[Array], dims: Sequence[int | None], *, program: Partitioned, types: Avals = (), **params: object
 ) -> tuple[Sequence[Array], list[int]]:
     size = next(array.shape[dim] for array, dim in zip(arrays, dims, strict=True) if dim is not None)
     made: Partitioned = program.once(program.batched, tuple(dims), size)
@@ -346,7 +346,7 @@ def _batch(
     return results, [0] * len(results)
 
 
-def _run(*arrays: Array, program: Partitioned, types: Types) -> list[Array]:
+def _run(*arrays: Array, program: Partitioned, types: Avals) -> list[Array]:
     return list(map(typed, program(*arrays), types))
 
 
@@ -357,7 +357,7 @@ def _lower(ctx: object, *arrays: object, jaxpr: ClosedJaxpr, program: Partitione
 
 
 def _types(
-    *_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None, types: Types = ()
+    *_: object, program: Partitioned, jaxpr: ClosedJaxpr | None = None, types: Avals = ()
 ) -> tuple[Sequence[ShapedArray], object]:
     if jaxpr is None:
         return types, program.jaxpr.effects

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import chain
 
-from ...dialects.ground.english import counted
-from ..advice.candidates import places
+from ...dialects.ground.amounts import counted
 from ..advice.open_conflicts import open_keys
+from ..advice.rewrite_candidates import places
 from ..api.tactics import Tactic
-from ..cost.counts import KINDS
-from ..plan.laws import described
-from .commands import TABLE, known
-from .forms import FORMS
+from ..cost.counts import COLLECTIVES
+from ..plan.named_laws import law_descriptions
+from .command_table import TABLE, known_words
+from .lowered_forms import FORMS
 from .session import Session
-from .tactics import STATEMENTS, calls
-from .typed import Typed
+from .typed_line import Typed
+from .typed_tactics import STATEMENTS, calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def completions(session: Session, before: str) -> Iterator[Completion]:
         found = _in_call(session, call[1], call[2])
         at = len(before) - len(quoted[1] if (quoted := _QUOTED.search(call[2])) else re.split(r"[\s,(\[{]", call[2])[-1])
     elif not words:
-        found = _starting(typed, {**known(), **{f"{name}(": meta for name, meta in calls().items()}})
+        found = _starting(typed, {**known_words(), **{f"{name}(": meta for name, meta in calls().items()}})
     elif words[0] in STATEMENTS:
         found, skipped = _statement(session, words, typed)
         at += skipped
@@ -99,14 +99,14 @@ def _argument(session: Session, kind: str, typed: str) -> Found:
     branches, full = dict.fromkeys(session.branches, "a branch"), {"full": "with memory and flops"}
     words: Mapping[str, Mapping[str, str]] = {
         "reason": dict.fromkeys(("collective", "conflict", "stop"), "by its number"),
-        "kind": dict.fromkeys((*KINDS, "over"), ""),
+        "kind": dict.fromkeys((*COLLECTIVES, "over"), ""),
         "all": {"all": "all rows", **_axes(session)},
         "full": {**full, "all": "and every layout"},
         "branch": branches,
         "before": {**branches, **full},
         "number": dict.fromkeys(map(str, range(1, len(open_keys(session.plan)) + 1)), ""),
         "form": dict.fromkeys(FORMS, ""),
-        "help": {**known(), **calls()},
+        "help": {**known_words(), **calls()},
     }
     found = _starting(typed, words.get(kind, {}))
     values = _values(session, typed) if kind in ("value", "reason", "kind") else iter(())
@@ -131,7 +131,7 @@ def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
     """The words for the arguments of `rewrite`: a law's name, the places where it applies, the ranges of a value's dims."""
     law = _LAW.match(inside)
     if law is None:
-        return described()
+        return law_descriptions()
     return _ranges(session) if _DIM.search(inside) else places(session.plan, law[1])
 
 

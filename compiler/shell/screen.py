@@ -11,18 +11,18 @@ from itertools import pairwise
 from pathlib import Path
 from textwrap import fill, wrap
 
-from ...dialects.ground.english import counted, of_bytes
+from ...dialects.ground.amounts import counted, of_bytes
 from ..api.plan import Plan
-from ..inputs.names import parts
-from ..inputs.reader import Question, question, read_in
-from .language import SHELL
+from ..inputs.message_language import Question, question, read_in
+from ..inputs.names import name_parts
+from .message_language import SHELL
 from .session import Session
 
-MOST = 8
+MOST_ARGUMENTS = 8
 """The most arguments, or trees of arguments, that are listed."""
 
 
-def described(plan: Plan) -> list[str]:
+def program_description(plan: Plan) -> list[str]:
     """The program's name, file, line, ops and mesh, and its arguments; if there are many, a line for each tree of them."""
     found = plan.source.traced.function
     place = found.location() or found.location("fn")
@@ -35,11 +35,11 @@ def _arguments(plan: Plan) -> Iterator[str]:
     values = plan.source.addresses.arguments
     trees: dict[str, list[str]] = {}
     for name in values:
-        trees.setdefault(name if len(values) <= MOST else (parts(name) or [name])[0], []).append(name)
+        trees.setdefault(name if len(values) <= MOST_ARGUMENTS else (name_parts(name) or [name])[0], []).append(name)
     room = max(map(len, trees), default=0)
-    for tree, names in list(trees.items())[:MOST]:
+    for tree, names in list(trees.items())[:MOST_ARGUMENTS]:
         yield f"  {tree:{room}}   {_shown(plan, names)}"
-    if (more := len(trees) - MOST) > 0:
+    if (more := len(trees) - MOST_ARGUMENTS) > 0:
         yield f"  and {more} more: {question(Question.ARGUMENTS)}"
 
 
@@ -62,7 +62,7 @@ _CARETS = re.compile(r"\s*\| *\^")
 def greeting(session: Session) -> str:
     """The greeting of a session: the program, and where to start."""
     with read_in(SHELL):
-        return "\n".join([*described(session.plan), START])
+        return "\n".join([*program_description(session.plan), START])
 
 
 def folded(text: str, width: int) -> str:

@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.text import Text
 
 from ...dialects.ground.errors import Error
-from .answers import prompt
-from .colours import coloured
-from .dialogue import do
+from .answer import prompt
+from .run_line import do
 from .screen import folded, greeting
 from .session import Session
-from .typed import Typed
+from .terminal_colours import coloured
+from .typed_line import Typed
 
 Write = Callable[[str], None]
 
 
-def run(
+def run_script(
     session: Session, lines: Iterable[str], file: str, write: Write, typed_in: Callable[[str, str], None] | None = None
 ) -> Session:
     """Runs all lines; returns the session after them. Raises Error, with a caret into its line, for the first one that fails.
@@ -65,7 +65,7 @@ def picture(session: Session, lines: Iterable[str], file: str, title: str) -> tu
     failed = None
     write(greeting(session))
     try:
-        run(session, lines, file, write, typed_in)
+        run_script(session, lines, file, write, typed_in)
     except Error as error:
         failed = error
         write(f"error: {error}")

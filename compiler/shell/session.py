@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ...dialects.grammar import grammar
-from ...dialects.ground.english import there_are
+from ...dialects.ground.amounts import there_are
 from ...dialects.ground.errors import Error, did_you_mean
 from ..api.plan import Plan
-from ..notation.read import GRAMMAR, STARTS
-from .names import Names
+from ..notation.parse import GRAMMAR, STARTS
+from .name_tree import NameTree
 
 MAIN = "main"
 WIDEST = 160
@@ -61,7 +61,7 @@ class Session:
     """All branches of a session, and the present one. Made by `Session.start`; each command returns a new one."""
 
     branches: Mapping[str, Branch] = field(repr=False)
-    known: Names = field(repr=False)
+    known: NameTree = field(repr=False)
     here: str = MAIN
     width: int = field(default=100, compare=False)
     """The columns that tables may take."""
@@ -71,7 +71,7 @@ class Session:
         """Starts a session on a plan. Computes what all plans of the program share, so that the first answer is fast too."""
         grammar(GRAMMAR, STARTS)
         plan.range_roots.get("")
-        return cls({MAIN: Branch((plan,))}, Names.of(plan), width=width)
+        return cls({MAIN: Branch((plan,))}, NameTree.of(plan), width=width)
 
     @property
     def branch(self) -> Branch:
@@ -82,9 +82,9 @@ class Session:
         return self.branch.plan
 
     @property
-    def names(self) -> Names:
+    def names(self) -> NameTree:
         """The names of the present program, which a law may have rewritten."""
-        return self.known if self.known.source is self.plan.source else Names.of(self.plan)
+        return self.known if self.known.source is self.plan.source else NameTree.of(self.plan)
 
     @property
     def origin(self) -> Plan:

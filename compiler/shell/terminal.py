@@ -21,16 +21,16 @@ from rich.console import Console
 from rich.status import Status
 
 from ...dialects.ground.errors import Error
-from ..notation.statements import statement
-from ..views.colours import pieces
+from ..notation.tactic_statements import statement
+from ..views.colours import coloured_pieces
 from . import completion
-from .answers import Answer, prompt
-from .colours import coloured, styles
-from .commands import TABLE
-from .dialogue import do
+from .answer import Answer, prompt
+from .command_table import TABLE
+from .run_line import do
 from .screen import folded, greeting
 from .session import WIDEST, Session
-from .typed import Typed
+from .terminal_colours import coloured, styles
+from .typed_line import Typed
 
 SIGN = 3
 """The columns of the spinner."""
@@ -128,7 +128,7 @@ class Terminal(Completer, Lexer):
 
     def _coloured(self, text: str, otherwise: str) -> StyleAndTextTuples:
         """A text with the colours of axes; the rest in another style."""
-        found = pieces(text, styles(text, self.session.plan.mesh))
+        found = coloured_pieces(text, styles(text, self.session.plan.mesh))
         return [(f"fg:ansi{style}" if style.isalpha() else otherwise, piece) for piece, style in found]
 
     # --- what prompt_toolkit asks ----------------------------------------------------------------------------------

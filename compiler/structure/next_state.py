@@ -3,8 +3,8 @@
 step(params, m) -> (m, params), both trees alike   -->   result/0/w is computed from `m/w` alone: it is not the new `params/w`
 """
 
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import ValueId
-from ...rewrites.program.reached import reached
 from ..plan.state import State
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, ValueId
-from ...rewrites.program.reached import reached
 from ..plan.addresses import argument
 from ..plan.state import State
 
@@ -31,7 +31,7 @@ def sums(node: Node, index: int) -> bool:
     return all(index not in at for at in node.signature.result_at)
 
 
-def flops(node: Node) -> int:
+def multiplications(node: Node) -> int:
     """The number of multiplications in a product."""
     return prod(index.extent for index in node.signature.indices)
 

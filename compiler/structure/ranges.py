@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from ...dialects.regions import TRIPS
 from ..plan.state import State
-from ..views.listing import Listing, Shape, merged
+from ..views.listing import Listing, ListingForm, merged
 from ..views.view import Cell
 
-MOST = 4
+MOST_DIMS = 4
 """The most dims of a range that a row shows."""
 
 
@@ -41,8 +41,8 @@ class Range:
     def dims_text(self) -> str:
         """The first of the dims, in text. Layers that are alike are merged."""
         rows = merged([name] for name in self.dims)
-        more = f", and {len(rows) - MOST} more" if len(rows) > MOST else ""
-        return ", ".join(str(row[0]) for row in rows[:MOST]) + more
+        more = f", and {len(rows) - MOST_DIMS} more" if len(rows) > MOST_DIMS else ""
+        return ", ".join(str(row[0]) for row in rows[:MOST_DIMS]) + more
 
     def __str__(self) -> str:
         on = f", on {', '.join(self.axes)}" if self.axes else ""
@@ -79,7 +79,7 @@ def ranges(plan: State) -> Listing[Range]:
     # Each stacked array has a range of its own, since no op has a trip as a dim.
     first = {each.extents: each.name for each in reversed(found) if each.is_stack}
     found = [replace(each, alike=first[each.extents]) if each.is_stack else each for each in found]
-    return Listing(found, Shape("ranges", _COLUMNS, _row, _notes, has_row=_has_row, spare=("dims of all",)))
+    return Listing(found, ListingForm("ranges", _COLUMNS, _row, _notes, has_row=_has_row, spare=("dims of all",)))
 
 
 def _has_row(each: Range) -> bool:
@@ -98,8 +98,8 @@ _COLUMNS = ("name", "extent", "dims of arguments and results", "dims of all", "p
 
 def _stacks(plan: State) -> set[int]:
     """The classes of dims that loops take apart into trips, or stack up from trips."""
-    nodes = [node for node in plan.source.program.nodes if node.kind in TRIPS]
-    stacked = (node.operands[0] if node.kind == "trip" else node.results[0] for node in nodes)
+    nodes = [node for node in plan.source.program.nodes if node.op_name in TRIPS]
+    stacked = (node.operands[0] if node.op_name == "trip" else node.results[0] for node in nodes)
     return {plan.source.classes.of(value, 0) for value in stacked}
 
 

@@ -8,8 +8,8 @@ from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import AxisTable
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Program, ValueId
-from ...rewrites.program.reached import reached
 from ..plan.addresses import argument
 from ..plan.state import State
 from .products import Passes, sums
@@ -23,9 +23,9 @@ def stream(plan: State, axis: str) -> dict[ValueId, tuple[ValueId, ...]]:
     value count as one sum.
     """
     parts = set(plan.mesh.named(axis))
-    kinds = {kind(plan, value) for part in parts for value in _rows(plan, part)}
+    kinds = {dim_classes(plan, value) for part in parts for value in _rows(plan, part)}
     moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
-    ends = dict.fromkeys(move.value for move in moves if kind(plan, move.value) in kinds)
+    ends = dict.fromkeys(move.value for move in moves if dim_classes(plan, move.value) in kinds)
     found: dict[ValueId, tuple[ValueId, ...]] = {}
     for end in ends:
         of = tuple(dict.fromkeys(_parameters(plan, end, parts)))
@@ -60,7 +60,7 @@ def _tileable(plan: State, value: ValueId, kinds: Set[frozenset[int]]) -> list[V
     if _is_summed(program, value, plan.table.axes.values()):
         return [value]
     read = [result for node in program.readers(value) for result in node.results]
-    return [result for result in read if kind(plan, result) in kinds] or [value]
+    return [result for result in read if dim_classes(plan, result) in kinds] or [value]
 
 
 def _rows(plan: State, part: MeshAxis) -> Iterator[ValueId]:
@@ -72,6 +72,6 @@ def _rows(plan: State, part: MeshAxis) -> Iterator[ValueId]:
             yield node.results[0]
 
 
-def kind(plan: State, value: ValueId) -> frozenset[int]:
+def dim_classes(plan: State, value: ValueId) -> frozenset[int]:
     """The classes of the dims of a value."""
     return frozenset(plan.source.classes.dims(value))

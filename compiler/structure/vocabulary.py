@@ -7,8 +7,8 @@ logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and fi
 from collections.abc import Iterator
 
 from ...dialects.definitions.requires import Lookup
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node
-from ...rewrites.program.reached import reached
 from ..plan.state import State
 from .products import Passes, Spot, is_product
 

@@ -15,17 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...dialects.ground.errors import Error
-from ..answers.plan_text import written
+from ..answers.plan_text import text_of_plan
 from ..api.notation import load
 from ..api.plan import Plan
-from ..api.plan_file import Replayed
+from ..api.replay import Replayed
 from ..cost.collectives import Collective
-from ..cost.counts import KINDS
+from ..cost.counts import COLLECTIVES
 from ..inputs.files import read_text, write_text
-from ..notation.statements import statement
-from ..plan.history import plain
+from ..notation.tactic_statements import statement
+from ..plan.history import without_tactics
 
-MOST = 8
+MOST_COLLECTIVES = 8
 """The most collectives that a failure lists."""
 UPDATE = "if this is what you want: pytest --update-plans"
 
@@ -33,7 +33,7 @@ UPDATE = "if this is what you want: pytest --update-plans"
 def keep(plan: Plan, path: Path, update: bool) -> None:
     """Compares a plan with a file, or with `update` writes it. Raises Error if the plan differs, or if there is no file."""
     if update:
-        text = written(plan)
+        text = text_of_plan(plan)
         if not path.exists() or read_text(path) != text:
             write_text(path, text)
         return
@@ -53,7 +53,7 @@ def difference(plan: Plan, path: Path) -> Error | None:
     if mesh != saved.mesh:
         return Error(f"{title}: its mesh is {mesh}, not {saved.mesh}", helps=[UPDATE])
     try:
-        made = Replayed.of(block, plain(plan))
+        made = Replayed.of(block, without_tactics(plan))
     except Error as error:
         notes = [f"the file has a tactic that is refused: {error.title}", *error.notes]
         return Error(title, location=error.location, notes=notes, helps=[*error.helps, UPDATE])
@@ -79,7 +79,7 @@ def _recorded(records: Iterable[str]) -> Counter[str]:
     """Adds up the collectives of each kind that the records of a file count."""
     found = Counter[str]()
     for record in records:
-        for times, kind in re.findall(rf"(\d+) ({'|'.join(KINDS)})", record.partition(": ")[2]):
+        for times, kind in re.findall(rf"(\d+) ({'|'.join(COLLECTIVES)})", record.partition(": ")[2]):
             found[kind] += int(times)
     return found
 
@@ -103,8 +103,8 @@ def _collectives(made: Replayed, plan: Plan) -> list[str]:
             new += [each] if seen[_key(each)] > had[_key(each)] else []
     else:
         new = list(_more(made, plan.collectives()))
-    shown = [f"new: {each}" for each in new[:MOST]]
-    return [*shown, *([f"and {len(new) - MOST} more"] if len(new) > MOST else [])]
+    shown = [f"new: {each}" for each in new[:MOST_COLLECTIVES]]
+    return [*shown, *([f"and {len(new) - MOST_COLLECTIVES} more"] if len(new) > MOST_COLLECTIVES else [])]
 
 
 def _key(each: Collective) -> tuple[object, ...]:
@@ -119,7 +119,7 @@ def _more(made: Replayed, collectives: Sequence[Collective]) -> Iterator[Collect
             continue
         had = _recorded([line.record])
         caused = [each for each in collectives if any(first < cause.number <= last for cause in each.causes)]
-        for kind in KINDS:
+        for kind in COLLECTIVES:
             own = [each for each in caused if each.kind == kind]
             left = sum(each.times for each in own) - had[kind]
             new = [each for each in own[-left:] if id(each) not in said] if left > 0 else []

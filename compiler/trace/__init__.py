@@ -1,15 +1,15 @@
 """From a JAX function to a program.
 
-    trace              traces the function, and knows how it is called
-      references       mutable references become values
-      mutated          arguments that the function changes in place
-        restructured   objects to which it gives other attributes
-    importer           the jaxpr as operations, one pass
-      expansions       primitives that are traced again into others (`custom_reduce`, `pool_gradients`, `vmapped_while`)
-        constant_positions    reads and updates at positions that are constants (`constants`) become slices
-      why_whole        why some primitives run unpartitioned
-    annotations        what the program says about layouts
-    scopes             the names of values, from tags and name scopes
+    trace                       traces the function, and knows how it is called
+      mutable_references        mutable references become values
+      mutated_arguments         arguments that the function changes in place
+        restructured_arguments  objects to which it gives other attributes
+    importer                    the jaxpr as operations, one pass
+      expansions                primitives that are traced into others: `custom_reduce`, `pool_gradients`, `vmapped_while`
+        constant_positions      reads and updates at positions that are constants (`constant_folding`) become slices
+      why_whole                 why some primitives run unpartitioned
+    annotations                 what the program says about layouts
+    value_names                 the names of values, from tags and name scopes
 
 Imports `define`, `ops` and `inputs`. Runs nothing.
 """

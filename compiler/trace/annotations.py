@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from xdsl.ir import SSAValue
 
 from ..jax_private import tree
-from ..ops.constrain import Dims
+from ..ops.constrain import AxesOfDims
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Said:
     name. With a `problem`, it cannot become a claim.
     """
 
-    dims: Dims = ()
+    dims: AxesOfDims = ()
     axes: tuple[str, ...] = ()
     by: str = ""
     problem: str = ""
@@ -47,7 +47,7 @@ Annotation = tuple[SSAValue, Said]
 """A value of the program, with what the program says about it."""
 
 
-def read(sharding: object, rank: int, by: str, unconstrained: Sequence[int] = ()) -> Said | None:
+def said_by_sharding(sharding: object, rank: int, by: str, unconstrained: Sequence[int] = ()) -> Said | None:
     """Reads a sharding of an array of this rank; None if it says nothing, as JAX's `UnspecifiedValue`."""
     if isinstance(sharding, NamedSharding):
         spec, kind = sharding.spec, sharding.memory_kind
@@ -83,7 +83,7 @@ def _of_leaf(leaf: object) -> Said | None:
     sharding: object = getattr(leaf, "sharding", None)
     if not isinstance(sharding, NamedSharding) or not getattr(leaf, "committed", True):
         return None
-    said = read(sharding, len(cast(Any, leaf).shape), "its sharding")
+    said = said_by_sharding(sharding, len(cast(Any, leaf).shape), "its sharding")
     return None if said is None else said.of_argument()
 
 

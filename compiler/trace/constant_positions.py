@@ -14,20 +14,20 @@ import numpy as np
 from jax import Array
 from jax.extend.core import JaxprEqn
 
-from ...dialects.definitions.gather_form import GatherForm, general
-from ...dialects.definitions.gathers import CLAMPS, DROPS
+from ...dialects.definitions.front_ends.gather import CLAMPS, DROPS
+from ...dialects.definitions.front_ends.gather_form import GatherForm, general
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Otherwise
+from ...dialects.definitions.syntax_tree import Otherwise
 from ..jax_private import lax
+from ..ops.index_operands import Combine, combiner
 from ..ops.params import Foreign, encode, op_name
-from ..ops.positions import Combine, combiner
 from ..ops.primitives import name_of
 from ..ops.prng_keys import is_key
 from ..ops.update_slice import update_slice_p
-from .constants import Positions
+from .constant_folding import Positions
 
 Shape = tuple[int, ...]
-Function = Callable[..., Array]
+SliceFunction = Callable[..., Array]
 
 
 class Slices(NamedTuple):
@@ -71,7 +71,7 @@ class Slices(NamedTuple):
         return update_slice_p.bind(x, part, padding_config=config)
 
 
-def sliced(eqn: JaxprEqn, positions: Sequence[Positions]) -> Function | None:
+def as_slice(eqn: JaxprEqn, positions: Sequence[Positions]) -> SliceFunction | None:
     """A function that does a read or an update as one slice; None if its positions are not those of one slice."""
     name, avals = op_name(name_of(eqn.primitive)), [cast(Any, atom.aval) for atom in eqn.invars]
     definition = definitions[name].with_arity(len(avals), 1)

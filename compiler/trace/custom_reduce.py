@@ -17,7 +17,7 @@ from ..jax_private import jax, lax
 Arrays = Sequence[Array]
 Combine = Callable[[Arrays, Arrays], Arrays]
 
-FEW = 8
+SMALL_WINDOW = 8
 """Windows of up to this many elements are combined from slices one by one. A larger window is built from two halves."""
 
 
@@ -83,7 +83,7 @@ def reduce_window(eqn: JaxprEqn) -> Callable[..., Arrays]:
             if not count:
                 arrays = [lax.slice_in_dim(array, 0, 0, axis=dim) for array in arrays]
             elif width > 1 or stride > 1:
-                arrays = _windows(fold, arrays, dim, width, dilation, stride, count)
+                arrays = _fold_windows(fold, arrays, dim, width, dilation, stride, count)
         start = [lax.broadcast(each, arrays[0].shape) for each in initial]
         return fold([lax.full(arrays[0].shape, True), *start], arrays)[1:] if padded else fold(start, arrays)
 
@@ -102,9 +102,9 @@ def where_there(combine: Combine) -> Combine:
     return combined
 
 
-def _windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: int, stride: int, count: int) -> Arrays:
+def _fold_windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: int, stride: int, count: int) -> Arrays:
     """Folds `count` windows along one dim, each of `width` elements that lie `dilation` apart."""
-    if width <= FEW:
+    if width <= SMALL_WINDOW:
         found = _each(arrays, dim, 0, count, stride)
         for place in range(1, width):
             found = combine(found, _each(arrays, dim, place * dilation, count, stride))
@@ -112,6 +112,6 @@ def _windows(combine: Combine, arrays: Arrays, dim: int, width: int, dilation: i
     half = width // 2
     # The left half's window ends where the right half's begins; an odd width leaves one more element on the right.
     span = (count - 1) * stride + 1
-    both = _windows(combine, arrays, dim, half, dilation, 1, span + half * dilation)
+    both = _fold_windows(combine, arrays, dim, half, dilation, 1, span + half * dilation)
     found = combine(_each(both, dim, 0, count, stride), _each(both, dim, half * dilation, count, stride))
     return combine(found, _each(arrays, dim, 2 * half * dilation, count, stride)) if width % 2 else found

@@ -16,16 +16,16 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
 from ...dialects.definitions.registry import definitions
-from ..define.by_call import DERIVED
+from ..define.self_defining import DERIVED
 from ..jax_private import jax, jnp, lax, prng
-from ..ops.grouped import ragged_dot_general
+from ..ops.jax_expansions import unfold
 from ..ops.monoids import SPELLED
 from ..ops.params import op_name
 from ..ops.primitives import name_of
 from ..ops.prng_keys import Aval, is_key, key_rank, physical
-from ..ops.python_lowerings import unfold
-from .constant_positions import sliced
-from .constants import Positions
+from ..ops.ragged_products import ragged_dot_general
+from .constant_folding import Positions
+from .constant_positions import as_slice
 from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
@@ -42,7 +42,7 @@ def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> Close
     """
     name = name_of(eqn.primitive)
     rule = _empty if _makes_nothing(eqn) else _RULES.get(name)
-    function = rule(eqn) if rule else sliced(eqn, positions) if positions is not None else None
+    function = rule(eqn) if rule else as_slice(eqn, positions) if positions is not None else None
     definition = definitions.get(op_name(name))
     moves = name not in _RANDOM if rule else definition is not None and definition.moves
     if moves and rule is not _empty and any(is_key(atom.aval) for atom in eqn.invars):

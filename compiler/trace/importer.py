@@ -27,21 +27,21 @@ from ...dialects.lax import OPS, CondOp, ConstantOp, LaxOp, RegionOp, ScanOp, Wh
 from ...dialects.params import NO_PARAMS, Literal as Value, ParamsAttr, literal as literal_of
 from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
-from ..define.by_call import DERIVED, derive
+from ..define.self_defining import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import called, dce_jaxpr, jaxprs_in_params, with_counts
+from ..jax_private import called_program, dce_jaxpr, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
-from ..ops.primitives import check, name_of
+from ..ops.primitives import check_equation, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
 from ..ops.shard_map import ShardMapBody, dims_of
-from .annotations import Annotation, Said, read
-from .constants import Constants, Positions
+from .annotations import Annotation, Said, said_by_sharding
+from .constant_folding import Constants, Positions
 from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
 
 Values = Sequence[SSAValue]
-Handler: TypeAlias = "Callable[[Step], Values]"
+Handler: TypeAlias = "Callable[[EquationStep], Values]"
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class Importer:
         """
         env: dict[Any, SSAValue] = dict(zip([*jaxpr.constvars, *jaxpr.invars], inputs, strict=True))
         for eqn in jaxpr.eqns:
-            step = Step(self, name_of(eqn.primitive), eqn, call)
+            step = EquationStep(self, name_of(eqn.primitive), eqn, call)
             step.operands = [self.literal(a, step) if type(a) is Literal else env[a] for a in eqn.invars]
             for var, value in zip(eqn.outvars, _HANDLERS.get(step.name, _plain)(step), strict=True):
                 env[var] = value
@@ -155,7 +155,7 @@ class Importer:
         applies = name == "scatter" and eqn.params["update_jaxpr"] is not None
         if definition is None or applies or name in _PSEUDO:
             return Recipe(WholeOp, self.whole(eqn), results)
-        check(name, eqn)
+        check_equation(name, eqn)
         params = encode(eqn.params, self.foreign, definition)
         return Recipe(
             OPS[name], params if params.data else NO_PARAMS, results, may_follow=self.constants.may_follow(name, results)
@@ -195,7 +195,7 @@ class Importer:
             found = self.types[aval] = ArrayType.whole(struct.dtype.name, tuple(map(int, struct.shape)))
         return found
 
-    def literal(self, literal: Literal, step: "Step | None") -> SSAValue:
+    def literal(self, literal: Literal, step: "EquationStep | None") -> SSAValue:
         """The constant of a literal, an operand of this equation or a result: one in each block for each value and dtype."""
         value = (
             unwrap(literal.val)
@@ -228,7 +228,7 @@ class Importer:
 
 
 @dataclass(slots=True)
-class Step:
+class EquationStep:
     """An equation to import, with its operands, and the call that it is inlined from."""
 
     to: Importer
@@ -315,7 +315,7 @@ def _starts(primitive: str, operands: int) -> range:
 _PSEUDO = BORDERS | {"constant", "whole"}
 
 
-def _plain(step: Step) -> Values:
+def _plain(step: EquationStep) -> Values:
     """An equation by the recipe of its signature."""
     to, eqn, params = step.to, step.eqn, step.eqn.params
     signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
@@ -336,21 +336,21 @@ def _plain(step: Step) -> Values:
     wanted = params.get("out_sharding") or params.get("sharding")
     if wanted is None:
         return made
-    said = read(wanted, len(cast(ArrayType, made[0].type).shape), "out_sharding")
+    said = said_by_sharding(wanted, len(cast(ArrayType, made[0].type).shape), "out_sharding")
     # JAX gives some ops of a derivative a sharding without axes.
     return [step.annotated(made[0], said), *made[1:]] if said is not None and any(said.dims) else made
 
 
-def _call(step: Step) -> Values:
+def _call(step: EquationStep) -> Values:
     """Inlines the program that a call runs."""
-    jaxpr = called(step.eqn)
+    jaxpr = called_program(step.eqn)
     consts: list[SSAValue] = []
     if isinstance(jaxpr, ClosedJaxpr):
         consts, jaxpr = [*map(step.to.capture, jaxpr.consts)], jaxpr.jaxpr
     return step.to.run(jaxpr, [*consts, *step.operands], step.around)
 
 
-def _remat(step: Step) -> Values:
+def _remat(step: EquationStep) -> Values:
     """Inlines a region to recompute. If differentiated, its inputs pass a barrier, or XLA would share the recomputation."""
     prevent, operands = step.params["prevent_cse"], step.operands
     chosen = (prevent,) * len(operands) if isinstance(prevent, bool) else tuple(prevent)
@@ -364,7 +364,7 @@ def _remat(step: Step) -> Values:
 def _loop(op: type[RegionOp], kept: Sequence[str], **regions: str) -> Handler:
     """A handler that keeps the regions of a loop. Arrays that a region captures become its last consts."""
 
-    def handle(step: Step) -> Values:
+    def handle(step: EquationStep) -> Values:
         own, operands = step.params, step.operands
         params = {key: own[key] for key in kept}
         blocks, given = list[Block](), list[SSAValue]()
@@ -383,17 +383,17 @@ _counted_scan = _loop(ScanOp, ("length", "num_carry", "reverse", "unroll"), num_
 _single_while = _loop(WhileOp, (), cond_nconsts="cond_jaxpr", body_nconsts="body_jaxpr")
 
 
-def _scan(step: Step) -> Values:
+def _scan(step: EquationStep) -> Values:
     return _counted_scan(replace(step, eqn=with_counts(step.eqn)))
 
 
-def _while(step: Step) -> Values:
+def _while(step: EquationStep) -> Values:
     single = with_one_predicate(step.eqn)
     more = step.operands[: len(single.invars) - len(step.operands)]
     return _single_while(replace(step, eqn=single, operands=[*more, *step.operands]))
 
 
-def _cond(step: Step) -> Values:
+def _cond(step: EquationStep) -> Values:
     """Imports a `cond`. All branches take the same operands, so each gets the captured arrays of all."""
     operands = step.operands
     blocks, captured = list[Block](), list[SSAValue]()
@@ -409,7 +409,7 @@ def _cond(step: Step) -> Values:
     return step.emit(CondOp, [*operands, *captured], blocks=blocks)
 
 
-def _shard_map(step: Step) -> Values:
+def _shard_map(step: EquationStep) -> Values:
     """Imports a `shard_map`. Its body is imported separately, and runs unchanged on its own mesh axes."""
     params, jaxpr = step.params, step.params["jaxpr"]
     inner = Importer([var.aval for var in jaxpr.invars])
@@ -427,13 +427,13 @@ def _shard_map(step: Step) -> Values:
     return step.emit(WholeOp, step.operands, said)
 
 
-def _summed(step: Step) -> Values:
+def _summed(step: EquationStep) -> Values:
     """Imports a sum inside of a `shard_map` whose result is marked as invariant. Only JAX's checker needs the mark."""
     said = ParamsAttr.of(primitive="psum", axes=tuple(step.params["axes"]), axis_index_groups=None)
     return step.emit(WholeOp, step.operands, said)
 
 
-def _constrain(step: Step) -> Values:
+def _constrain(step: EquationStep) -> Values:
     """Imports a layout that the program gives: `with_sharding_constraint`, `reshard`, `device_put`, `pt.constrain`."""
     params, name = step.params, step.name
     if name == "constrain":
@@ -442,7 +442,7 @@ def _constrain(step: Step) -> Values:
         given = params.get("devices") or [params.get("sharding", params.get("dst_sharding"))]
         by, unconstrained = _SAID_BY.get(name, name), tuple(params.get("unconstrained_dims") or ())
         ranks = [len(cast(ShapedArray, atom.aval).shape) for atom in step.eqn.invars]
-        shardings = [read(each, rank, by, unconstrained) for each, rank in zip(given, ranks, strict=True)]
+        shardings = [said_by_sharding(each, rank, by, unconstrained) for each, rank in zip(given, ranks, strict=True)]
     return [*map(step.annotated, step.operands, shardings)]
 
 
@@ -452,14 +452,14 @@ _SAID_BY = {"sharding_constraint": "with_sharding_constraint"}
 def _unread(why: str) -> Handler:
     """A handler that passes operands on, and records that the program's annotation is not applied, with the reason."""
 
-    def handle(step: Step) -> Values:
+    def handle(step: EquationStep) -> Values:
         step.to.annotations.append((step.operands[0], Said(by=step.name, problem=why)))
         return step.operands
 
     return handle
 
 
-def _jit(step: Step) -> Values:
+def _jit(step: EquationStep) -> Values:
     """Inlines a call of `jit`, with the shardings that it gives its operands and results."""
 
     def given(side: str, values: Values) -> list[SSAValue]:
@@ -467,19 +467,21 @@ def _jit(step: Step) -> Values:
         if len(wanted) != len(values):
             return [*values]
         ranks = [len(cast(ArrayType, value.type).shape) for value in values]
-        return [*map(step.annotated, values, (read(each, rank, side) for each, rank in zip(wanted, ranks, strict=True)))]
+        return [
+            *map(step.annotated, values, (said_by_sharding(each, rank, side) for each, rank in zip(wanted, ranks, strict=True)))
+        ]
 
     return given("out_shardings", _call(replace(step, operands=given("in_shardings", step.operands))))
 
 
-def _ordered(step: Step) -> Values:
+def _ordered(step: EquationStep) -> Values:
     """Inlines a call whose ops should run in program order. The plan lists that this is not applied."""
     if step.operands and step.params.get("enforce"):
         _unread("the order of ops is the device compiler's")(step)
     return _call(step)
 
 
-def _same(step: Step) -> Values:
+def _same(step: EquationStep) -> Values:
     """Passes the operands on: inside of a program, keys and the arrays that hold them are the same."""
     return step.operands
 

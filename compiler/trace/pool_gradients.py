@@ -22,9 +22,9 @@ from jax.extend.core import JaxprEqn
 from jax.typing import ArrayLike
 
 from ..jax_private import jnp, lax
-from ..ops.stored import stored
+from ..ops.store_once import stored
 
-FEW = 16
+LARGEST_WINDOW = 16
 """The most elements of a window. With larger windows the op is not expanded, and its windowed dims run unpartitioned."""
 
 
@@ -33,7 +33,7 @@ def select_and_scatter_add(eqn: JaxprEqn) -> Callable[[Array, Array], Array] | N
     named = (eqn.params[name] for name in ("window_dimensions", "window_strides", "padding"))
     window = [(dim, *each) for dim, each in enumerate(zip(*named, strict=True)) if each != (1, 1, (0, 0))]
     counts, shape = (cast("tuple[int, ...]", cast(Any, atom.aval).shape) for atom in eqn.invars)
-    if not window or not prod(counts) or prod(width for _, width, _, _ in window) > FEW:
+    if not window or not prod(counts) or prod(width for _, width, _, _ in window) > LARGEST_WINDOW:
         return None
     return _Pool(tuple(window), shape, counts, eqn.params["select_prim"].bind).gradient
 

@@ -23,21 +23,21 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
-from ...dialects.ground.english import counted
+from ...dialects.ground.amounts import counted
+from ...dialects.ground.argument_names import set_names
 from ...dialects.ground.errors import Error
-from ...dialects.ground.names import set_names
-from ...dialects.module import Module
+from ...dialects.module_op import Module
 from ..gc_pause import without_collector
-from ..inputs.arguments import UserFunction, said
-from ..inputs.lines import Origin, SourceLines, resolve
-from ..inputs.names import ArgumentTree, join, path, successors
+from ..inputs.arguments import UserFunction, leaf_text
+from ..inputs.lines import Origin, SourceLines, source_line_of
+from ..inputs.names import ArgumentTree, join, path_parts, successors
 from ..jax_private import PyTreeDef, Tracer, jax, lax, ordered_effects, tree
-from ..ops.prng_keys import implementation, is_key, is_void, text, unwrap, wrap
+from ..ops.prng_keys import aval_text, implementation, is_key, is_void, unwrap, wrap
 from .annotations import Annotation, of_arguments
 from .importer import Importer, imported
-from .mutated import Given, captured, kept
-from .references import check_references, with_effect, without_references
-from .scopes import former, leaving, tags
+from .mutable_references import check_references, with_effect, without_references
+from .mutated_arguments import Given, captured, kept
+from .value_names import former, leaving, tags
 
 _is_ordered = ordered_effects.contains
 
@@ -147,7 +147,7 @@ class Traced:
         name = self.arg_names[number]
         given = self.function.aval(leaf, name)
         if given.shape != aval.shape or given.dtype != aval.dtype:
-            title = f"argument `{name}` of `{self.name}` is {text(given)}, but was {text(aval)} when traced"
+            title = f"argument `{name}` of `{self.name}` is {aval_text(given)}, but was {aval_text(aval)} when traced"
             raise self.function.error(title, "plan again for other shapes and dtypes, or use `pt.jit`, which does", at=name)
 
     def _changed(self, arguments: Mapping[str, object], static: Mapping[str, object]) -> Error:
@@ -163,7 +163,7 @@ class Traced:
                 if static.get(name) != value
             ),
         ]
-        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {_window(str(self.in_tree), 0)}"]
+        notes = notes or [*self._other_trees(arguments)] or [f"the tree was {_excerpt(str(self.in_tree), 0)}"]
         helps = ["plan again for other arguments, or use `pt.jit`, which does"]
         if set(given) != set(traced):
             helps = [f"it takes {self.name}({', '.join(self.arguments)})", *helps]
@@ -195,18 +195,18 @@ def _differing(one: PyTreeDef, other: PyTreeDef) -> tuple[PyTreeDef, PyTreeDef]:
 def _container(structure: PyTreeDef, at: int) -> str:
     """The outermost container of a tree, with an excerpt of its text around `at`."""
     data = cast(Any, structure).node_data()
-    return "an array" if data is None else f"a {data[0].__name__}, {_window(str(structure), at)}"
+    return "an array" if data is None else f"a {data[0].__name__}, {_excerpt(str(structure), at)}"
 
 
-def _window(text: str, at: int) -> str:
+def _excerpt(text: str, at: int) -> str:
     """An excerpt of a long text around `at`; a short text is returned whole."""
-    start = max(0, at - LONGEST // 2) if len(text) > LONGEST else 0
-    cut = text[start : start + LONGEST]
+    start = max(0, at - LONGEST_TREE // 2) if len(text) > LONGEST_TREE else 0
+    cut = text[start : start + LONGEST_TREE]
     return f"{'...' if start else ''}{cut}{'...' if start + len(cut) < len(text) else ''}"
 
 
 def as_aval(leaf: Array, aval: ShapedArray) -> Array:
-    """Converts a leaf to what the function returns: arrays of keys, and weak types."""
+    """Converts a leaf of the program's result to this aval: to an array of keys, or to a weak type."""
     if is_key(aval):
         return wrap(leaf, implementation(aval))
     if is_void(aval):
@@ -216,7 +216,7 @@ def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
 
 
-LONGEST = 200
+LONGEST_TREE = 200
 """The most characters of a tree that an error shows."""
 Results = tuple[PyTreeDef, tuple[str, ...], list[str]]
 """The structure of a result, the names of its leaves, and the names of the argument leaves that the function changes."""
@@ -325,7 +325,7 @@ def _jaxpr(
 def _flattened(function: UserFunction, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:
     """Flattens a function's result: its leaves, its structure, and the names of the leaves."""
     with_paths, structure = tree.tree_flatten_with_path(result)
-    names = tuple(join("result", *path(keys)) for keys, _ in with_paths)
+    names = tuple(join("result", *path_parts(keys)) for keys, _ in with_paths)
     leaves = [leaf for _, leaf in with_paths]
     for leaf, name in zip(leaves, names, strict=True):
         _check_result(function, leaf, name)
@@ -359,14 +359,14 @@ def _check_result(function: UserFunction, leaf: object, name: str) -> None:
         jax.typeof(leaf)
     except TypeError:
         title = f"`{name}` of `{function.name}` must be an array"
-        label = f"it returns {said(leaf)}"
+        label = f"it returns {leaf_text(leaf)}"
         help = "return arrays, in trees of any kind; filter a tree that contains others: `eqx.filter(tree, eqx.is_array)`"
         raise function.error(title, help, label=label) from None
 
 
 def _check_captured(function: UserFunction, closed: ClosedJaxpr) -> None:
     """Raises Error for a captured tracer, whose value is not available when the program runs."""
-    escaped = next((text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
+    escaped = next((aval_text(jax.typeof(const)) for const in closed.consts if isinstance(const, Tracer)), None)
     if escaped is not None:
         help = "pass it as an argument; inside, a `custom_jvp` or `custom_vjp` function takes what is differentiated too"
         raise function.error(f"`{function.name}` closes over a value that is being traced, {escaped}", help)
@@ -378,7 +378,7 @@ def _check_effects(function: UserFunction, closed: ClosedJaxpr) -> None:
     if not ordered:
         return
     eqn = next(with_effect(closed.jaxpr, _is_ordered), None)
-    location = None if eqn is None else resolve(Origin(eqn.source_info)).location()
+    location = None if eqn is None else source_line_of(Origin(eqn.source_info)).location()
     kind = type(ordered[0]).__name__
     raise Error(
         f"`{function.name}` has an ordered effect, {f'`{kind}`' if eqn is None else f'`{eqn.primitive.name}` (`{kind}`)'}",

@@ -24,7 +24,7 @@ def _pattern(axes: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w/.])(?P<axis>{names})(?:\.\d+(?::\d+)?)?(?![\w/(])(?!\.\w)")
 
 
-def pieces(text: str, coloured: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
+def coloured_pieces(text: str, coloured: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
     """Splits a text into pieces with their colours. The colour is empty for the text between coloured pieces."""
     at = 0
     for start, end, style in sorted(coloured):
@@ -34,15 +34,15 @@ def pieces(text: str, coloured: Iterable[tuple[int, int, str]]) -> Iterator[tupl
     yield text[at:], ""
 
 
-def html(text: str, axes: tuple[str, ...]) -> str:
+def coloured_html(text: str, axes: tuple[str, ...]) -> str:
     """Escapes a text as HTML, with each axis in its colour."""
     coloured = ((start, end, PALETTE[which % len(PALETTE)]) for start, end, which in axes_in(text, axes))
     return "".join(
         f'<b style="color: {colour}">{escape(piece)}</b>' if colour else escape(piece)
-        for piece, colour in pieces(text, coloured)
+        for piece, colour in coloured_pieces(text, coloured)
     )
 
 
 def paragraph(text: str, axes: tuple[str, ...]) -> str:
     """An HTML paragraph of a text's lines, which keep their indentation and wrap."""
-    return f'<pre style="white-space: pre-wrap">{html(text, axes)}</pre>'
+    return f'<pre style="white-space: pre-wrap">{coloured_html(text, axes)}</pre>'

@@ -14,7 +14,7 @@ SHORT = 18
 """A longer name may be shortened to this many characters before a column is left out."""
 SHORTEST = 8
 """The fewest characters to which a name is shortened."""
-MOST = 2
+MOST_LINES = 2
 """The most lines of a cell."""
 
 # A name and how many values it stands for stay together.
@@ -69,7 +69,7 @@ def _longest(text: str) -> int:
     return max(map(len, _WORD.findall(text)), default=0)
 
 
-def wrapped(text: str, width: int, most: int = MOST) -> str:
+def wrapped(text: str, width: int, most: int = MOST_LINES) -> str:
     """Wraps a cell to lines of this width. The last line ends in `…` if more would follow. Longer words are shortened."""
     if max(map(len, text.split("\n"))) <= width:
         return text

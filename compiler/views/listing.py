@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from ...dialects.ground.english import counted
-from ..inputs.reader import all_of, numbered
-from .grouped import alike
+from ...dialects.ground.amounts import counted
+from ..inputs.message_language import all_of, numbered
+from .grouping import alike
 from .view import Cell, Grid, Part, View
 
 T = TypeVar("T")
 
-MOST = 20
+MOST_ROWS = 20
 """The most rows that a listing prints."""
 SHORT = 120
 """The most characters of a mapping that prints on one line."""
@@ -95,7 +95,7 @@ def _always(_: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape(Generic[T]):
+class ListingForm(Generic[T]):
     """How the items of a listing print: as rows whose first cell is a name or, without columns, as texts."""
 
     of: str
@@ -123,7 +123,7 @@ class Shape(Generic[T]):
         every = list(map(self.row, chosen))
         of = {id(row): item for row, item in zip(every, chosen, strict=True)}
         groups = _alike(every) if self.merges else [[row] for row in every]
-        most = len(groups) if whole else MOST if self.columns else MOST_TEXTS
+        most = len(groups) if whole else MOST_ROWS if self.columns else MOST_TEXTS
         shown, left = groups[:most], len(groups) - min(most, len(groups)) + len(items) - len(chosen)
         more = [f"and {counted(left, 'row')} more: {all_of('.all()')} shows all {len(items):,} {self.of}"] if left > 0 else []
         cited = [[_numbers([self.number(of[id(row)]) for row in rows])] if self.number else [] for rows in shown]
@@ -141,9 +141,9 @@ class Shape(Generic[T]):
 class Listing(View, list[T]):
     """A list that prints by its shape: at most a screen of it or, if `whole`, all of it."""
 
-    def __init__(self, items: Iterable[T] = (), shape: Shape[T] | None = None, whole: bool = False) -> None:
+    def __init__(self, items: Iterable[T] = (), shape: ListingForm[T] | None = None, whole: bool = False) -> None:
         super().__init__(items)
-        self.shape, self.whole = shape or Shape("items"), whole
+        self.shape, self.whole = shape or ListingForm("items"), whole
 
     def parts(self) -> Sequence[Part]:
         return self.shape.parts(self, self.whole)
@@ -170,7 +170,7 @@ class TextTable(View, dict[str, str]):
         return short if len(short) <= SHORT else super().__str__()
 
     def parts(self) -> Sequence[Part]:
-        shape: Shape[tuple[str, str]] = Shape(f"{self.columns[0]}s", self.columns, list)
+        shape: ListingForm[tuple[str, str]] = ListingForm(f"{self.columns[0]}s", self.columns, list)
         return shape.parts(list(self.items()), self.whole)
 
     def all(self) -> TextTable:

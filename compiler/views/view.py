@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from .colours import html, paragraph
+from .colours import coloured_html, paragraph
 from .columns import GAP, fitted, wrapped
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ class Grid:
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
 
         def td(cell: Cell) -> str:
-            return f'<td style="text-align: {"right" if isinstance(cell, int) else "left"}">{html(_text(cell), axes)}</td>'
+            side = "right" if isinstance(cell, int) else "left"
+            return f'<td style="text-align: {side}">{coloured_html(_text(cell), axes)}</td>'
 
         body = "".join(f"<tr>{''.join(map(td, row))}</tr>" for row in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

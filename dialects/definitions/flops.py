@@ -17,10 +17,10 @@ from math import prod
 
 from ..ground.monoids import MERGE
 from ..params import ParamsAttr
-from .ground_form import Ground, Grounded, Guarded, along, inner
+from .ground_form import Ground, Grounded, Guarded, along, subexpressions
 from .grounding import ground
 from .registry import definitions
-from .tree import Apply, Fold, Read, Shape, Whole, factors
+from .syntax_tree import Apply, Fold, Read, Shape, Whole, factors
 
 CHOOSES = ("cast", "either", "last", "select")
 """The functions and folds in definitions that compute nothing: each element of the result is one of the given elements."""
@@ -50,7 +50,7 @@ def flops(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Sha
 
 def _nodes(body: Ground) -> Iterator[Ground]:
     yield body
-    for each in inner(body):
+    for each in subexpressions(body):
         yield from _nodes(each)
 
 
@@ -73,7 +73,7 @@ def _of(form: Grounded, body: Ground, ids: frozenset[int]) -> int:
             own = 0 if is_masked or function in CHOOSES else _points(form, ids)
         case _:
             own = 0
-    return own + sum(_of(form, each, ids) for each in inner(body))
+    return own + sum(_of(form, each, ids) for each in subexpressions(body))
 
 
 def _of_fold(form: Grounded, fold: Fold[int, Ground], ids: frozenset[int]) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from ..params import Literal
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Number, Otherwise, Read, Whole, parts
+from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Number, Otherwise, Read, Whole, subtrees
 
 Ids = tuple[int, ...]
 
@@ -105,9 +105,9 @@ class Grounded:
     numbers: DimNumbers | None
 
 
-def inner(body: Ground) -> tuple[Ground, ...]:
+def subexpressions(body: Ground) -> tuple[Ground, ...]:
     """The expressions directly inside this one, without the accesses inside guards."""
-    return () if isinstance(body, Read) else cast("tuple[Ground, ...]", parts(body))
+    return () if isinstance(body, Read) else cast("tuple[Ground, ...]", subtrees(body))
 
 
 def along(*dims: Dim) -> Ids:

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from ..ground.errors import Error
 from ..params import ParamsAttr
-from .dims import Sites
+from .dim_terms import Sites
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, Lands
 from .indices import Indices, Key
 from .operators import ARITHMETIC
-from .tree import (
+from .syntax_tree import (
     Affine,
     Apply,
     Concat,

@@ -8,10 +8,10 @@ A guard and a `where` unify two variables into one index, or into a product of s
 from collections.abc import Iterator
 
 from ..ground.errors import Error
-from ..ranges.ravel import refine_dims
-from .dims import DimSite, Sites
+from ..ranges.reshapes import refine_dims
+from .dim_terms import DimSite, Sites
 from .ground_form import Ids
-from .tree import Apply, Group, Guard, Var, Whole, names
+from .syntax_tree import Apply, Group, Guard, Var, Whole, names
 
 Key = tuple[str, int, int]
 """A variable: its name, the copy of the equation in which it is (0 if copies share it), and its number in its group."""

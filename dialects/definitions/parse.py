@@ -13,12 +13,12 @@ from lark import Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from .. import grammar
-from ..grammar import Node, TooDeep, Word, phrases, words
+from ..grammar import SyntaxNode, TooDeep, Word, phrases, words
 from ..ground.errors import Error, Location, did_you_mean
 from ..ground.monoids import SELECTIONS
-from .front_ends import FRONT_ENDS
-from .phrases import assign, bare, expr, formal, placing, target
-from .tree import Definition, Formal, Number, Read
+from .from_lark import assign, bare, expr, formal, placing, target
+from .front_ends.by_name import FRONT_ENDS
+from .syntax_tree import Definition, Formal, Number, Read
 
 _GRAMMAR = File(__file__).with_name("definitions.lark")
 _DEEPEST = 50
@@ -62,7 +62,7 @@ class _Reader:
         if bare(token) not in among:
             self.fail(token, title, label, among)
 
-    def tree(self) -> Node:
+    def tree(self) -> SyntaxNode:
         try:
             return grammar.read(_GRAMMAR, self.source, deepest=_DEEPEST)
         except TooDeep as error:
@@ -82,7 +82,7 @@ class _Reader:
         location = self.location(error.line, error.column, error.column + len(word or " "))
         return Error("this definition cannot be read", location=location, label=label)
 
-    def definition(self, tree: Node) -> Definition:
+    def definition(self, tree: SyntaxNode) -> Definition:
         """The definition of a line, under its first name."""
         heads, formals, targets, body = tree.children[:4]
         assert isinstance(heads, Tree) and isinstance(targets, Tree) and isinstance(body, Tree)
@@ -108,7 +108,7 @@ class _Reader:
         self.check_results(targets, body)
         return definition
 
-    def clause(self, definition: Definition, tree: Node, bound: Collection[str]) -> Definition:
+    def clause(self, definition: Definition, tree: SyntaxNode, bound: Collection[str]) -> Definition:
         """The definition with one more of `at`, `where`, `size`, `extents`, `default`, `drop`, `by`, `backwards`."""
         match tree.data:
             case "at":
@@ -135,7 +135,7 @@ class _Reader:
                 self.expect(front, FRONT_ENDS, f"no front end is called `{front}`")
                 return replace(definition, front=str(front))
 
-    def check_reads(self, body: Node, operands: list[str]) -> None:
+    def check_reads(self, body: SyntaxNode, operands: list[str]) -> None:
         listed = {id(each) for kind in ("arguments", "guard") for phrase in body.find_data(kind) for each in phrases(phrase)}
         for each in body.find_data("read"):
             token = words(each)[0]
@@ -144,7 +144,7 @@ class _Reader:
             label = "the operands are listed in the parentheses before"
             self.expect(token, operands, f"`{bare(token)}` is not an operand", label)
 
-    def check_guards(self, body: Node, front: str | None) -> None:
+    def check_guards(self, body: SyntaxNode, front: str | None) -> None:
         """Raises Error for a guard that is not a factor of a fold's operand, or not the only guard there."""
         factors = [list(_factors(phrases(fold)[-1])) for fold in body.find_data("fold")]
         alone = [id(guards[0]) for each in factors if len(guards := [one for one in each if one.data == "guard"]) == 1]
@@ -157,7 +157,7 @@ class _Reader:
                 title = f"nothing says where the window `{window[0]}` lies"
                 self.fail(window[0], title, "`by windows` does, for ops like `gather`")
 
-    def check_results(self, targets: Node, body: Node) -> None:
+    def check_results(self, targets: SyntaxNode, body: SyntaxNode) -> None:
         """Raises Error if anything but an op's own function `@` gives several results, or folds on the left."""
         said = [*body.find_data("fold"), *targets.find_data("partial")]
         if selections := [each for each in said if words(each)[0].text in SELECTIONS]:
@@ -171,7 +171,7 @@ class _Reader:
             second = words(phrases(targets)[1])[0]
             self.fail(second, "several results need the op's own function: `= @(...)`")
 
-    def check_selection(self, fold: Node, targets: Node, body: Node) -> None:
+    def check_selection(self, fold: SyntaxNode, targets: SyntaxNode, body: SyntaxNode) -> None:
         """Raises Error for a fold to the best elements that is not the whole definition, or has a wrong number of results."""
         name, *inside = words(fold)[0], *phrases(fold)
         if fold is not body or len(inside) > 2 or inside[-1].data != "read":
@@ -180,13 +180,13 @@ class _Reader:
             what = "the elements and their positions" if results > 1 else "positions"
             self.fail(name, f"`{name}` has {results} result{'s' * (results > 1)}: {what}")
 
-    def check_indices(self, tree: Node, bound: Collection[str]) -> None:
+    def check_indices(self, tree: SyntaxNode, bound: Collection[str]) -> None:
         sizes = [phrases(each)[0] for each in tree.find_data("size")]
         for each in (*tree.find_data("group"), *sizes):
             (token,) = words(each)
             self.expect(token, bound, f"`{token}` is not bound", "write an index on the left of `=`, or fold over it")
 
-    def check_placing(self, tree: Node, definition: Definition, bound: Collection[str]) -> None:
+    def check_placing(self, tree: SyntaxNode, definition: Definition, bound: Collection[str]) -> None:
         known = [each.name for each in (*definition.operands, *definition.results)]
         for token in words(tree):
             self.expect(token, known, f"`{token}` is neither an operand nor a result")
@@ -195,7 +195,7 @@ class _Reader:
             self.expect(variable, bound, f"`{variable}` is not an index of this definition")
 
 
-def _factors(product: Node) -> Iterator[Node]:
+def _factors(product: SyntaxNode) -> Iterator[SyntaxNode]:
     if product.data == "mul":
         for each in phrases(product):
             yield from _factors(each)
@@ -203,7 +203,7 @@ def _factors(product: Node) -> Iterator[Node]:
         yield product
 
 
-def _bound(tree: Node, targets: Node) -> Iterator[str]:
+def _bound(tree: SyntaxNode, targets: SyntaxNode) -> Iterator[str]:
     """The names bound in a definition: indices on the left and under folds, and unpartitioned, joined or ravelled dims."""
     for phrase in (*targets.find_data("name"), *targets.find_data("group")):
         yield from map(bare, words(phrase))

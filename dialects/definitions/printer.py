@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ..params import Literal
 from .operators import ATOM, COMPARISON, FOLD, LEAST, NEGATIVE, PRODUCT, SIGNS, SUM
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Guard, Number, Otherwise, Param, Read, Size, Var, Whole
+from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Guard, Number, Otherwise, Param, Read, Size, Var, Whole
 
 Leaf: TypeAlias = "Group[Var] | Whole | Concat[Var] | Param | Size"
 _Part: TypeAlias = "Leaf | Number[Literal] | Affine[Var] | Guard"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path as File
 
 from .parse import parse_definitions
-from .tree import Definition
+from .syntax_tree import Definition
 
 
 class Definitions(Mapping[str, Definition]):

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from ..ranges.affine_read import AffineRead
 from ..ranges.algebra import Axis, SubAxis
-from .tree import Param
+from .syntax_tree import Param
 
 
 class Held(Flag):

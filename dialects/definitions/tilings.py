@@ -26,7 +26,7 @@ from ..params import ParamsAttr
 from ..ranges.affine_read import AffineRead
 from ..ranges.factor import Factor, crossing
 from ..ranges.terms import Extent, Window
-from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, inner
+from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, subexpressions
 from .grounding import ground
 from .requires import (
     INDEX,
@@ -48,7 +48,22 @@ from .requires import (
     details,
     part,
 )
-from .tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Shape, Size, Value, Whole, factors
+from .syntax_tree import (
+    Affine,
+    Apply,
+    Concat,
+    Definition,
+    Fold,
+    Group,
+    Otherwise,
+    Param,
+    Read,
+    Shape,
+    Size,
+    Value,
+    Whole,
+    factors,
+)
 
 T = TypeVar("T")
 
@@ -172,7 +187,7 @@ def accesses(body: Ground) -> list[Access]:
         return [body]
     if isinstance(body, Guarded):
         return list(body.vectors)
-    return [access for child in inner(body) for access in accesses(child)]
+    return [access for child in subexpressions(body) for access in accesses(child)]
 
 
 class _Roles:

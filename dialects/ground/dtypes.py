@@ -54,7 +54,7 @@ def is_narrow(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "V" and not is_float(dtype)
 
 
-def widen(array: Array) -> Array:
+def widen_narrow(array: Array) -> Array:
     """Converts narrow floats to float32 and integers of less than a byte to 32 bits; other arrays are returned as they are."""
     if is_float(array.dtype):
         return array.astype(np.float32) if array.dtype.itemsize < 4 else array
@@ -70,7 +70,7 @@ def itemsize(dtype: str) -> int:
 @cache
 def divides(dtype: str) -> bool:
     """Whether every number but zero has an inverse, up to rounding: true of floats, false of integers."""
-    return is_float(_part(dtype))
+    return is_float(_part_dtype(dtype))
 
 
 @cache
@@ -81,7 +81,7 @@ def widens(source: str, target: str) -> bool:
     """
     if source == target:
         return True
-    before, after = _part(source), _part(target)
+    before, after = _part_dtype(source), _part_dtype(target)
     # Integers of different widths wrap around at different values.
     if not is_float(before) or not is_float(after):
         return False
@@ -114,7 +114,7 @@ def greatest(dtype: np.dtype[Any]) -> Array:
 def descending(array: Array) -> Array:
     """Keys that sort an array as XLA does, largest first: positive NaN, infinity, ..., 0.0, -0.0, ..., negative NaN."""
     if not is_float(array.dtype):
-        return ~widen(array)
+        return ~widen_narrow(array)
     bits = array.view(f"i{array.dtype.itemsize}")
     return np.where(bits < 0, bits & np.iinfo(bits.dtype).max, ~bits)
 
@@ -138,6 +138,6 @@ def _float(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.nmant), int(info.maxexp)
 
 
-def _part(dtype: str) -> np.dtype[Any]:
+def _part_dtype(dtype: str) -> np.dtype[Any]:
     """The dtype itself, or for a complex type that of its parts."""
     return np.dtype({"complex64": "float32", "complex128": "float64"}.get(dtype, dtype))

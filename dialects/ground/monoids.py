@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from .dtypes import Array, greatest, largest, last, least, widen
+from .dtypes import Array, greatest, largest, last, least, widen_narrow
 
 Unit: TypeAlias = Callable[[np.dtype[Any]], Array]
 """A function from a dtype to the unit of a monoid on numbers of that type."""
@@ -73,7 +73,9 @@ class Monoid:
     def reduce(self, array: Array, axes: tuple[int, ...]) -> Array:
         """Folds the array over these axes. The result has a type that NumPy can compute with."""
         return np.asarray(
-            cast(np.ufunc, self.function).reduce(widen(array), axis=axes, initial=widen(self.unit(array.dtype))[()])
+            cast(np.ufunc, self.function).reduce(
+                widen_narrow(array), axis=axes, initial=widen_narrow(self.unit(array.dtype))[()]
+            )
         )
 
     def accumulate(self, array: Array, axis: int) -> Array:
@@ -131,10 +133,10 @@ MERGE = "merge"
 FOLDS: Sequence[str] = [each.fold for each in _TABLE if each.fold]
 """The names of folds in index notation."""
 
-NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
+MONOID_NAMES: Sequence[str] = [each.name for each in _TABLE if each.name]
 """The names of the monoids in pending folds and in collectives."""
 
-SIGNS: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
+MONOIDS_BY_SIGN: Mapping[str, Monoid] = {each.sign: each for each in _TABLE if each.sign}
 """The monoids that a layout writes by a sign, such as `+`."""
 
 UNITS: Mapping[str, Unit] = {**{name: each.unit for name, each in MONOIDS.items()}, **SELECTIONS, MERGE: greatest}

@@ -30,11 +30,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Where an object is in memory says nothing, and is another place in each run.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 
-LONGEST = 60
+MOST_CHARACTERS = 60
 """The most characters of a value that an error shows."""
-MOST = 1000
+MOST_ELEMENTS = 1000
 """The most elements of a collection whose `repr` is worth making."""
-LARGEST = 1 << 63
+INTEGER_BOUND = 1 << 63
 """The bound of integers: no extent, position or count is as large."""
 
 
@@ -42,10 +42,10 @@ def shown(given: object) -> str:
     """The `repr` of a value, shortened with `...` if it is long. If its `repr` raises, its type."""
     kind = type(given).__name__
     if isinstance(given, str):
-        return shortened(str.__repr__(str.__getitem__(given, slice(MOST))))
+        return shortened(str.__repr__(str.__getitem__(given, slice(MOST_ELEMENTS))))
     try:
         several = cast("Collection[object]", given if isinstance(given, Collection) else ())
-        if len(several) > MOST:
+        if len(several) > MOST_ELEMENTS:
             return f"a {kind} of {len(several):,} elements"
         return shortened(_ADDRESS.sub("", repr(cast(object, given))))
     except Exception:
@@ -54,8 +54,8 @@ def shown(given: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Cuts a text that is longer than `LONGEST`, and ends it in `...`."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    """Cuts a text that is longer than `MOST_CHARACTERS`, and ends it in `...`."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
 
 
 def refused(name: str, takes: str, given: object, *helps: str) -> Error:
@@ -81,9 +81,9 @@ def text_of(name: str, given: object) -> str:
 
 
 def integer_of(name: str, given: object) -> int:
-    """Checks that the argument is an integer, and not beyond `LARGEST`."""
+    """Checks that the argument is an integer, and not beyond `INTEGER_BOUND`."""
     number = integer(given)
-    if number is None or not -LARGEST < number < LARGEST:
+    if number is None or not -INTEGER_BOUND < number < INTEGER_BOUND:
         raise refused(name, "an integer", given)
     return number
 
@@ -134,7 +134,7 @@ def check_of(name: str, annotation: str, default: object = None) -> Check | None
     return found
 
 
-def taken(name: str, check: Callable[[str, Any], T], given: object) -> T:
+def accepted(name: str, check: Callable[[str, Any], T], given: object) -> T:
     """Checks an argument. An error names the parameter."""
     try:
         return check(name, given)
@@ -143,7 +143,7 @@ def taken(name: str, check: Callable[[str, Any], T], given: object) -> T:
         raise Error(title, location=error.location, label=error.label, notes=error.notes, helps=error.helps) from None
 
 
-def _said(annotation: object) -> str:
+def _annotation(annotation: object) -> str:
     """The text of an annotation. It is a text already where annotations are not evaluated."""
     return annotation.__name__ if isinstance(annotation, type | TypeVar) else str(annotation)
 
@@ -155,7 +155,8 @@ def checked(function: F) -> F:
     @cache
     def checks() -> dict[str, Check]:
         # Later than here: a kind may be added by a file that needs this one.
-        named = {name: check_of(name, _said(each.annotation), each.default) for name, each in signature.parameters.items()}
+        parameters = signature.parameters.items()
+        named = {name: check_of(name, _annotation(each.annotation), each.default) for name, each in parameters}
         return {name: check for name, check in named.items() if check is not None}
 
     names = tuple(signature.parameters)
@@ -166,8 +167,8 @@ def checked(function: F) -> F:
         if not gathers:
             # Each argument stands for one parameter, so Python may bind them: that takes a tenth of the time.
             known = checks()
-            named = {name: taken(name, known[name], each) if name in known else each for name, each in kwargs.items()}
-            placed = [taken(n, known[n], each) if n in known else each for n, each in zip(names, args, strict=False)]
+            named = {name: accepted(name, known[name], each) if name in known else each for name, each in kwargs.items()}
+            placed = [accepted(n, known[n], each) if n in known else each for n, each in zip(names, args, strict=False)]
             return function(*placed, *args[len(names) :], **named)
         try:
             bound = signature.bind(*args, **kwargs)
@@ -179,12 +180,12 @@ def checked(function: F) -> F:
                 continue
             given, kind = bound.arguments[name], signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                bound.arguments[name] = tuple(taken(name, check, each) for each in given)
+                bound.arguments[name] = tuple(accepted(name, check, each) for each in given)
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 named = cast("Mapping[str, object]", given)
-                bound.arguments[name] = {key: taken(key, check, each) for key, each in named.items()}
+                bound.arguments[name] = {key: accepted(key, check, each) for key, each in named.items()}
             else:
-                bound.arguments[name] = taken(name, check, given)
+                bound.arguments[name] = accepted(name, check, given)
         return function(*bound.args, **bound.kwargs)
 
     return cast(F, call)

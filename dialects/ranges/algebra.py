@@ -17,12 +17,12 @@ r ::= n                     the range 0 .. n-1
 
 Block is `a * c`, cyclic is `c * a`, block-cyclic is `q * a * b`: the three differ by a permutation. This page is the
 table of contents: the terms (`terms`), the laws as constructors (`laws`), the meaning (`denotation`), how
-factorisations fit together (`refinement`), `windows`, and reading the text back (`text`).
+factorisations fit together (`common_refinement`), `windows`, and reading the text back (`text`).
 """
 
-from .denotation import block, denote, local, size, space
+from .common_refinement import refine
+from .denotation import denote, local, local_block, size, space
 from .laws import known_size, pad, product, sub, sum_, window
-from .refinement import refine
 from .terms import (
     Axis,
     Devices,
@@ -65,13 +65,13 @@ __all__ = [
     "Window",
     "all_axes",
     "axes",
-    "block",
     "compose",
     "coordinate",
     "denote",
     "halo",
     "known_size",
     "local",
+    "local_block",
     "major_to_minor",
     "pad",
     "parse_range",

@@ -97,7 +97,7 @@ def denote(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
     return [_defined(position) for _, position in _points(r, coordinates)]
 
 
-def block(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
+def local_block(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
     """As `denote`, in an array of `local(r)` elements, with None for positions outside of the range."""
     if isinstance(r, Sub) and r.is_padded:
         return [p if p is not None and p < r.length else None for p in denote(r.base, coordinates)]

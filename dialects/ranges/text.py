@@ -13,7 +13,7 @@ from lark.exceptions import VisitError
 from .. import grammar
 from ..grammar import TooDeep, Word
 from ..ground.errors import Error, Location
-from ..ground.monoids import SIGNS
+from ..ground.monoids import MONOIDS_BY_SIGN
 from ..mesh import Mesh, axis_of
 from . import laws as laws
 from .terms import Extent, Loop, MeshAxis, Of, Range
@@ -58,7 +58,7 @@ def _parse(text: str, start: str, meshes: tuple[Mesh, ...]) -> object:
         raise problem.orig_exc from None
 
 
-def _tree(text: str, start: str) -> grammar.Node:
+def _tree(text: str, start: str) -> grammar.SyntaxNode:
     try:
         return grammar.read(_GRAMMAR, text, start, ("range", "array"), deepest=_DEEPEST)
     except TooDeep as problem:
@@ -132,7 +132,7 @@ class _Read(Transformer[Word, object]):
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
     def added(self, parts: list[MeshAxis]) -> tuple[str, MeshAxis]:
-        return SIGNS["+"].name, parts[0]
+        return MONOIDS_BY_SIGN["+"].name, parts[0]
 
     def folded(self, parts: tuple[Word, MeshAxis]) -> tuple[str, MeshAxis]:
         return parts[0].text, parts[1]

@@ -19,14 +19,14 @@ from ..definitions.ground_form import ELEMENT, Access, Dim, Ground, Grounded, Gu
 from ..definitions.grounding import ground
 from ..definitions.operators import ARITHMETIC
 from ..definitions.registry import definitions
-from ..definitions.tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
-from ..ground.dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen
+from ..definitions.syntax_tree import Affine, Apply, Concat, Fold, Group, Number, Otherwise, Read, Whole, factors
+from ..ground.dtypes import Array, dtype_of, is_narrow, kind_of, largest, least, widen_narrow
 from ..ground.errors import Error
 from ..ground.monoids import MERGE, MONOIDS, SELECTIONS
 from ..params import Literal, ParamsAttr, Record
-from . import scalars, whole_dims
+from . import scalar_functions, whole_dims
 from .linalg import Task
-from .scalars import cast_to
+from .scalar_functions import cast_to
 from .scans import scan
 from .user_functions import FUNCTIONS
 
@@ -62,7 +62,7 @@ def _ground(name: str, params: ParamsAttr, ins: tuple[tuple[int, ...], ...], out
 
 
 # Integers divide as integers.
-_ARITHMETIC = {name: sign.function for name, sign in ARITHMETIC.items()} | {"div": scalars.divide}
+_ARITHMETIC = {name: sign.function for name, sign in ARITHMETIC.items()} | {"div": scalar_functions.divide}
 _NOWHERE: Mapping[int, Labelled] = {}
 
 
@@ -223,7 +223,7 @@ class _Evaluator:
 
     def terms(self, values: Sequence[Labelled]) -> Labelled:
         """The terms of a sum, as products in a wide type, so that they do not lose digits before they are added."""
-        wide = [Labelled(widen(each.array), each.ids) for each in values]
+        wide = [Labelled(widen_narrow(each.array), each.ids) for each in values]
         return self.product(wide if len(values) > 1 else values)
 
     # Bodies
@@ -262,14 +262,14 @@ class _Evaluator:
         values = [self.value(arg, context) for arg in body.args]
         if body.function in _ARITHMETIC:
             # Integers of less than a byte wrap around when they are written.
-            wide = (Labelled(widen(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
+            wide = (Labelled(widen_narrow(each.array), each.ids) if is_narrow(each.array.dtype) else each for each in values)
             return [self.meet(_ARITHMETIC[body.function], *wide)]
         ids = _labels(values)
         arrays = [self.align(value, ids) for value in values]
         if name in whole_dims.FUNCTIONS:
             results = whole_dims.FUNCTIONS[name](Task(arrays, self.params, self.out_types, len(ids)))
         else:
-            results = scalars.apply(name, arrays, self.params, context.dtype)
+            results = scalar_functions.apply(name, arrays, self.params, context.dtype)
         return [Labelled(result, ids) for result in results]
 
     # Folds
@@ -321,14 +321,16 @@ class _Evaluator:
         (k,), (j,) = fold.indices, fold.upto
         if k not in value.ids:
             value = self.meet(np.add, value, Labelled(np.zeros(self.form.extents[k], value.array.dtype), (k,)))
-        scanned = scan(MONOIDS[fold.monoid], widen(value.array), value.ids.index(k), fold.backwards)
+        scanned = scan(MONOIDS[fold.monoid], widen_narrow(value.array), value.ids.index(k), fold.backwards)
         return Labelled(scanned, tuple(j if i == k else i for i in value.ids))
 
     def contract(self, folded: tuple[int, ...], values: Sequence[Labelled], result: np.dtype[Any]) -> Labelled:
         """A sum of products, in the dtype of the result or wider."""
         every = _labels(values)
         kept = tuple(i for i in every if i not in folded)
-        dtype = np.result_type(widen(np.zeros((), result)), *(widen(np.zeros((), value.array.dtype)) for value in values))
+        dtype = np.result_type(
+            widen_narrow(np.zeros((), result)), *(widen_narrow(np.zeros((), value.array.dtype)) for value in values)
+        )
         # Small labels, because einsum takes 52 at most.
         number = {i: label for label, i in enumerate(every)}
         operands: list[Any] = []
@@ -393,7 +395,7 @@ class _Evaluator:
         ids = along(*target.dims)
         shape = self.shape(ids)
         monoid = MONOIDS[fold.monoid]
-        dtype = widen(np.zeros((), updates.array.dtype)).dtype
+        dtype = widen_narrow(np.zeros((), updates.array.dtype)).dtype
         result = np.broadcast_to(monoid.unit(dtype), shape).copy()
         if context.default is not None:
             result = self.spread(context.default, ids).astype(dtype)

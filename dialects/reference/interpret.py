@@ -17,14 +17,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from .. import array, flow, lax, spmd
-from ..array import MESH, Barrier, Coordinate, around, mesh_of
+from ..array import MESH, Barrier, Coordinate, enclosing_ops, mesh_of
+from ..ground.amounts import counted
 from ..ground.dtypes import Array, dtype_of
-from ..ground.english import counted
 from ..ground.errors import Error
 from ..mesh import Mesh
 from ..types import ArrayType
 from .evaluate import evaluate
-from .lockstep import Value, collect, cut, distribute, groups, rank, redistribute
+from .lockstep import DeviceArrays, collect, cut, distribute, groups, rank, redistribute
 
 
 def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = None) -> list[Array]:
@@ -35,7 +35,7 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     """
     entry = entry_of(program)
     if mesh is None:
-        mesh = mesh_of(entry) if any(MESH in each.attributes for each in around(entry)) else Mesh()
+        mesh = mesh_of(entry) if any(MESH in each.attributes for each in enclosing_ops(entry)) else Mesh()
     machine = Machine(mesh.size)
     block = entry.regions[0].block
     if len(args) != len(block.args):
@@ -72,13 +72,15 @@ class Machine:
 
     devices: int
 
-    def enter(self, array: Array, type: ArrayType, position: int) -> Value:
+    def enter(self, array: Array, type: ArrayType, position: int) -> DeviceArrays:
         if array.shape != tuple(type.layout.global_shape):
             title = f"argument {position} is {type.text}, and {array.dtype}{list(array.shape)} was given"
             raise Error(title, helps=["a kernel takes what each device holds: use `run_devices`"])
         return distribute(array, type.layout, self.devices)
 
-    def block(self, block: Block, inputs: Sequence[Value], outer: dict[SSAValue, Value] | None = None) -> list[Value]:
+    def block(
+        self, block: Block, inputs: Sequence[DeviceArrays], outer: dict[SSAValue, DeviceArrays] | None = None
+    ) -> list[DeviceArrays]:
         """Runs a block; returns the operands of its terminator. `outer` holds the values of the enclosing blocks."""
         env = dict(outer or {}) | dict(zip(block.args, inputs, strict=True))
         for op in block.ops:
@@ -91,13 +93,13 @@ class Machine:
                 env[result] = value
         raise AssertionError("a block ends in a terminator")
 
-    def check(self, op: Operation, type: ArrayType, value: Value) -> None:
+    def check(self, op: Operation, type: ArrayType, value: DeviceArrays) -> None:
         local, dtype = type.layout.local_shape, dtype_of(type.dtype)
         for held in value:
             if held.shape != tuple(local) or held.dtype != dtype:
                 raise Error(f"`{op.name}` gave {held.dtype}{list(held.shape)} where its type says {type.text}")
 
-    def run(self, op: Operation, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+    def run(self, op: Operation, operands: list[DeviceArrays], env: dict[SSAValue, DeviceArrays]) -> list[DeviceArrays]:
         match op:
             case lax.ScanOp():
                 return self.scan(op, operands, env)
@@ -133,10 +135,10 @@ class Machine:
             case _:
                 raise Error(f"the interpreter does not know `{op.name}`")
 
-    def named(self, op: lax.LaxOp, operands: list[Value]) -> list[Value]:
+    def named(self, op: lax.LaxOp, operands: list[DeviceArrays]) -> list[DeviceArrays]:
         """Runs a named op on every device; devices that hold the same arrays share the work."""
         done: dict[tuple[int, ...], list[Array]] = {}
-        results: list[Value] = [[] for _ in op.results]
+        results: list[DeviceArrays] = [[] for _ in op.results]
         for device in range(self.devices):
             inputs = [value[device] for value in operands]
             key = tuple(map(id, inputs))
@@ -151,11 +153,11 @@ class Machine:
         types = [(_type(result).dtype, _type(result).shape) for result in op.results]
         return evaluate(op.primitive(), op.params, inputs, types)
 
-    def scan(self, op: lax.ScanOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+    def scan(self, op: lax.ScanOp, operands: list[DeviceArrays], env: dict[SSAValue, DeviceArrays]) -> list[DeviceArrays]:
         entry, trips = op.entry, range(op.length)
         carry, rows = operands[entry.carries], operands[entry.rows]
         carries = len(carry)
-        stacks: list[list[Value]] = []
+        stacks: list[list[DeviceArrays]] = []
         for trip in reversed(trips) if op.params["reverse"] else trips:
             each = [[held[trip] for held in value] for value in rows]
             left = self.block(op.regions[0].block, entry.arguments(0, operands, carry, each), env)
@@ -166,7 +168,7 @@ class Machine:
         ys = [self.stack([trip[at] for trip in stacks], _type(out)) for at, out in enumerate(op.results[carries:])]
         return [*carry, *ys]
 
-    def while_(self, op: lax.WhileOp, operands: list[Value], env: dict[SSAValue, Value]) -> list[Value]:
+    def while_(self, op: lax.WhileOp, operands: list[DeviceArrays], env: dict[SSAValue, DeviceArrays]) -> list[DeviceArrays]:
         entry = op.entry
         carry = operands[entry.carries]
         test, body = (region.block for region in op.regions)
@@ -174,18 +176,18 @@ class Machine:
             carry = self.block(body, entry.arguments(1, operands, carry), env)
         return carry
 
-    def agreed(self, op: lax.RegionOp, value: Value) -> Array:
+    def agreed(self, op: lax.RegionOp, value: DeviceArrays) -> Array:
         """The common value of all devices. Raises Error if their values differ."""
         if any(held != value[0] for held in value):
             raise Error(f"`{op.name}` gets different values on different devices")
         return value[0]
 
-    def stack(self, trips: list[Value], type: ArrayType) -> Value:
+    def stack(self, trips: list[DeviceArrays], type: ArrayType) -> DeviceArrays:
         if not trips:
             return [np.zeros(type.layout.local_shape, dtype_of(type.dtype))] * self.devices
         return [np.stack([trip[device] for trip in trips]) for device in range(self.devices)]
 
 
-def run_devices(function: FuncOp, args: Sequence[Value], devices: int) -> list[Value]:
+def run_devices(function: FuncOp, args: Sequence[DeviceArrays], devices: int) -> list[DeviceArrays]:
     """Runs a function of local ops, given each device's local array of each argument."""
     return Machine(devices).block(function.body.block, args)

@@ -13,11 +13,11 @@ from ..ground.dtypes import Array
 from ..ground.errors import Error
 from ..ground.monoids import MONOIDS
 from ..layouts import Layout
-from ..ranges.algebra import MeshAxis, Placed, block, coordinate
+from ..ranges.algebra import MeshAxis, Placed, coordinate, local_block
 from ..ranges.windows import windows_of
 from .scans import across
 
-Value = list[Array]
+DeviceArrays = list[Array]
 """The local array of each device. Devices with equal arrays may share one object."""
 
 Positions = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
@@ -27,7 +27,7 @@ Positions = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 def _positions(layout: Layout, device: int) -> Positions:
     """For each dim the positions of the elements that a device holds; -1 for padding."""
     at: dict[Placed, int] = {axis: coordinate(axis, device) for axis in layout.axes}
-    held = [block(dim, at) for dim in layout.dims]
+    held = [local_block(dim, at) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
 
 
@@ -58,7 +58,7 @@ def groups(axes: tuple[MeshAxis, ...], devices: int) -> tuple[tuple[int, ...], .
     return tuple(zip(*(ranks[number] for number in sorted(ranks)), strict=True))
 
 
-def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Value:
+def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] | None = None) -> DeviceArrays:
     """Returns the local array of each device (of `among`; the others hold nothing).
 
     Over pending axes the first device holds the value, and the others hold the monoid's unit, or copies if it is idempotent.
@@ -78,7 +78,7 @@ def distribute(array: Array, layout: Layout, devices: int, among: Sequence[int] 
     return value
 
 
-def collect(value: Value, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Array:
+def collect(value: DeviceArrays, layout: Layout, devices: int, among: Sequence[int] | None = None) -> Array:
     """Returns the whole array from the parts of the devices (of `among`), with pending folds done."""
     value, layout = _scanned(value, layout, devices, among)
     parts: dict[tuple[int, ...], Array] = {}
@@ -99,7 +99,7 @@ def collect(value: Value, layout: Layout, devices: int, among: Sequence[int] | N
     return parts[()]
 
 
-def _scanned(value: Value, layout: Layout, devices: int, among: Sequence[int] | None) -> tuple[Value, Layout]:
+def _scanned(value: DeviceArrays, layout: Layout, devices: int, among: Sequence[int] | None) -> tuple[DeviceArrays, Layout]:
     """Resolves the pending scans of a value, which are all along one dim."""
     scans = tuple(pending for pending in layout.pending if pending.scans)
     if not scans:
@@ -114,7 +114,7 @@ def _scanned(value: Value, layout: Layout, devices: int, among: Sequence[int] | 
     return result, Layout(layout.dims, tuple(pending for pending in layout.pending if not pending.scans))
 
 
-def redistribute(value: Value, source: Layout, target: Layout, devices: int) -> Value:
+def redistribute(value: DeviceArrays, source: Layout, target: Layout, devices: int) -> DeviceArrays:
     """Moves a value to another layout, by way of the whole array; reductions that stay pending are not done."""
     kept = tuple(pending.axis for pending in target.pending)
     resolved = Layout(source.dims, tuple(pending for pending in source.pending if pending not in target.pending))
@@ -130,23 +130,23 @@ def redistribute(value: Value, source: Layout, target: Layout, devices: int) -> 
     return result
 
 
-def cut(value: Value, source: Layout, target: Layout, devices: int) -> Value:
+def cut(value: DeviceArrays, source: Layout, target: Layout, devices: int) -> DeviceArrays:
     """Cuts each device's part in `target` out of its local array in `source`.
 
     Raises Error if the device does not hold all of it.
     """
-    result: Value = []
+    result: DeviceArrays = []
     memory: dict[tuple[int, tuple[bytes, ...]], Array] = {}
     for device in range(devices):
         held, wanted = _positions(source, device), _positions(target, device)
         key = (id(value[device]), tuple(each.tobytes() for each in (*held, *wanted)))
         if key not in memory:
-            memory[key] = _part(value[device], held, target, wanted)
+            memory[key] = _cut_part(value[device], held, target, wanted)
         result.append(memory[key])
     return result
 
 
-def _part(array: Array, held: Positions, target: Layout, wanted: Positions) -> Array:
+def _cut_part(array: Array, held: Positions, target: Layout, wanted: Positions) -> Array:
     if not array.size or not held:
         # Windows of an array without elements have zeros alone.
         return np.zeros([len(each) for each in wanted], array.dtype) if held else array

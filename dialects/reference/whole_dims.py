@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from ..definitions.front_ends import moving
-from ..ground.dtypes import Array, descending, dtype_of, widen
+from ..definitions.front_ends.by_name import moving
+from ..ground.dtypes import Array, descending, dtype_of, widen_narrow
 from ..params import Record
 from . import linalg
 from .linalg import Task, each
@@ -19,12 +19,12 @@ from .linalg import Task, each
 
 def _arg(choose: Callable[..., Array], task: Task) -> list[Array]:
     # NaN wins, as in XLA; NumPy does the same only for its own floats.
-    return [np.asarray(choose(widen(task.args[0]), axis=-1)).astype(dtype_of(task.outs[0][0]))]
+    return [np.asarray(choose(widen_narrow(task.args[0]), axis=-1)).astype(dtype_of(task.outs[0][0]))]
 
 
 def _sort(task: Task) -> list[Array]:
     """Sorts all arrays by the first `num_keys` of them, or by their parts; NumPy's last key is the primary one."""
-    keys = [widen(key) for key in task.args[: task.number("num_keys")]]
+    keys = [widen_narrow(key) for key in task.args[: task.number("num_keys")]]
     parts = [part for key in keys for part in ((np.real(key), np.imag(key)) if key.dtype.kind == "c" else (key,))]
     order = np.lexsort(parts[::-1], axis=-1)
     return [np.take_along_axis(each, order, axis=-1) for each in task.args]

@@ -1,21 +1,21 @@
 """Decides the placement of every op and value.
 
-    table         the claims of a plan: where the indices of each op and the dims of each value are placed
-      requirements  what an op requires when an index is placed, and the laws for it
-    propagate     carries claims along one mesh axis through the definitions
-    constraints   points of redistribution: those of a program, at which a value may change its layout
-    placements    the table's meaning at each op: layouts wanted and produced, and pending reductions
-    price         what a device receives if some ops are placed otherwise: by this, the ways to place them are compared
-    regather      which arguments are gathered for each use, and which once
-    loop_hoisting  moves gathers before a loop, and scatters after it
+    table                the claims of a plan: where the indices of each op and the dims of each value are placed
+      requirements       what an op requires when an index is placed, and the laws for it
+    propagate            carries claims along one mesh axis through the definitions
+    constraints          points of redistribution: those of a program, at which a value may change its layout
+    placements           the table's meaning at each op: layouts wanted and produced, and pending reductions
+    price                what a device receives if some ops are placed otherwise: by this, the ways to place them are compared
+    regather             which arguments are gathered for each use, and which once
+    loop_hoisting        moves gathers before a loop, and scatters after it
     deferred_reductions  where a pending sum resolves
-      linearity   through which ops a pending sum may move
-      min_cut     minimum cuts, for the cheapest places to resolve
-        preflow   the maximum flow
-    relocate      which ops run along a dim that a later tactic stores in parts, because that receives less
-      place_by_cut  which of these ops to move, as a minimum cut
-    sort_strategy  whether sorted blocks are merged, or operands gathered and then sorted
-    decide        all decisions of a plan, which reports read and lowering writes
+      linearity          through which ops a pending sum may move
+      min_cut            minimum cuts, for the cheapest places to resolve
+        preflow          the maximum flow
+    relocate             which ops run along a dim that a later tactic stores in parts, because that receives less
+      place_by_cut       which of these ops to move, as a minimum cut
+    sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
+    decide               all decisions of a plan, which reports read and lowering writes
 
 Imports `redistribute`, `program` and `rules`.
 """

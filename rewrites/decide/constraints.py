@@ -21,7 +21,7 @@ from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
 from ..redistribute.steps import Bytes
-from .placements import OpPlacement, place
+from .placements import OpPlacement, place_op
 from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of
 
@@ -29,7 +29,7 @@ from .table import WHOLE, Claim, Key, Table, claim_of
 def is_point(program: Program, value: ValueId) -> bool:
     """Whether the value is the result of a constraint."""
     number = program.producer[value]
-    return number >= 0 and program.nodes[number].kind == "constrain"
+    return number >= 0 and program.nodes[number].op_name == "constrain"
 
 
 def claims_of(table: Table, value: ValueId, axes: Iterable[MeshAxis]) -> dict[MeshAxis, Claim]:
@@ -154,7 +154,7 @@ class _Meeting(Sweep):
         }
         if index is not None and factor is not None:
             claims[self.axis] = index, factor
-        return place(node.signature, tuple(claims[axis] for axis in major_to_minor(claims)))
+        return place_op(node.signature, tuple(claims[axis] for axis in major_to_minor(claims)))
 
     def wanted_by(self, value: ValueId) -> Iterator[Layout]:
         """The layouts in which ops that are placed on the axis, and points, read a value."""

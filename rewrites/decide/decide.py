@@ -21,10 +21,10 @@ from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums
-from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read
+from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, is_stored
 from .regather import gathered_at_source
-from .relocate import Mismatch, elsewhere
+from .relocate import Mismatch, relocated
 from .sort_strategy import unmerged
 from .table import Table
 
@@ -96,7 +96,7 @@ def decide(table: Table) -> Decisions:
         for move in found.moves
         if move.communicates and move.uses
     ]
-    instead = elsewhere(found.placements, found.carried, moves)
+    instead = relocated(found.placements, found.carried, moves)
     if not instead:
         return found
     other = _decide(table, instead)
@@ -106,7 +106,7 @@ def decide(table: Table) -> Decisions:
 
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:
-    placements = read(table, instead)
+    placements = read_table(table, instead)
     gathered = unmerged(placements)
     gathered_at_source(placements)
     carried = carried_sums(placements)

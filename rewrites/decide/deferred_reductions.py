@@ -33,15 +33,15 @@ from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, Program, ValueId
-from ..program.reached import reached
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .placements import OpPlacement, Placements, Unreduced
 from .requirements import law
 
-NONE = frozenset[int]()
+NO_NUMBERS = frozenset[int]()
 
 RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Weights of a byte and of a collective: bytes count first, then collectives, then sums resolved ahead of a mere move."""
@@ -58,7 +58,7 @@ class DeferredReduction:
 def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     """Returns the ops that a pending sum moves through."""
     program = placements.program
-    loops = (node for node in program.nodes if node.kind == "carry") if program.has_regions else ()
+    loops = (node for node in program.nodes if node.op_name == "carry") if program.has_regions else ()
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
     assumed: dict[NodeId, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
     reach = _Reach(placements, assumed, set())
@@ -84,7 +84,7 @@ def makers(placements: Placements, carried: Mapping[NodeId, DeferredReduction], 
 
 
 class _Reach:
-    """How far pending sums could move, if carries of loops are the sums that are assumed: one pass along the program."""
+    """One pass along the program: how far pending sums could move, given the sums that loops are assumed to carry."""
 
     def __init__(self, placements: Placements, assumed: dict[NodeId, Unreduced], refused: set[NodeId]) -> None:
         self.placements, self.program = placements, placements.program
@@ -116,7 +116,7 @@ class _Reach:
         self.wait()
 
     def put(self, node: Node, pend: Unreduced, once: Collection[int] = ()) -> None:
-        """Takes the result of an op for this sum, in which some operands count on one iteration only."""
+        """Records that the op's result is this sum. The operands in `once` count on one iteration only."""
         if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.update(node.results)
         if pend:
@@ -133,7 +133,7 @@ class _Reach:
         seen = set(heap)
         while heap:
             node = self.program.nodes[heapq.heappop(heap)]
-            if node.kind == "carry":
+            if node.op_name == "carry":
                 # What it is within the loop is assumed.
                 continue
             if (carry := self.carried(node)) is not None:
@@ -154,21 +154,21 @@ class _Reach:
         self.put(node, carry.pend, dict(carry.once))
 
     def hangs(self, node: Node) -> bool:
-        """Whether the op is linear in what loops carry; its result then hangs on them too."""
-        positions = node.positions(self.hanging) if self.hanging else NONE
+        """Whether the op is linear in the carries of loops. If so, whether its result is a sum depends on theirs."""
+        positions = node.positions(self.hanging) if self.hanging else NO_NUMBERS
         found = bool(positions) and len(node.results) == 1 and is_linear(self.program, node, positions)
         if found:
             self.put(node, ())
         return found
 
     def demand(self, values: Iterable[ValueId], pend: Unreduced) -> None:
-        """Has the carries that these values hang on be sums."""
+        """Requires that the carries on which these values depend are sums."""
         for node in self.program.upstream(values, lambda node: node.results[0] in self.hanging):
-            if node.kind == "carry":
+            if node.op_name == "carry":
                 self.demanded.setdefault(node.number, pend)
 
     def returned(self) -> dict[NodeId, Unreduced]:
-        """The sums that trips return as carries, over more axes than assumed or as many; without those that they do not."""
+        """The assumed sums of carries, without those that a trip does not return."""
         found = dict[NodeId, Unreduced]()
         ends = [self.program.nodes[number] for number in self.assumed]
         for number, carry in [(node.number, self.carried(node) or self.waiting(node)) for node in ends]:
@@ -176,7 +176,7 @@ class _Reach:
             if carry is None and (own or self.program.nodes[number].operands[1] not in self.hanging):
                 continue
             every = own, self.demanded.get(number, ()), () if carry is None else carry.pend
-            pend = _together(every)
+            pend = _merged_sum(every)
             if pend is not None and (carry is None or pend != own or carry.pend == own):
                 found[number] = pend
             if carry is not None:
@@ -211,7 +211,7 @@ class _Reach:
         if not sums:
             return None
         parts = list(dict.fromkeys(sums.values()))
-        pend = _together(parts)
+        pend = _merged_sum(parts)
         if pend is None or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
             return None
         zeros = self.program.zeros(node)
@@ -252,9 +252,9 @@ class _Reach:
         return found
 
     def carried(self, node: Node) -> DeferredReduction | None:
-        """The sum that the op could carry: it is linear in its pending operands, and their layouts need no other move."""
+        """The sum that the op could carry, if it is linear in its pending operands and they need no other move."""
         program, given = self.program, self.waited.get(node.number)
-        if node.results[1:] and not (node.kind == "carry" and is_alone(program, node)):
+        if node.results[1:] and not (node.op_name == "carry" and is_alone(program, node)):
             return None
         if not node.results or node.results[0] in self.placements.pinned:
             return None
@@ -274,7 +274,7 @@ class _Reach:
             return None
         zeros = self.program.zeros(node)
         once = self.once(node) - positions - zeros
-        hanging = node.positions(self.hanging) if self.hanging else NONE
+        hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
         if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
@@ -283,7 +283,7 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend):
             return None
-        if hanging and (node.kind == "carry" or not self.linear(node, positions, zeros)):
+        if hanging and (node.op_name == "carry" or not self.linear(node, positions, zeros)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return DeferredReduction(pend)
@@ -294,7 +294,7 @@ class _Reach:
         """The operands of an op that may count on one iteration only."""
         if node.number in self.waited:
             return frozenset(range(len(node.operands)))
-        return frozenset({0}) if node.kind == "carry" and law(counts_once(0, ())) is not None else NONE
+        return frozenset({0}) if node.op_name == "carry" and law(counts_once(0, ())) is not None else NO_NUMBERS
 
     def is_part(self, value: ValueId, pend: Unreduced, given: Unreduced | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
@@ -311,7 +311,7 @@ class _Reach:
         return linear_in(node.signature.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
-        """Whether the op can run on the operands in their own layouts, without its placement on the pending axes."""
+        """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
         axes = {each.axis for each in pend}
         if placed.pending[0]:
             return False
@@ -332,13 +332,16 @@ class _Reach:
                 yield found
 
     def beside(self, value: ValueId) -> Iterator[ValueId]:
-        """The sums that an op carries together with a value."""
+        """The pending operands and results of the ops that carry a value's sum."""
         numbers = {self.program.producer[value], *(number for number, _ in self.program.uses[value])}
         for node in (self.program.nodes[number] for number in numbers & self.carriers.keys()):
             yield from (each for each in (*node.operands, *node.results) if each in self.pending)
 
     def cheapest(self, component: Sequence[ValueId]) -> Iterator[NodeId]:
-        """Cut the component: `v` pending -> `(v, "kept")` costs the collective; an op carries if it is on the source's side."""
+        """Finds the ops of a component that carry its sums, as a minimum cut.
+
+        The edge from `v` to `(v, "kept")` has the price of resolving `v`. An op carries if its result is on the source's side.
+        """
         network, carrying = Network(), dict[NodeId, Node]()
         for value in component:
             network.edge(value, (value, "kept"), self.price(value))
@@ -365,7 +368,7 @@ class _Reach:
         return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
 
     def is_moved(self, value: ValueId) -> bool:
-        """Whether only an op that moves its elements reads a sum, and could carry it: a product and its transpose are one."""
+        """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""
         uses, maker = self.placements.uses(value), self.program.made_by(value)
         if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
             return False
@@ -374,7 +377,7 @@ class _Reach:
         return any(index.monoid is not None for index in maker.signature.indices)
 
 
-def _together(sums: Iterable[Unreduced]) -> Unreduced | None:
+def _merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
     """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TypeAlias, cast
 
-from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
+from ...dialects.definitions.syntax_tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
 from ...dialects.ground.monoids import MONOIDS
 from ..rules.compile import Environment
-from ..rules.files import rules
+from ..rules.rule_files import rules
 
 Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"
@@ -36,7 +36,7 @@ def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[
         # The caller has already checked, by the types of the whole op, that a cast widens.
         facts: Environment = {"widening": _always, "field": _always if field else _never}
         term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
-        found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _inside(term)))
+        found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _subterms(term)))
     return found
 
 
@@ -118,12 +118,12 @@ def _is_sum(term: Term) -> bool:
     return isinstance(term, tuple) and term[:2] == ("sum", OVER)
 
 
-def _inside(term: Term) -> Iterator[Term]:
+def _subterms(term: Term) -> Iterator[Term]:
     """All terms below the root."""
     if isinstance(term, tuple):
         for part in term[1:]:
             yield part
-            yield from _inside(part)
+            yield from _subterms(part)
 
 
 def forget() -> None:

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...dialects.ranges.algebra import MeshAxis
+from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
-from ..program.reached import reached
 from .deferred_reductions import DeferredReduction, is_linear, through
 from .placements import Placements
-from .price import Otherwise, Reads, reads_of
+from .price import Alternative, Reads, reads_of
 
 
 def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
@@ -65,7 +65,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
         return
 
     ops, now = (border.number, *moved), Reads(placements, {})
-    after = {number: Otherwise(placements.without(program.nodes[number], axes)) for number in ops}
+    after = {number: Alternative(placements.without(program.nodes[number], axes)) for number in ops}
     if now.price(ops, after).bytes < now.price(ops, {}).bytes:
         for number, way in after.items():
             placements.put_otherwise(program.nodes[number], way.placed)
@@ -85,7 +85,7 @@ class _Accumulated:
 
 def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
     for node in placements.program.nodes:
-        if node.kind == "carry":
+        if node.op_name == "carry":
             for axis in sorted(placements.axes(node)):
                 if (nodes := _Sum(placements, node, axis).nodes()) is not None:
                     yield _Accumulated(axis, node.number, frozenset(nodes))
@@ -140,7 +140,7 @@ class _Sum:
         for value in self.program.nodes[number].results:
             others = {user for user, _ in self.placements.uses(value)} - among
             nodes = self.program.nodes
-            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].kind != "leave" for user in others):
+            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].op_name != "leave" for user in others):
                 return False
         return True
 

@@ -16,7 +16,7 @@ from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction
 from .min_cut import ENDLESS, Network
 from .placements import Placements
-from .price import Otherwise, Reads, Want
+from .price import Alternative, Reads, Want
 
 UNITS = 1 << 10
 """Scales bytes, which may be fractions, to the integers of a network."""
@@ -27,15 +27,16 @@ OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 Edge = tuple[object, object, int]
 
 Moves = dict[tuple[Want, bool | None], list[NodeId]]
-"""(wanted layout, choice) -> ops. The value moves there if one of the ops makes that choice (True: otherwise); None: always."""
+"""(wanted layout, choice) -> ops. The value moves to the layout if one of the ops makes the choice: True is its other
+placement, False its present one. With None, the value moves in any case."""
 
 
 class AsItIs(Reads):
-    """The layouts in which values are read, with the edges that follow from them, cached for all attempts until an op moves."""
+    """The layouts that uses want under the present placements, and the edges for them, cached until an op moves."""
 
     def __init__(self, placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
         super().__init__(placements, carried)
-        self.edges: dict[tuple[ValueId, Otherwise | None, *tuple[Otherwise, ...]], list[Edge]] = {}
+        self.edges: dict[tuple[ValueId, Alternative | None, *tuple[Alternative, ...]], list[Edge]] = {}
         """A value, its op's other placement and those of the ops that read it -> the edges that the value adds to a network."""
 
     def forget(self) -> None:
@@ -46,7 +47,7 @@ class AsItIs(Reads):
 class TwoPlaces:
     """Ops that may be placed otherwise, and the values that they read and produce."""
 
-    def __init__(self, now: AsItIs, ways: Mapping[NodeId, Otherwise]) -> None:
+    def __init__(self, now: AsItIs, ways: Mapping[NodeId, Alternative]) -> None:
         self.now, self.placements, self.program = now, now.placements, now.program
         self.ways = ways
 
@@ -68,7 +69,7 @@ class TwoPlaces:
 
     @cached_property
     def reads(self) -> dict[ValueId, list[tuple[NodeId, int]]]:
-        """The values, with their uses by ops that may be placed otherwise."""
+        """Maps each value to its uses by ops that may be placed otherwise."""
         reads = dict[ValueId, list[tuple[NodeId, int]]]()
         for number in self.ways:
             node = self.program.nodes[number]
@@ -79,7 +80,7 @@ class TwoPlaces:
         return reads
 
     def moved(self, value: ValueId, uses: list[tuple[NodeId, int]]) -> Moves:
-        """The layouts to which a value is moved, if these of its uses are by ops that may be placed otherwise."""
+        """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
         wants, found, maker = self.now.wants(value), Moves(), self.ways.get(self.program.producer[value])
         pend = () if maker is None else maker.pend
         others = self.now.counted[value].copy()
@@ -91,11 +92,11 @@ class TwoPlaces:
         return found | {(want, None): [] for want, count in others.items() if count}
 
     def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
-        """The edges that the moves of a value add to the network.
+        """The edges of the network for the moves of a value.
 
-        A move happens if the value's op makes one choice and any op that wants the layout makes a certain choice. If both
-        choices are the same, the move is assumed to happen in any case, and to make a move for the other choice cheaper: an
-        estimate.
+        A move depends on two choices: that of the op that makes the value, and that of the ops which want the layout. A cut
+        can only price choices that differ. If both must be the same, the move is taken to happen in any case, and its price is
+        subtracted from that of the other move. This is an estimate.
         """
         maker = self.program.producer[value]
         movable = maker in self.ways
@@ -115,18 +116,18 @@ class TwoPlaces:
                 yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
 
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
-        """The bytes that a device receives for each move of a value."""
+        """Maps each move of a value to the bytes that a device receives."""
         home = self.now.made(value, self.ways[self.program.producer[value]] if otherwise else None)
         return {key: self.placements.received(value, home, key[0].layout) * key[0].trips for key in moves}
 
 
 def _between(node: object, maker: NodeId, otherwise: bool, price: Bytes) -> Edge:
-    """The cost if a node makes one choice, and the op that produces the value makes the other one."""
+    """An edge that is cut, at this price, if `node` makes the choice `otherwise` and `maker` the opposite one."""
     start, end = (node, maker) if otherwise else (maker, node)
     return start, end, int(price * UNITS)
 
 
 def _unary(node: object, otherwise: bool, price: Bytes) -> Edge:
-    """The cost if a node makes a choice, whatever the others do."""
+    """An edge that is cut, at this price, if the node makes this choice."""
     start, end = (node, AS_IT_IS) if otherwise else (OTHERWISE, node)
     return start, end, int(price * UNITS)

@@ -69,7 +69,7 @@ class OpPlacement:
     """Whether each device runs the op itself on its blocks, and nothing else is required."""
 
 
-def place(signature: Signature, placement: Placement) -> OpPlacement:
+def place_op(signature: Signature, placement: Placement) -> OpPlacement:
     """Slices the operands' dims with a placed index, tiles those of the results, and leaves folds pending."""
     found = signature.placed.get(placement)
     if found is None:
@@ -206,7 +206,7 @@ class Placements:
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
         """The op's placement without some axes."""
-        return place(node.signature, self.kept(node, axes))
+        return place_op(node.signature, self.kept(node, axes))
 
     def reduced(self, node: Node, pend: Unreduced) -> OpPlacement:
         """The op's placement without the pending axes."""
@@ -256,16 +256,16 @@ class Placements:
         return self.program.likely_trips(self.program.region[value])
 
 
-def read(table: Table, elsewhere: Elsewhere) -> Placements:
+def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
-    nodes, results, axes = _placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
+    nodes, results, axes = _all_placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
         claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
         results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
-        nodes[number] = place(program.nodes[number].signature, tuple(claimed))
+        nodes[number] = place_op(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
     sources: dict[ValueId, Unreduced] = {}
     reduced_at_def: dict[ValueId, Unreduced] = {}
@@ -291,7 +291,7 @@ def read(table: Table, elsewhere: Elsewhere) -> Placements:
     return Placements(table, program, nodes, pinned, reduced_at_def, homes, sources, returns, elsewhere, results)
 
 
-def _placed(table: Table) -> list[OpPlacement]:
+def _all_placed(table: Table) -> list[OpPlacement]:
     """Every op under its claims along all axes."""
     axes = major_to_minor(table.axes)
     claims = zip(*(table.axes[axis].nodes for axis in axes), strict=True) if axes else repeat((), len(table.program.nodes))
@@ -302,7 +302,7 @@ def _placed(table: Table) -> list[OpPlacement]:
         found = known.get(key)
         if found is None:
             placement = tuple([(claim.at, claim.factor) for claim in claimed if claim is not None])
-            found = known[key] = place(node.signature, placement)
+            found = known[key] = place_op(node.signature, placement)
         placed.append(found)
     return placed
 

@@ -47,8 +47,8 @@ class Price(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Otherwise:
-    """Another placement of an op, and the sum that its result then is; `carries` if that sum comes from its operands.
+class Alternative:
+    """Another placement of an op. Its result is then the sum `pend`; with `carries`, it takes that sum from its operands.
 
     Compared by identity, so that what follows from one can be cached under it.
     """
@@ -59,7 +59,7 @@ class Otherwise:
 
 
 class Want(NamedTuple):
-    """A layout in which a value is read, and how often. Uses in one group share the moves to equal layouts."""
+    """A layout that uses of a value want, and how often it is read. Uses of one group share a move to the same layout."""
 
     layout: Layout
     group: int
@@ -67,7 +67,7 @@ class Want(NamedTuple):
 
 
 class Reads:
-    """The layouts in which values are read under the current placements, cached until an op is placed otherwise."""
+    """The layouts that uses want under the present placements. They are cached until an op moves."""
 
     def __init__(self, placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried
@@ -80,7 +80,7 @@ class Reads:
         self.counted.clear()
 
     def wants(self, value: ValueId) -> dict[Use, Want]:
-        """Each use of a value -> the layout that it wants."""
+        """Maps each use of a value to the layout that it wants."""
         if (found := self.known.get(value)) is None:
             apart = self.program.parameter[value] and is_stored(self.placements, value)
             found = {use: self.want(value, use, apart) for use in self.placements.uses(value)}
@@ -93,20 +93,20 @@ class Reads:
         region = self.program.use_region(*use)
         return Want(layout, use[0] if apart else -region - 1, self.program.likely_trips(region))
 
-    def price(self, ops: Iterable[NodeId], after: Mapping[NodeId, Otherwise]) -> Price:
+    def price(self, ops: Iterable[NodeId], after: Mapping[NodeId, Alternative]) -> Price:
         """What a device receives for all that these ops read or make, if those in `after` are placed otherwise."""
         nodes = [self.program.nodes[number] for number in ops]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
         ways = [way for value in values for way in self.ways(value, after)]
         return Price.of([*ways, *(way for node in nodes for way in self.merges(node, after))])
 
-    def ways(self, value: ValueId, after: Mapping[NodeId, Otherwise]) -> Iterator[tuple[Path, int]]:
+    def ways(self, value: ValueId, after: Mapping[NodeId, Alternative]) -> Iterator[tuple[Path, int]]:
         """How a value moves from the layout in which it is made to each layout in which it is read, and how often."""
         number, way, home = self.program.producer[value], self.placements.way, self.placements.pinned.get(value)
         maker = after.get(number)
         made = self.made(value, maker)
         if home is not None:
-            produced = self.made(value, Otherwise(self.placements.nodes[number])) if maker is None else made
+            produced = self.made(value, Alternative(self.placements.nodes[number])) if maker is None else made
             yield way(value, produced, home), self.placements.trips(value)
             made = home
         pend = () if maker is None else maker.pend
@@ -117,19 +117,19 @@ class Reads:
         for want in wants:
             yield way(value, made, want.layout), want.trips
 
-    def made(self, value: ValueId, maker: Otherwise | None) -> Layout:
+    def made(self, value: ValueId, maker: Alternative | None) -> Layout:
         """The layout in which an op makes a value, with the sum that it is; None: the op as it is placed."""
         if maker is None:
             return self.placements.with_sums(value)
         at = self.program.made_by(value).results.index(value)
         return maker.placed.produced[at].with_pending(maker.pend)
 
-    def wanted(self, want: Want, use: Use, reader: Otherwise, pend: Unreduced) -> Want:
+    def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
         layout = reader.placed.wanted[use[1]].with_pending(pend and reader.pend if reader.carries else ())
         return want._replace(layout=layout)
 
-    def merges(self, node: Node, after: Mapping[NodeId, Otherwise]) -> Iterator[tuple[Path, int]]:
+    def merges(self, node: Node, after: Mapping[NodeId, Alternative]) -> Iterator[tuple[Path, int]]:
         """The merge of the blocks that an op sorts."""
         placed = after[node.number].placed if node.number in after else self.placements.nodes[node.number]
         if (step := placed.merged) is not None:

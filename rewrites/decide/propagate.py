@@ -46,10 +46,10 @@ def propagate(
     Sweep(table, axis, tactic, held, padded).run(changed)
 
 
-NOTHING: frozenset[Claim] = frozenset()
+NO_CLAIMS: frozenset[Claim] = frozenset()
 
 
-Reading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
+ClaimReading: TypeAlias = tuple[Claim, Position, Sequence[Factor]]
 """An op's claim on an index, the position of this index in the value that it reads, and the index's factors on other axes."""
 
 
@@ -281,7 +281,7 @@ class Sweep:
     def shifted(self, value: ValueId) -> Set[Claim]:
         """The claims that would reach a value through its op, if that is undecided and produces results where they are read."""
         if self.program.producer[value] not in self.following:
-            return NOTHING
+            return NO_CLAIMS
         if (known := self.arriving.get(value)) is None:
             known = self.arriving[value] = dict.fromkeys(self.arrivals(value)).keys()
         return known
@@ -311,10 +311,10 @@ class Sweep:
         """The claims on a value: its own or, if it has none, those of its decided uses."""
         own = self.claims.values[value]
         if own is not None:
-            return (own,) if self.asks(own) else NOTHING
+            return (own,) if self.asks(own) else NO_CLAIMS
         read = self.read_by(value)
         if not read:
-            return NOTHING
+            return NO_CLAIMS
         if len(read) == 1:
             ((claim, at, _),) = read
             if at.reach is None and claim.factor.halo is None:
@@ -324,10 +324,10 @@ class Sweep:
             return (window,)
         found = self.tilings(read, False)
         if not found and (found := self.tilings(read, True)) and producer >= 0 and not self.may_take(producer, PADDED):
-            return NOTHING
+            return NO_CLAIMS
         return found if len(found) < 2 else self.one_tiling(value, found)
 
-    def tilings(self, read: list[Reading], last: bool) -> Set[Claim]:
+    def tilings(self, read: list[ClaimReading], last: bool) -> Set[Claim]:
         """The claims on a value of the ops that read it, one by one; `last`: also those that are a last resort."""
         # In the order of the program, not of a hash: a plan must not depend on where objects lie in memory.
         found = dict[Claim, None]()
@@ -347,9 +347,9 @@ class Sweep:
         factor = crossing(beside, extent, lambda *each: middle(extent, each), *(claim.factor for claim in found))
         return found if factor is None else {one._replace(factor=factor)}
 
-    def read_by(self, value: ValueId) -> list[Reading]:
+    def read_by(self, value: ValueId) -> list[ClaimReading]:
         """The claims of the ops that read a value by a placed index, with the position of this index in the value."""
-        nodes, claims, found = self.program.nodes, self.claims.nodes, list[Reading]()
+        nodes, claims, found = self.program.nodes, self.claims.nodes, list[ClaimReading]()
         uses = self.program.uses[value]
         if self.points and not self.asking:
             uses = [use for use in uses if use[0] not in self.points]
@@ -362,7 +362,7 @@ class Sweep:
                     found.append((claim, at, beside))
         return found
 
-    def one_window(self, value: ValueId, producer: NodeId, readers: list[Reading]) -> Claim | None:
+    def one_window(self, value: ValueId, producer: NodeId, readers: list[ClaimReading]) -> Claim | None:
         """The least window that contains all that is read of a value, for a value produced where it is read.
 
         None if there is none.
@@ -486,7 +486,7 @@ class Sweep:
     def reason(self, node: Node, position: int, claim: Claim, digits: tuple[SubIndex, ...]) -> str:
         """Why no index of the dim takes the claim."""
         if not digits:
-            return "the trips of a loop run one after another" if node.kind in TRIPS else "this dim cannot be placed"
+            return "the trips of a loop run one after another" if node.op_name in TRIPS else "this dim cannot be placed"
         (major, *_), indices, factor = digits, {digit.at for digit in digits}, claim.factor
         asked = ((digit.at, digit.inward(factor, self.padded, node.signature.shifts)) for digit in digits)
         refusals = [self.table.misfit(node, index, inward) for index, inward in asked if inward is not None]

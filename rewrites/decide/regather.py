@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import ValueId
 from .placements import Placements
-from .price import Otherwise, Reads, is_stored, reads_of
+from .price import Alternative, Reads, is_stored, reads_of
 
 
 def gathered_at_source(placements: Placements) -> None:
@@ -25,7 +25,7 @@ def gathered_at_source(placements: Placements) -> None:
         if not moved or all(axes <= set(placements.wanted(*use).axes) for use, _ in reads) or is_stored(placements, value):
             continue
         lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
-        after = {number: Otherwise(placements.without(program.nodes[number], gone)) for number, gone in lost.items() if gone}
+        after = {number: Alternative(placements.without(program.nodes[number], gone)) for number, gone in lost.items() if gone}
         fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
         now = Reads(placements, {})
         if after and not fixed and now.price(moved, after).bytes < now.price(moved, {}).bytes:

@@ -25,12 +25,12 @@ from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
 from .deferred_reductions import DeferredReduction, is_linear, makers
 from .place_by_cut import AsItIs, TwoPlaces
-from .placements import Instead, Placement, Placements, Unreduced, place
-from .price import Otherwise
+from .placements import Instead, Placement, Placements, Unreduced, place_op
+from .price import Alternative
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
-LARGEST = 200
+MOST_OPS = 200
 """How many ops around a value are tried together."""
 
 LITTLE = 2
@@ -50,7 +50,7 @@ class Mismatch:
     uses: tuple[tuple[NodeId, int], ...]
 
 
-def elsewhere(
+def relocated(
     placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
 ) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
@@ -74,7 +74,7 @@ class _Search:
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
-        self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Otherwise | None] = {}
+        self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
         self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
@@ -114,7 +114,7 @@ class _Search:
     # --- what could receive less ------------------------------------------------------------------------------------------
 
     def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[MeshAxis, Claim]]:
-        """The claims of the layout that a value leaves, or that a sum is scattered to, if following them could receive less."""
+        """The claims that the ops might follow: those of the layout that a value leaves, or to which a sum is scattered."""
         kept, pending = set(each.target.factors), {pend.axis for pend in each.source.pending}
         for dim, factor in each.source.factors:
             if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
@@ -166,19 +166,19 @@ class _Search:
         return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
 
     def promises_parts(self, each: Mismatch, factor: Factor, terms: list[Node]) -> bool:
-        """Whether ops that make a sum could receive less if each device made its part of the result."""
+        """Whether the ops that make a sum could receive less if each device computed only its part of the result."""
         scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
         return any(self.least(node) < scattered and self.may_move(node, factor.axis) for node in terms)
 
     def least(self, node: Node) -> Bytes:
-        """The fewest bytes that a device receives to have one operand of an op whole, among operands that are not zero."""
+        """The bytes to gather an operand of the op: of those that are not zero, the one that costs least."""
         operands = [value for value in node.operands if not self.program.zero[value]]
         wholes = [type.layout for type in map(self.program.types.__getitem__, operands)]
         return min(map(self.lacks, operands, wholes), default=0)
 
     def waiting(self, node: Node) -> Iterator[int]:
         """The local bytes of the op's result, and of each later result through which its sum may wait."""
-        for _ in range(LARGEST):
+        for _ in range(MOST_OPS):
             (value, *others), axes = node.results, self.placements.axes(node)
             yield self.placements.local_bytes(value, self.placements.without(node, axes).produced[0])
             uses = self.placements.uses(value)
@@ -203,9 +203,9 @@ class _Search:
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op may be placed otherwise on the axis. One that is held, and one that was placed otherwise before, stay.
+        """Whether the op may move on the axis. It stays if a tactic holds it, or if it has moved before.
 
-        One that is held and carries a sum may be placed where it is held.
+        An op that is held and carries a sum may still be placed where it is held.
         """
         if (known := self.movable.get((node.number, axis))) is None:
             known = self.movable[node.number, axis] = self.is_movable(node, axis)
@@ -247,7 +247,7 @@ class _Search:
         if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
             return False
         ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
-        work = flops(node.kind, node.params, ins, outs)
+        work = flops(node.op_name, node.params, ins, outs)
         return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
     def region(self, value: ValueId, axis: MeshAxis, claim: Claim) -> Claims:
@@ -260,9 +260,9 @@ class _Search:
         sweep.run([value])
         return sweep.found
 
-    def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Otherwise]:
-        """How ops are placed under these claims, and the ops downstream in which their sums may wait."""
-        found, ahead, last = dict[NodeId, Otherwise](), sorted(claims), NO_NODE
+    def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
+        """The placements of ops under these claims, and of the ops downstream in which their sums may wait."""
+        found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]
             if number == last:
@@ -278,17 +278,17 @@ class _Search:
                     heapq.heappush(ahead, user)
         return found
 
-    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Otherwise | None:
+    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
-            placed = place(node.signature, self.placement(node, axis, claim))
+            placed = place_op(node.signature, self.placement(node, axis, claim))
             pend = placed.pending[0] if placed.pending else ()
             even = not (waits and pend) and _is_plain(placed.pending) and _is_even(node.signature, placed.placement)
-            self.known_ways[key] = Otherwise(placed, pend if waits is None else waits, waits is not None) if even else None
+            self.known_ways[key] = Alternative(placed, pend if waits is None else waits, waits is not None) if even else None
         return self.known_ways[key]
 
-    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Otherwise]) -> Unreduced | None:
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative]) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
         makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
         sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
@@ -332,7 +332,7 @@ class _Around(Sweep):
         self.found: Claims = {}
 
     def visit(self, node: Node) -> None:
-        if len(self.found) < LARGEST and self.search.may_move(node, self.axis):
+        if len(self.found) < MOST_OPS and self.search.may_move(node, self.axis):
             super().visit(node)
 
     def argument(self, value: ValueId) -> None:

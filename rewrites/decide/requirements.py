@@ -14,9 +14,9 @@ from typing import NamedTuple, cast
 from ...dialects.definitions.requires import BLOCK, INDEX, TILED, Held, Term, with_index
 from ...dialects.definitions.tilings import Index
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded
+from ..rules.allowed_heads import Head, Heads
 from ..rules.compile import RuleSet
-from ..rules.files import checked, rules
-from ..rules.heads import Head, Heads
+from ..rules.rule_files import register_check, rules
 
 
 class Placing(NamedTuple):
@@ -71,7 +71,7 @@ def _check(masks: RuleSet) -> None:
     REQUIREMENTS.check(masks, [(each.rule, "requirement", each.rule.left) for each in masks], "rewrites")
 
 
-checked("masks", _check)
+register_check("masks", _check)
 
 
 def law(term: Term) -> Term | None:

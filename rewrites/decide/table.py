@@ -188,7 +188,7 @@ class Table:
         return made
 
     def ways_across(self, stop: BlockedOp) -> tuple[int, ...]:
-        """The sizes, major to minor, of sub-axes that each fit into one index of the dim at which an axis stopped; () if none.
+        """The sizes of sub-axes, major to minor, that each fit one index of the dim at which an axis stopped; () if none do.
 
         ```
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
@@ -361,7 +361,7 @@ def produced(program: Program, table: AxisTable, value: ValueId) -> Claim | None
     return None if position is None else claim.moved(position.dim, position.outward(claim.factor))
 
 
-def take(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> None:
+def claim_layout(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
     Claims on that dim that are minor to it move into its room, so that two axes can change places, one after the other: the

@@ -1,21 +1,21 @@
 """Laws of whole programs: what a part of a program may be replaced by, so that it costs less.
 
-    by_rule          a law that a rule says: where it applies, and what it makes there
-      match          the left side of a rule, found in a program
+    rule_laws           a law that a rule says: where it applies, and what it makes there
+      match             the left side of a rule, found in a program
       isomorphic_sites  places of which the same would be found
-      interpret_rule  either side of a rule, made of any kind of term
-        build        of ops
-        rule_check   on random arrays: whether the two sides are equal
-      rule_ops       the ops that a rule may name, read off their definitions
-      through_moves  values with an index for each dim, seen through ops that only move elements
-    stack            products of one value, as one product
-    recompute        values that the backward pass computes again
-    chunk            a part of a program, in a loop over parts of one of its ranges
-      chunk_part     the ops of the loop, and where the range is in their arrays
-      chunk_loop     the loop that is written in their place
-    library          the laws that need nothing but the program: those of `programs.rules`, and `stack`
-    law              what all laws have in common
-    module_copy      a copy of a program in which values are replaced
+      interpret_rule    either side of a rule, made of any kind of term
+        build_ops       of ops
+        rule_check      on random arrays: whether the two sides are equal
+      rule_ops          the ops that a rule may name, read off their definitions
+      through_moves     values with an index for each dim, seen through ops that only move elements
+    stack               products of one value, as one product
+    recompute           values that the backward pass computes again
+    chunk               a part of a program, in a loop over parts of one of its ranges
+      chunk_part        the ops of the loop, and where the range is in their arrays
+      chunk_loop        the loop that is written in their place
+    library             the laws that need nothing but the program: those of `programs.rules`, and `stack`
+    law                 what all laws have in common
+    module_copy         a copy of a program in which values are replaced
 
 Imports `program` and `rules` beside `dialects`.
 """

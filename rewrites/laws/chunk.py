@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 
+from ..program.breadth_first import reached
 from ..program.dim_classes import Classes
 from ..program.program import NO_NODE, Node, NodeId, Program, Signature, ValueId
-from ..program.reached import reached
 from .chunk_loop import ChunkLoop
-from .chunk_part import FOLDS, LoopPart, arrays, at_dim
+from .chunk_part import FOLDS, LoopPart, arrays_of, at_dim
 from .law import Site
 from .module_copy import Draft
 
@@ -65,7 +65,7 @@ def part_of(program: Program, classes: Classes, value: ValueId, dim: int) -> Loo
             raise NotInParts(node, "runs together with what has other ranges")
     indices = _indices(program, value, dim, {node.number for node in nodes})
     for node in nodes:
-        if (why := _whole(node, indices.get(node.number))) is not None:
+        if (why := _why_whole(node, indices.get(node.number))) is not None:
             raise NotInParts(node, why)
     part = LoopPart(program, nodes, indices)
     for node in nodes:
@@ -134,7 +134,7 @@ def _indices(program: Program, value: ValueId, dim: int, inside: set[NodeId]) ->
         for node in _around(program, value, inside):
             ends, table = (*node.operands, *node.results), tables.get(node.signature)
             if table is None:
-                table = tables[node.signature] = [[at_dim(dims, at) for at in range(len(dims))] for _, dims in arrays(node)]
+                table = tables[node.signature] = [[at_dim(dims, at) for at in range(len(dims))] for _, dims in arrays_of(node)]
             for other, its in zip(ends, table, strict=True):
                 index = its[dim] if other == value else None
                 if index is None or (node.number, index) in done:
@@ -158,7 +158,7 @@ def _around(program: Program, value: ValueId, inside: set[NodeId]) -> Iterator[N
     return (program.nodes[number] for number in numbers if number in inside)
 
 
-def _whole(node: Node, index: int | None) -> str | None:
+def _why_whole(node: Node, index: int | None) -> str | None:
     """The reason why an op cannot run on a part of an index; None if it can."""
     if index is None:
         return "needs what all parts are folded to"
@@ -167,6 +167,6 @@ def _whole(node: Node, index: int | None) -> str | None:
     info = node.signature.indices[index]
     if info.monoid is not None and info.monoid not in FOLDS:
         return f"folds it by `{info.monoid}`"
-    dims = [(its, dim) for _, its in arrays(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
+    dims = [(its, dim) for _, its in arrays_of(node) for dim in range(len(its)) if any(each.at == index for each in its[dim])]
     alone = all(at_dim(its, dim) == index for its, dim in dims)
     return None if alone and not info.by_position else "uses the positions along it"

@@ -35,7 +35,7 @@ class LoopPart:
         """For each value that the part makes or reads, the dim that is the range; None if it does not have the range."""
         found: dict[ValueId, int | None] = {}
         for node in self.nodes:
-            for value, dims in arrays(node):
+            for value, dims in arrays_of(node):
                 found[value] = next((dim for dim in range(len(dims)) if at_dim(dims, dim) == self.indices[node.number]), None)
         return found
 
@@ -77,7 +77,7 @@ class LoopPart:
         return node.signature.indices[self.indices[node.number]].monoid or "add"
 
 
-def arrays(node: Node) -> list[tuple[ValueId, SubIndices]]:
+def arrays_of(node: Node) -> list[tuple[ValueId, SubIndices]]:
     """The operands and results of an op, each with the indices of its dims."""
     ends = (*node.operands, *node.results)
     return list(zip(ends, (*node.signature.operand_dims, *node.signature.result_dims), strict=True))

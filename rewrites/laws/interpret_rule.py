@@ -12,7 +12,7 @@ from math import prod
 from typing import Protocol, TypeVar
 
 from ..rules.rule import RuleApply, RuleNumber, Symbol, Term, Variable, subterms
-from .rule_ops import NAMES, IndexForm, form
+from .rule_ops import ALIASES, IndexForm, form
 
 T = TypeVar("T")
 Indices = tuple[int, ...]
@@ -22,7 +22,7 @@ class NoTerm(Exception):
     """Raised for a term that has no meaning at these indices, so that the rule does not apply."""
 
 
-class Maker(Protocol[T]):
+class TermMaker(Protocol[T]):
     """How to make terms of one kind."""
 
     def ids(self, term: T) -> Indices:
@@ -46,7 +46,7 @@ class Maker(Protocol[T]):
         ...
 
 
-class Ids:
+class IndexMaker:
     """Computes only the indices of terms, and records those that each sum is over."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Ids:
         return self.fold("", self.each("", (left, right)), keep)
 
 
-class Costs(Ids):
+class Costs(IndexMaker):
     """Computes the indices of terms, and adds up their flops and the elements that their ops make."""
 
     def __init__(self, extents: Mapping[int, int]) -> None:
@@ -95,7 +95,7 @@ class Costs(Ids):
 
     def product(self, left: Indices, right: Indices, keep: Collection[int]) -> Indices:
         summed(left, right, keep)
-        every = Ids().each("", (left, right))
+        every = IndexMaker().each("", (left, right))
         self.flops += self.points(every)
         return self.fold("", every, keep)
 
@@ -107,7 +107,7 @@ def summed(left: Indices, right: Indices, keep: Collection[int]) -> list[int]:
     return [index for index in left if index in right and index not in keep]
 
 
-def made(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: Maker[T]) -> T:
+def make_term(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: TermMaker[T]) -> T:
     """Makes a term, given those of its variables and the indices needed around it. Raises NoTerm if it has no meaning."""
     match term:
         case Variable(name):
@@ -117,19 +117,19 @@ def made(term: Term, bound: Mapping[str, T], keep: Collection[int], maker: Maker
         case Symbol(name):
             raise NoTerm(name)
         case RuleApply(head, args):
-            kind = NAMES.get(head, head)
+            kind = ALIASES.get(head, head)
             match form(kind), args:
                 case IndexForm.PRODUCT, (left, right):
                     mine, other = (_indices(each, bound, maker) for each in (left, right))
-                    lhs = made(left, bound, {*keep, *other}, maker)
-                    return maker.product(lhs, made(right, bound, {*keep, *mine}, maker), keep)
+                    lhs = make_term(left, bound, {*keep, *other}, maker)
+                    return maker.product(lhs, make_term(right, bound, {*keep, *mine}, maker), keep)
                 case IndexForm.FOLD, (arg,):
-                    return maker.fold(kind, made(arg, bound, keep, maker), keep)
+                    return maker.fold(kind, make_term(arg, bound, keep, maker), keep)
                 case _:
-                    return maker.each(kind, [made(arg, bound, keep, maker) for arg in args])
+                    return maker.each(kind, [make_term(arg, bound, keep, maker) for arg in args])
 
 
-def _indices(term: Term, bound: Mapping[str, T], maker: Maker[T]) -> set[int]:
+def _indices(term: Term, bound: Mapping[str, T], maker: TermMaker[T]) -> set[int]:
     """The indices of all variables in a term."""
     variables = {each.name for each in subterms(term) if isinstance(each, Variable)}
     return {index for name in variables for index in maker.ids(bound[name])}

@@ -17,7 +17,7 @@ def levels(term: Term) -> int:
     return 1 + max(map(levels, term.args), default=0) if isinstance(term, RuleApply) else 0
 
 
-def around(program: Program, value: ValueId, levels: int) -> tuple[Key, list[ValueId]]:
+def site_key(program: Program, value: ValueId, levels: int) -> tuple[Key, list[ValueId]]:
     """A key for the ops by which a value is computed, down to `levels` ops; and the values in it, in the order of the key.
 
     Two places with equal keys are alike: the key numbers values by where they first occur. For each op it has the signature,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from ..rules.files import rules
-from .by_rule import ByRule
+from ..rules.rule_files import rules
 from .law import Law
+from .rule_laws import ByRule
 from .stack import Stack
 
 PROVED = frozenset({"f"})
@@ -15,6 +15,6 @@ PROVED = frozenset({"f"})
 
 
 @cache
-def library() -> Mapping[str, Law]:
+def library_laws() -> Mapping[str, Law]:
     """The laws of `programs.rules`, and `stack`. For other kinds of numbers, a rule is tested when it is first applied."""
     return {**{each.rule.name: ByRule(each.rule, PROVED) for each in rules("programs")}, "stack": Stack()}

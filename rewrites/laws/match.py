@@ -12,8 +12,8 @@ from typing import cast
 
 from ..program.program import Node, NodeId, Program
 from ..rules.rule import RuleApply, RuleNumber, Term, Variable
-from .interpret_rule import Ids, NoTerm, made
-from .rule_ops import COMMUTES, NAMES, SAME, TELLS, IndexForm, form
+from .interpret_rule import IndexMaker, NoTerm, make_term
+from .rule_ops import ALIASES, COMMUTES, SAME, TELLS, IndexForm, form
 from .through_moves import Seen, at_operand, single, through_moves
 
 
@@ -40,7 +40,11 @@ class Match:
 
 def is_root(left: RuleApply, node: Node) -> bool:
     """Whether an op is of the kind at the root of a left side."""
-    return SAME.get(node.kind, node.kind) == NAMES.get(left.head, left.head) and not node.is_border and len(node.results) == 1
+    return (
+        SAME.get(node.op_name, node.op_name) == ALIASES.get(left.head, left.head)
+        and not node.is_border
+        and len(node.results) == 1
+    )
 
 
 def matches(program: Program, left: RuleApply, root: Node) -> Iterator[Match]:
@@ -58,9 +62,9 @@ def matches(program: Program, left: RuleApply, root: Node) -> Iterator[Match]:
 
 def _sums_as_written(left: RuleApply, found: Match) -> bool:
     """Whether the ops sum over exactly the indices that the rule's left side sums over."""
-    maker = Ids()
+    maker = IndexMaker()
     try:
-        end = made(left, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
+        end = make_term(left, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
     except NoTerm:
         return False
     return set(end) <= set(found.keep) and sorted(map(sorted, maker.sums)) == sorted(map(sorted, found.sums))
@@ -81,12 +85,12 @@ class _Matcher:
                 yield from self.variable(name, seen, found)
             case RuleNumber(number):
                 node = self.node(seen)
-                if node is not None and node.kind == "constant" and node.params.get("value") == number:
+                if node is not None and node.op_name == "constant" and node.params.get("value") == number:
                     yield found
             case RuleApply(head, args):
                 node = self.node(seen)
-                kind = NAMES.get(head, head)
-                if node is not None and SAME.get(node.kind, node.kind) == kind and len(node.operands) == len(args):
+                kind = ALIASES.get(head, head)
+                if node is not None and SAME.get(node.op_name, node.op_name) == kind and len(node.operands) == len(args):
                     yield from self.op(node, kind, args, seen, found)
             case _:
                 return
@@ -118,7 +122,9 @@ class _Matcher:
                 continue
             if kept is None or other is None or {kept, other} <= set(found.keep):
                 return None
-            found = _joined(found, kept, other) if other in found.keep else _joined(found, other, kept)
+            found = (
+                _with_index_replaced(found, kept, other) if other in found.keep else _with_index_replaced(found, other, kept)
+            )
         return found
 
     def op(self, node: Node, kind: str, args: Sequence[Term], seen: Seen, found: Match) -> Iterator[Match]:
@@ -167,7 +173,7 @@ class _Matcher:
 
 def dtype_at(program: Program, node: Node) -> str:
     """The dtype that an op computes with. For a comparison, it is that of its operands."""
-    value = node.operands[-1] if SAME.get(node.kind, node.kind) in TELLS else node.results[0]
+    value = node.operands[-1] if SAME.get(node.op_name, node.op_name) in TELLS else node.results[0]
     return program.types[value].dtype
 
 
@@ -175,7 +181,7 @@ def _renamed(seen: Seen, same: Mapping[int, int]) -> Seen:
     return Seen(seen.value, tuple(each if each is None else same.get(each, each) for each in seen.ids))
 
 
-def _joined(found: Match, old: int, new: int) -> Match:
+def _with_index_replaced(found: Match, old: int, new: int) -> Match:
     """The match in which one index is replaced by another, everywhere."""
     same = {**{each: new if to == old else to for each, to in found.same.items()}, old: new}
     bound = {name: _renamed(seen, same) for name, seen in found.bound.items()}

@@ -17,8 +17,8 @@ from xdsl.ir import SSAValue
 
 from ...dialects.lax import OPS
 from ..emit import again
+from ..program.breadth_first import reached
 from ..program.program import NO_NODE, Node, NodeId, Program, ValueId
-from ..program.reached import reached
 from .law import Site
 from .module_copy import Before, Draft
 
@@ -62,7 +62,7 @@ class Recompute:
 
     def late(self, program: Program, value: ValueId) -> list[tuple[NodeId, int]]:
         """The uses of a value by the backward pass, in the value's region."""
-        return [(number, at) for number, at in inside(program, value) if number in self.backward]
+        return [(number, at) for number, at in uses_inside(program, value) if number in self.backward]
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
         values = {site.value for site in sites}
@@ -124,7 +124,7 @@ class Again:
         """Whether a value must be computed again because it is not stored."""
         if self.program.producer[value] < 0 or not self.law.is_forward(self.program, self.node(value)):
             return False
-        if self.node(value).kind == "constant":
+        if self.node(value).op_name == "constant":
             return True
         if self.program.region[value] != self.program.region[self.some[0]]:
             return False
@@ -144,7 +144,7 @@ class Again:
         before.append(op)
         self.made.update(zip(read, op.results, strict=False))
         for value, out in zip(just, op.results[len(read) :], strict=True):
-            for number, at in inside(self.program, value):
+            for number, at in uses_inside(self.program, value):
                 if first.number <= number:
                     self.draft.ops[self.program.nodes[number].op].operands[at] = out
 
@@ -154,7 +154,7 @@ class Again:
         for node in reversed(program.nodes[: first.number]):
             if node.number in self.law.backward and node.region == first.region and self.law.runs_again(program, node):
                 for value in node.results:
-                    if any(number in self.law.backward and number >= first.number for number, _ in inside(program, value)):
+                    if any(number in self.law.backward and number >= first.number for number, _ in uses_inside(program, value)):
                         return [value]
         return []
 
@@ -172,7 +172,7 @@ class Again:
             self.made.update(zip(node.results, op.results, strict=True))
 
 
-def inside(program: Program, value: ValueId) -> Iterator[tuple[NodeId, int]]:
+def uses_inside(program: Program, value: ValueId) -> Iterator[tuple[NodeId, int]]:
     """Yields the uses of a value by ops of its own region, without loops and branches."""
     for number, at in program.uses[value]:
         node = program.nodes[number]

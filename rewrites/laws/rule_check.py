@@ -17,7 +17,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.reference.evaluate import evaluate
 from ..rules.rule import Rule, RuleApply, Variable, subterms
-from .interpret_rule import Ids, Indices, NoTerm, made
+from .interpret_rule import IndexMaker, Indices, NoTerm, make_term
 from .rule_ops import TELLS, fold_param
 
 EXTENTS = (2, 3, 2, 4)
@@ -51,7 +51,7 @@ class Arrays:
         return np.asarray(value, self.dtype), ()
 
     def each(self, kind: str, args: Sequence[At]) -> At:
-        out = Ids().each(kind, [ids for _, ids in args])
+        out = IndexMaker().each(kind, [ids for _, ids in args])
         arrays = [aligned(arg, out) for arg in args]
         shape = np.broadcast_shapes(*(each.shape for each in arrays))
         whole = [np.ascontiguousarray(np.broadcast_to(each, shape)) for each in arrays]
@@ -69,7 +69,7 @@ class Arrays:
         return evaluate(kind, ParamsAttr.of(**{param: axes}), [array], [(str(array.dtype), shape)])[0], out
 
     def product(self, left: At, right: At, keep: Collection[int]) -> At:
-        out = Ids().product(left[1], right[1], keep)
+        out = IndexMaker().product(left[1], right[1], keep)
         return np.einsum(left[0], [*left[1]], right[0], [*right[1]], [*out]), out
 
 
@@ -90,7 +90,7 @@ class RuleInstance:
     def sides(self, rule: Rule, dtype: str) -> tuple[Array, Array]:
         """Computes both sides."""
         maker = Arrays(dtype)
-        left, right = (made(side, self.bound, self.keep, maker) for side in (rule.left, rule.right))
+        left, right = (make_term(side, self.bound, self.keep, maker) for side in (rule.left, rule.right))
         wanted = aligned(left, self.keep)
         return wanted, np.broadcast_to(aligned(right, self.keep), wanted.shape)
 
@@ -152,7 +152,7 @@ def _instance(rule: Rule, dtype: str, random: Random) -> RuleInstance | None:
     every = dict.fromkeys(index for ids in bound.values() for index in ids)
     keep = tuple(index for index in every if random.random() < 0.6)
     try:
-        left, right = (made(side, bound, keep, Ids()) for side in (rule.left, rule.right))
+        left, right = (make_term(side, bound, keep, IndexMaker()) for side in (rule.left, rule.right))
     except NoTerm:
         return None
     if not set(left) == set(keep) >= set(right):

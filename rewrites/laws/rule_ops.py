@@ -14,10 +14,10 @@ from functools import cache
 
 from ...dialects.definitions.operators import COMPARISONS
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.tree import Apply, Definition, Expr, Fold, Param, Read
+from ...dialects.definitions.syntax_tree import Apply, Definition, Expr, Fold, Param, Read
 
 PRODUCT = "dot_general"
-NAMES = {"dot": PRODUCT}
+ALIASES = {"dot": PRODUCT}
 """The ops that rules call by another name."""
 SAME = {"add_any": "add"}
 """Ops that mean the same as another op."""

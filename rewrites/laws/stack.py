@@ -39,7 +39,7 @@ class Stack:
         """The groups of products that can be stacked, in program order."""
         found: defaultdict[object, list[Node]] = defaultdict(list)
         for node in program.nodes:
-            if node.kind == PRODUCT:
+            if node.op_name == PRODUCT:
                 lhs, rhs = node.operands
                 key = (lhs, program.types[rhs], program.types[node.results[0]], node.op.properties["params"], node.region)
                 some = found[key]

@@ -1,20 +1,20 @@
 """From decisions to IR.
 
-    walk            the one walk along decisions, with what stands for each value
-    materialise     the decisions as calls of a constructor, which writes them
-      exact_lookups  lookups whose elements arrive bit by bit
-      constructors  placed builders and slicers: as written, or fused by the builder rules
-      localise      the device-local form of an op, with the offsets and masks that its definition asks for
-      lookups       looked-up indices, counted from a block's first element
-    fuse            the same calls from text, for the passes of `partita-opt`
-    to_spmd         constructor of one device-local function with explicit collectives
-      first_lines   the beginning of such a function, as much as fits on a screen
-      moved         the steps by which a device brings a value into another layout
-      scan_blocks   combines scans of blocks into a scan of the whole
-      transposed_products  products that only their transposes read
-      gathered_folds  folds across devices without a collective
-      before_loops    computes values that free memory before a loop
-    to_flow         constructors of graphs of kernels
+    walk                    the one walk along decisions, with what stands for each value
+    materialise             the decisions as calls of a constructor, which writes them
+      bit_exact_lookups     lookups whose elements arrive bit by bit
+      constructors          placed builders and slicers: as written, or fused by the builder rules
+      localise              the device-local form of an op, with the offsets and masks that its definition asks for
+      masked_lookups        looked-up indices, counted from a block's first element
+    fuse                    the same calls from text, for the passes of `partita-opt`
+    to_spmd                 constructor of one device-local function with explicit collectives
+      first_lines           the beginning of such a function, as much as fits on a screen
+      local_redistribution  the steps by which a device brings a value into another layout
+      scan_blocks           combines scans of blocks into a scan of the whole
+      transposed_products   products that only their transposes read
+      gathered_folds        folds across devices without a collective
+      before_loops          computes values that free memory before a loop
+    to_flow                 constructors of graphs of kernels
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.
 """

@@ -29,7 +29,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..redistribute.search import path
 from ..rewire import rewire_users
-from ..rules.files import rules
+from ..rules.rule_files import rules
 
 
 @dataclass(eq=False, slots=True)
@@ -128,13 +128,13 @@ def on_device(value: Global) -> SSAValue:
     return value.local
 
 
-def placed(type: ArrayType) -> bool:
+def is_placed(type: ArrayType) -> bool:
     """Whether a type is placed, padded or pending, not only a plain shape."""
     return not type.is_whole
 
 
 @cache
-def axes_of(type: ArrayType) -> tuple[MeshAxis, ...]:
+def placed_axes(type: ArrayType) -> tuple[MeshAxis, ...]:
     """The axes that a type's dims are placed on or that its sums are pending over."""
     return (*type.layout.axes, *(each.axis for each in type.layout.pending))
 
@@ -187,7 +187,7 @@ class Plain:
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue:
         ssa = self.force(source)
-        if not placed(target):
+        if not is_placed(target):
             return ssa
         op = SliceOp(ssa, target.layout)
         self.append(op)
@@ -332,7 +332,7 @@ class Fusing(Nesting):
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
         whole = self.force(source)
-        if not placed(own):
+        if not is_placed(own):
             # A replicated value is its own slice. `build` must know this: an op that returns the value unchanged builds
             # nothing.
             self.nest.sliced[whole] = whole
@@ -343,7 +343,7 @@ class Fusing(Nesting):
             self.append(op)
             found = self.nest.slices[whole] = op.out
             self.nest.sliced[found] = whole
-            self.nest.axes |= dict.fromkeys(axes_of(own))
+            self.nest.axes |= dict.fromkeys(placed_axes(own))
         return found
 
     def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:

@@ -30,8 +30,8 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..emit import type_at
 from .constructors import Constructor, Fusing, Global, returned, with_regions
-from .materialise import Start, written
-from .moved import moved
+from .local_redistribution import redistributed
+from .materialise import Start, finished_module
 
 
 def fuse(module: ModuleOp) -> ModuleOp:
@@ -47,7 +47,7 @@ def replayed(module: ModuleOp, constructor: Start, replay: Callable[[Constructor
     )
     into = constructor(inputs)
     replay(into).block(main.body.block)
-    made = written(into, main, outputs)
+    made = finished_module(into, main, outputs)
     keep_mesh(module, made)
     return made
 
@@ -129,7 +129,7 @@ class Replay:
         ins, block = [self.local(value) for value in op.operands], Block()
         if isinstance(op, RedistributeOp):
             before, after = zip(*op.changes, strict=True)
-            made = moved(ins, before, after, block)
+            made = redistributed(ins, before, after, block)
         else:
             block.add_op(barrier := spmd.BarrierOp(ins))
             made = barrier.results

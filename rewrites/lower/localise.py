@@ -18,8 +18,8 @@ from typing import TypeAlias, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects.definitions.gather_form import general
-from ...dialects.definitions.gathers import DROPS
+from ...dialects.definitions.front_ends.gather import DROPS
+from ...dialects.definitions.front_ends.gather_form import general
 from ...dialects.definitions.ground_form import ELEMENT
 from ...dialects.definitions.requires import Begin, Lookup, Picks, Rows, Scan, Term, counts_once
 from ...dialects.ground.monoids import MONOIDS
@@ -35,11 +35,11 @@ from ..decide.requirements import Placing, law, requirements
 from ..emit import IDS, Emitter, again, type_at
 from ..program.program import Node, Position, Program
 from ..redistribute.kinds.merge import Merge
+from ..rules.allowed_heads import LEAF, Head, Heads
 from ..rules.compile import RuleSet
-from ..rules.files import checked
-from ..rules.heads import LEAF, Head, Heads
+from ..rules.rule_files import register_check
 from .constructors import Constructor
-from .lookups import Vectors, masked, shifted
+from .masked_lookups import Vectors, masked, shifted
 
 PROMISES = ("indices_are_sorted", "unique_indices")
 """Parameters by which an op assumes something about the ids."""
@@ -60,7 +60,7 @@ def localise(
     into: Constructor,
 ) -> list[SSAValue]:
     """Emits the op on local operands, some of which may carry a pending sum. Returns its results, which have local types."""
-    if node.kind == "tag":
+    if node.op_name == "tag":
         return list(locals)
     carried = [law(counts_once(operand, axes)) for operand, axes in carry.once] if carry is not None else []
     if placed.is_plain and not carried and not node.signature.own:
@@ -379,7 +379,7 @@ class _Local:
         return min(others, default=None)
 
     def op(self) -> list[SSAValue]:
-        kind, params, locals = self.node.kind, self.params, self.locals
+        kind, params, locals = self.node.op_name, self.params, self.locals
         if self.vectors is not None:
             at = self.moved()
             kind, params = self.vectors.form.kind, self.vectors.form.params
@@ -476,4 +476,4 @@ def _check(masks: RuleSet) -> None:
     WRITERS.check(masks, [(each.rule, RESULTS, each.rule.right) for each in masks], "makes")
 
 
-checked("masks", _check)
+register_check("masks", _check)

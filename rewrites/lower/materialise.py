@@ -15,17 +15,17 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Region, SSAValue
 
-from ...dialects.ground.names import keep_names
+from ...dialects.ground.argument_names import keep_names
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
-from ...dialects.module import Module
+from ...dialects.module_op import Module
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Unreduced, boundary
 from ..program.program import Control, Node, ValueId
-from .constructors import Constructor, Fusing, Global, Globals, Types, axes_of, returned, type_of, with_regions
-from .exact_lookups import picked
+from .bit_exact_lookups import picked
+from .constructors import Constructor, Fusing, Global, Globals, Types, placed_axes, returned, type_of, with_regions
 from .localise import localise, on_first, same_op
 from .walk import Walk
 
@@ -38,7 +38,7 @@ def materialise(decisions: Decisions, constructor: Start = Fusing) -> ModuleOp:
     return Writer(decisions, constructor).module()
 
 
-def written(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
+def finished_module(into: Constructor, old: func.FuncOp, results: Types) -> ModuleOp:
     """The module of a finished constructor, with the names of an earlier form of the program, and results of these types."""
     ops = into.ops(old.sym_name.data, results)
     keep_names(old, ops[0])
@@ -54,9 +54,9 @@ class OpTypes(NamedTuple):
     axes: Sequence[MeshAxis]
 
 
-def _all(kinds: Iterable[OpTypes]) -> OpTypes:
+def _all(parts_of_ops: Iterable[OpTypes]) -> OpTypes:
     """Joins the types of several ops, as if they were one."""
-    return OpTypes._make([each for part in parts for each in part] for parts in zip(*kinds, strict=True))
+    return OpTypes._make([each for part in parts for each in part] for parts in zip(*parts_of_ops, strict=True))
 
 
 class Writer(Walk[Global]):
@@ -66,7 +66,7 @@ class Writer(Walk[Global]):
         super().__init__(decisions)
         self.picked = picked(decisions)
         self.types: dict[tuple[ArrayType, Layout, Unreduced], ArrayType] = {}
-        self.kinds: dict[int, OpTypes] = {}
+        self.cached: dict[int, OpTypes] = {}
         program = self.program
         inputs, self.outputs = (
             [self.type_at(value, boundary(self.placements, value)) for value in values]
@@ -80,7 +80,7 @@ class Writer(Walk[Global]):
             self.define(value, arg)
         self.body(0)
         into.finish_into(returned, self.ends())
-        return written(into, program.main, self.outputs)
+        return finished_module(into, program.main, self.outputs)
 
     def ends(self) -> list[Global]:
         """What the program returns, in the types of the boundary."""
@@ -98,7 +98,7 @@ class Writer(Walk[Global]):
         """One op: its operands sliced, its local form emitted, its results built."""
         node, into = nodes[0], self.into
         alone = len(nodes) == 1
-        wanted, results, types, axes = self.kind(node) if alone else _all(map(self.kind, nodes))
+        wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
         read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
@@ -113,18 +113,18 @@ class Writer(Walk[Global]):
         placed, carry = self.placements.nodes[node.number], self.decisions.carried.get(node.number)
         return localise(self.program, node, placed, carry, locals, types, self.into)
 
-    def kind(self, node: Node) -> OpTypes:
+    def op_types(self, node: Node) -> OpTypes:
         """The types around an op, cached for ops with equal placements and nothing pending."""
         placed = self.placements.nodes[node.number]
         pends = any(placed.pending) or not self.placements.sources.keys().isdisjoint(node.results)
         is_alike = not pends and node.number not in self.decisions.carried
-        found = self.kinds.get(id(placed)) if is_alike else None
+        found = self.cached.get(id(placed)) if is_alike else None
         if found is None:
             results = [self.built(node, at) for at in range(len(node.results))]
             wanted = [self.wanted(node, at) for at in range(len(node.operands))]
             found = OpTypes(wanted, results, [type.local for type in results], self.axes(node))
             if is_alike:
-                self.kinds[id(placed)] = found
+                self.cached[id(placed)] = found
         return found
 
     def built(self, node: Node, position: int) -> ArrayType:
@@ -213,4 +213,4 @@ class Writer(Walk[Global]):
         local = self.into.slice(made, at)
         if once:
             local = on_first(local, once, self.into)
-        return self.into.close([(local, target)], axes_of(target))[0]
+        return self.into.close([(local, target)], placed_axes(target))[0]

@@ -31,10 +31,10 @@ from .constructors import (
     Make,
     Nest,
     Types,
-    axes_of,
     function,
+    is_placed,
     on_device,
-    placed,
+    placed_axes,
     returned,
     type_of,
 )
@@ -83,7 +83,7 @@ class _Graph(Local):
         return [cast(SSAValue, value.ssa) for value in cast("Sequence[Built]", values)]
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
-        self.nest.axes |= dict.fromkeys(axes_of(own))
+        self.nest.axes |= dict.fromkeys(placed_axes(own))
         return super().slice_outside(source, own)
 
     def finish_into(self, end: End, values: Globals) -> None:
@@ -158,7 +158,7 @@ class Kernels(_Graph):
 
     def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
         self.force(source)
-        if placed(own):
+        if is_placed(own):
             self.nest.sliced_at.setdefault(on_device(source), len(self.nest.ops))
         return super().slice_outside(source, own)
 

@@ -22,7 +22,7 @@ from ...dialects.types import ArrayType
 from .before_loops import free_before_loops
 from .constructors import Built, End, Global, Globals, Make, Nest, Nesting, Types, function, on_device, type_of
 from .fuse import AsWritten, replayed
-from .moved import moved
+from .local_redistribution import redistributed
 from .transposed_products import swap_products
 
 
@@ -55,7 +55,7 @@ class Local(Nesting):
         """Writes the steps for each value; those of several values may share their collectives."""
         self.end_nest_of(sources)
         locals = [on_device(source) for source in sources]
-        return self.known(moved(locals, list(map(type_of, sources)), targets, self.block), targets)
+        return self.known(redistributed(locals, list(map(type_of, sources)), targets, self.block), targets)
 
     def barrier(self, values: Globals) -> Globals:
         self.end_nest_of(values)

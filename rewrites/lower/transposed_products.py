@@ -20,7 +20,7 @@ from ..rewire import rewire_users
 TRANSPOSE = "lax.transpose"
 
 Dims = tuple[int, ...]
-Pair = tuple[Dims, Dims]
+DimPairs = tuple[Dims, Dims]
 
 
 def swap_products(block: Block) -> None:
@@ -61,6 +61,6 @@ def _params(op: Operation) -> ParamsAttr:
     return cast(ParamsAttr, op.properties["params"])
 
 
-def _numbers(product: Operation) -> tuple[Pair, Pair]:
+def _numbers(product: Operation) -> tuple[DimPairs, DimPairs]:
     """The dims of both operands over which a product sums, and those that are batch dims."""
-    return cast("tuple[Pair, Pair]", _params(product)["dimension_numbers"])
+    return cast("tuple[DimPairs, DimPairs]", _params(product)["dimension_numbers"])

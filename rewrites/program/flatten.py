@@ -16,17 +16,17 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.array import ArrayType
 from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.syntax_tree import Leaf, Number, Param, Read
 from ...dialects.definitions.tilings import Instance, bind
-from ...dialects.definitions.tree import Leaf, Number, Param, Read
-from ...dialects.ground.names import ARGUMENTS, RESULTS, names_of
+from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.regions import BORDERS
-from .executions import Marks, trips
 from .program import NO_NODE, Control, Node, NodeId, Program, Region, Signature, Signatures, ValueId
-from .runs_once import once_signature
-from .shard_maps import misfit, own_signature
+from .run_counts import Marks, trips
+from .shard_maps import mesh_misfit, own_signature
+from .single_device_ops import once_signature
 
 UNKNOWN_TRIPS = 16
 """The trip count that is assumed of a loop whose trip count is unknown."""
@@ -85,25 +85,25 @@ class _Flattener:
                 assert isinstance(op, RegionOp)
                 self.program.controls[region].append(_CONTROLS[op.name](self, op, region))
             elif op is not block.last_op:
-                kind, operands = op.name[4:], tuple(numbers[value] for value in op.operands)
+                op_name, operands = op.name[4:], tuple(numbers[value] for value in op.operands)
                 # A user's function may need its operands together.
-                apart = definitions[kind].apart and kind not in definitions.added
+                apart = definitions[op_name].apart and op_name not in definitions.added
                 pairs = zip(operands, op.results, strict=True) if apart else ()
                 for read, made in [((value,), (out,)) for value, out in pairs] or [(operands, op.results)]:
-                    self.node(kind, op, read, made, region)
+                    self.node(op_name, op, read, made, region)
 
-    def node(self, kind: str, op: Operation, operands: tuple[ValueId, ...], outs: Sequence[SSAValue], region: int) -> Node:
+    def node(self, op_name: str, op: Operation, operands: tuple[ValueId, ...], outs: Sequence[SSAValue], region: int) -> Node:
         params = cast(ParamsAttr, op.properties.get("params", NO_PARAMS))
         ins = tuple(self.program.types[value] for value in operands)
         types = tuple(cast(ArrayType, out.type) for out in outs)
-        node = self.insert(kind, op, operands, self.signature(kind, params, ins, types), region)
+        node = self.insert(op_name, op, operands, self.signature(op_name, params, ins, types), region)
         node.results = tuple(_value(self.program, out, node.number, region) for out in outs)
         self.facts(node)
         return node
 
-    def insert(self, kind: str, op: Operation, operands: tuple[ValueId, ...], signature: Signature, region: int) -> Node:
+    def insert(self, op_name: str, op: Operation, operands: tuple[ValueId, ...], signature: Signature, region: int) -> Node:
         program = self.program
-        node = Node(program.end, kind, signature, operands, (), op, region)
+        node = Node(program.end, op_name, signature, operands, (), op, region)
         program.nodes.append(node)
         if signature.shifts:
             program.shifting.add(node.number)
@@ -112,7 +112,7 @@ class _Flattener:
         return node
 
     def facts(self, node: Node) -> None:
-        """Marks results that are zero, or parameters: zeros pass through moves and casts, parameters through moves alone."""
+        """Marks results that are zero, and results that are parameters. Moves keep both; casts keep only zeros."""
         program, instance = self.program, node.signature.instance
         moved = instance.definition.moved
         for value in node.results if moved and all(self.is_zero(each, node) for each in moved) else ():
@@ -131,20 +131,20 @@ class _Flattener:
             case Param():
                 return leaf.value(node.params) == 0
 
-    def signature(self, kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
+    def signature(self, op_name: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Signature:
         """The bound definition of an op. Equal ops share one object, because a transformer repeats a few dozen of them."""
         table = self.program.signatures
-        key = (kind, id(params), *map(id, ins), 0, *map(id, outs))
+        key = (op_name, id(params), *map(id, ins), 0, *map(id, outs))
         found = table.get(key)
-        if found is None and params.get("own_axes") and misfit(params, self.mesh) is None:
+        if found is None and params.get("own_axes") and mesh_misfit(params, self.mesh) is None:
             found = table[key] = own_signature(params, self.mesh, ins, outs)
         if found is None and params.get("once"):
             found = table[key] = once_signature(self.mesh, ins, outs)
         if found is None:
-            slow = (kind, params, ins, outs)
+            slow = (op_name, params, ins, outs)
             found = table.get(slow)
             if found is None:
-                found = table[slow] = Signature(_bind(kind, params, ins, outs), ins, outs)
+                found = table[slow] = Signature(_bind(op_name, params, ins, outs), ins, outs)
             table[key] = found
         return found
 
@@ -158,19 +158,19 @@ class _Flattener:
 
     def border(
         self,
-        kind: str,
+        op_name: str,
         op: Operation,
         reads: Sequence[tuple[ValueId, int]],
         makes: Sequence[tuple[SSAValue, int]],
         types: tuple[ArrayType, ...] = (),
     ) -> Node:
-        """Adds a border that reads and makes these values, each with its region. `types` are those of values it reads later."""
+        """Adds a border that reads and makes these values, each with its region. `types` are those of operands added later."""
         program = self.program
         operands = tuple(value for value, _ in reads)
         ins = (*(program.types[value] for value in operands), *types)
         outs = tuple(cast(ArrayType, value.type) for value, _ in makes)
         region = makes[0][1] if makes else reads[0][1]
-        node = self.insert(kind, op, operands, self.signature(kind, NO_PARAMS, ins, outs), region)
+        node = self.insert(op_name, op, operands, self.signature(op_name, NO_PARAMS, ins, outs), region)
         node.reads = tuple(region for _, region in reads)
         node.results = tuple(_value(program, value, node.number, region) for value, region in makes)
         if len(ins) == 1:
@@ -263,14 +263,14 @@ _CONTROLS: Mapping[str, Callable[[_Flattener, RegionOp, int], Control]] = {
 }
 
 
-def _bind(kind: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Instance:
+def _bind(op_name: str, params: ParamsAttr, ins: tuple[ArrayType, ...], outs: tuple[ArrayType, ...]) -> Instance:
     in_types = [(t.dtype, t.shape) for t in ins]
     out_types = [(t.dtype, t.shape) for t in outs]
     if not outs:
         # A border without results: a predicate or a branch number, which all devices read replicated.
-        return Instance(definitions[kind], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
-    if kind in BORDERS:
+        return Instance(definitions[op_name], (), tuple(((),) * len(shape) for _, shape in in_types), (), moves=False)
+    if op_name in BORDERS:
         # Every region receives the same value.
-        one = bind(definitions[kind], params, in_types, out_types[:1])
+        one = bind(definitions[op_name], params, in_types, out_types[:1])
         return replace(one, results=one.results * len(outs))
-    return bind(definitions[kind], params, in_types, out_types)
+    return bind(definitions[op_name], params, in_types, out_types)

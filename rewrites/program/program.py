@@ -29,7 +29,7 @@ from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, crossing
-from .reached import reached
+from .breadth_first import reached
 
 ValueId = NewType("ValueId", int)
 """The number of a value, by which the tables of a program are read."""
@@ -124,7 +124,8 @@ class Node:
     """One operation, or one border of a region, as propagation sees it."""
 
     number: NodeId
-    kind: str
+    op_name: str
+    """The name of the op without that of its dialect, such as `dot_general`; of a border, `carry` and so on."""
     signature: Signature
     operands: tuple[ValueId, ...]
     results: tuple[ValueId, ...]
@@ -150,7 +151,7 @@ class Node:
     @property
     def passes_on(self) -> bool:
         """Whether the op only moves or casts one value, or lets it enter a region."""
-        is_move = self.kind == "enter" if self.is_border else self.signature.instance.moves
+        is_move = self.op_name == "enter" if self.is_border else self.signature.instance.moves
         return is_move and len(self.results) == len(self.operands) == 1
 
     def end(self, position: int) -> ValueId:

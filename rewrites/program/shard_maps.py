@@ -24,14 +24,14 @@ Spec = tuple[tuple[str, ...], ...]
 """The axes of each dim, major to minor."""
 
 
-def axes_of(params: ParamsAttr) -> dict[str, int]:
+def own_axes(params: ParamsAttr) -> dict[str, int]:
     """The op's own axes with their sizes. Most ops have none."""
     return dict(cast("tuple[tuple[str, int], ...]", params.get("own_axes") or ()))
 
 
-def misfit(params: ParamsAttr, mesh: Mesh) -> str | None:
+def mesh_misfit(params: ParamsAttr, mesh: Mesh) -> str | None:
     """Why the body of an op with its own axes cannot run on the devices of the mesh; None if it can, and for other ops."""
-    axes = axes_of(params)
+    axes = own_axes(params)
     if all(mesh.axes.get(axis) == size for axis, size in axes.items()):
         return None
     said = ", ".join(f"{axis}={size}" for axis, size in axes.items())
@@ -40,7 +40,7 @@ def misfit(params: ParamsAttr, mesh: Mesh) -> str | None:
 
 def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
     """The signature of an op with its own axes, which fit the mesh: an index for each axis with more than one device."""
-    axes = [mesh.place(axis) for axis, size in axes_of(params).items() if size > 1]
+    axes = [mesh.place(axis) for axis, size in own_axes(params).items() if size > 1]
     numbers = {axis: number for number, axis in enumerate(axes)}
     indices = tuple(Index(axis.size) for axis in axes)
     sides = (ins, "in_specs"), (outs, "out_specs")

@@ -13,7 +13,7 @@ from typing import cast
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.ranges.algebra import MeshAxis
 from ..rules.compile import Environment
-from ..rules.files import rules
+from ..rules.rule_files import rules
 from .steps import Step, devices
 
 Axes = tuple[MeshAxis, ...]

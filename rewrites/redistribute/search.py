@@ -31,17 +31,17 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
-from .bundles import Bundles
+from .axis_bundles import Bundles
 from .collective_terms import Op, kind_of, step_of
-from .ends import along, changed, places, with_all, with_rest, with_sums, without_gathers
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce, ReduceScatter
 from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
 from .kinds.permute import Permute
 from .kinds.pieces import Pieces
-from .moves import Space, State, are_many
-from .shortcuts import moves, shortened
+from .path_ends import changed, places, steps_along, with_all, with_rest, with_sums, without_gathers
+from .search_space import Space, State, are_many
+from .shortcuts import moves, with_shortcuts
 from .steps import Bytes, Path, Step, devices, share, side_by_side
 
 __all__ = ["Path", "Step", "path"]
@@ -69,7 +69,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     ends = start.with_pending(pending), target, itemsize
     if way := _through_windows(*ends) or _among_many(*ends):
         return way
-    way = shortened(_through_runs(*ends) or _Search(*ends).path(), itemsize)
+    way = with_shortcuts(_through_runs(*ends) or _Search(*ends).path(), itemsize)
     apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
 
@@ -87,12 +87,12 @@ def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:
             first, last = with_all(source, target, apart=False), with_all(target, source, apart=False)
             folded = first
         if folded is not source or last is not target:
-            slices = along(source, first, itemsize, Slice)
-            folds = along(first, folded, itemsize, ReduceScatter, *{each.monoid for each in first.pending})
+            slices = steps_along(source, first, itemsize, Slice)
+            folds = steps_along(first, folded, itemsize, ReduceScatter, *{each.monoid for each in first.pending})
             # Gathers between belong to the end as well, where those of neighbours are one.
             way = without_gathers(path(folded, last, itemsize))
             now = way.steps[-1].after if way.steps else folded
-            return slices + folds + way + along(now, target, itemsize, AllGather)
+            return slices + folds + way + steps_along(now, target, itemsize, AllGather)
     bundles = Bundles(source, target, itemsize)
     # A bundle takes the place of one of its own size, and its axes the places of any.
     is_whole = is_even and not (bundles.are_fewer and bundles.are_alike)
@@ -119,7 +119,7 @@ def _permuted(source: Layout, target: Layout, itemsize: int) -> Path | None:
         return None
     axes = tuple(each.axis for dim, each in last.factors if (dim, each) not in source.factors)
     permute = Permute.of(major_to_minor(axes), ()).placed(source, last, itemsize)
-    return Path.of(permute) + along(last, target, itemsize, AllGather)
+    return Path.of(permute) + steps_along(last, target, itemsize, AllGather)
 
 
 def _through_windows(source: Layout, target: Layout, itemsize: int) -> Path | None:

@@ -30,7 +30,7 @@ class _Paid(NamedTuple):
         return _Paid(self.larger + larger, self.bytes + bytes, self.exchanges + 1, self.steps + 1)
 
 
-def shortened(way: Path, itemsize: int) -> Path:
+def with_shortcuts(way: Path, itemsize: int) -> Path:
     """Replaces steps of a path by exchanges of pieces where that pays.
 
     At equal bytes the steps stay, because they move whole parts.

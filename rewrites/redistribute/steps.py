@@ -102,9 +102,9 @@ class Step:
         raise NotImplementedError
 
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
-        """Translates a step over bundles: to these axes, and from parts to the dims that they are parts of.
+        """The same step over these axes, where it was over bundles of them.
 
-        Its layouts stay as they were.
+        `parts` says for each dim of the step which part of a real dim it is. The layouts before and after are unchanged.
         """
         return replace(self, axes=axes)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import firing
+from . import fire_counts
 from .parse import parse
 from .rule import (
     All,
@@ -32,15 +32,15 @@ from .rule import (
     subterms,
     terms_of,
 )
-from .terms import TUPLES, Terms
+from .term_interface import TUPLES, Terms
 
 # The functions that a condition may call on the values of the variables, by name (`size`, `disjoint`, `widening`).
 Environment = Mapping[str, Callable[..., object]]
 
 Slots = list[object]
 Matcher = Callable[[Slots, object, Terms], bool]
-Maker = Callable[[Slots, Terms], object]
-Reader = Callable[[Slots, Environment], object]
+SlotMaker = Callable[[Slots, Terms], object]
+SlotReader = Callable[[Slots, Environment], object]
 Test = Callable[[Slots, Environment], bool]
 
 _UNBOUND = object()
@@ -53,7 +53,7 @@ class CompiledRule:
     rule: Rule
     matchers: tuple[Matcher, ...]
     test: Test | None
-    right: Maker
+    right: SlotMaker
     slots: int
 
     @property
@@ -63,7 +63,7 @@ class CompiledRule:
     @property
     def fired(self) -> int:
         """How often the rule has fired."""
-        return firing.fired(self.name)
+        return fire_counts.fired(self.name)
 
     def __call__(self, args: tuple[object, ...], env: Environment, terms: Terms = TUPLES) -> object | None:
         """Applies the rule to the root's arguments. Returns the result, or None if the rule does not apply."""
@@ -75,7 +75,7 @@ class CompiledRule:
                 return None
         if self.test is not None and not self.test(slots, env):
             return None
-        firing.count(self.rule.name)
+        fire_counts.count_firing(self.rule.name)
         return self.right(slots, terms)
 
 
@@ -178,7 +178,7 @@ def _root(head: str, matchers: tuple[Matcher, ...]) -> Matcher:
     return match_root
 
 
-def _maker(term: Term, slots: dict[str, int]) -> Maker:
+def _maker(term: Term, slots: dict[str, int]) -> SlotMaker:
     """Compiles a term of the right side to a closure that makes it from the values of the variables."""
     match term:
         case Variable(name):
@@ -209,7 +209,7 @@ def _test(condition: Condition, slots: dict[str, int], bound: set[str]) -> Test:
             return _comparison(sign, _reader(left, slots), _reader(right, slots))
 
 
-def _let(slot: int, read: Reader) -> Test:
+def _let(slot: int, read: SlotReader) -> Test:
     def let(found: Slots, env: Environment) -> bool:
         found[slot] = read(found, env)
         return found[slot] is not None
@@ -217,7 +217,7 @@ def _let(slot: int, read: Reader) -> Test:
     return let
 
 
-def _comparison(sign: str, left: Reader, right: Reader) -> Test:
+def _comparison(sign: str, left: SlotReader, right: SlotReader) -> Test:
     """Compiles a comparison. It fails if a side has no value, such as a quotient that is not an integer."""
     wanted = sign == "="
 
@@ -228,7 +228,7 @@ def _comparison(sign: str, left: Reader, right: Reader) -> Test:
     return test
 
 
-def _reader(term: Term, slots: dict[str, int]) -> Reader:
+def _reader(term: Term, slots: dict[str, int]) -> SlotReader:
     """Compiles a term of a condition to a closure. Infix signs are integer arithmetic, names functions in the environment."""
     match term:
         case Variable(name):

@@ -19,7 +19,7 @@ from lark import Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...dialects import grammar
-from ...dialects.grammar import Node, TooDeep, Word, phrases, place, words
+from ...dialects.grammar import SyntaxNode, TooDeep, Word, phrases, span_of, words
 from ...dialects.ground.errors import Error, Location, Span, nearest
 from .rule import (
     All,
@@ -83,7 +83,7 @@ class _Reader:
             found[rule.name] = rule
         return tuple(found.values())
 
-    def tree(self) -> Node:
+    def tree(self) -> SyntaxNode:
         try:
             return grammar.read(_GRAMMAR, self.text, deepest=_DEEPEST)
         except TooDeep as error:
@@ -107,7 +107,7 @@ class _Reader:
         location = Location.of(self.file, self.text, line, column, column + width)
         return Error(title, location=location, label=label, helps=["a rule reads `name: left => right where condition`"])
 
-    def rule(self, node: Node) -> Rule:
+    def rule(self, node: SyntaxNode) -> Rule:
         name, (left, right, *where) = words(node)[0], phrases(node)
         pattern = self.term(left)
         if not isinstance(pattern, RuleApply):
@@ -117,7 +117,7 @@ class _Reader:
         self.check_bound(right, bound, name.text)
         return Rule(name.text, pattern, self.term(right), condition, name.span.line)
 
-    def term(self, node: Node, *, counted: bool = True) -> Term:
+    def term(self, node: SyntaxNode, *, counted: bool = True) -> Term:
         """Reads a term. With `counted`, an operation must have the same number of arguments everywhere."""
         match node.data:
             case "name":
@@ -133,9 +133,9 @@ class _Reader:
                 return RuleApply(str(head), terms, self.location(head.span))
             case operator:
                 terms = tuple(self.term(child, counted=counted) for child in phrases(node))
-                return RuleApply(operator, terms, self.location(place(node)))
+                return RuleApply(operator, terms, self.location(span_of(node)))
 
-    def condition(self, node: Node, bound: set[str], rule: str) -> Condition:
+    def condition(self, node: SyntaxNode, bound: set[str], rule: str) -> Condition:
         """Reads a condition, and adds the variables that it binds to `bound`."""
         match node.data:
             case "any_of":
@@ -156,7 +156,7 @@ class _Reader:
                 terms = tuple(self.term(argument, counted=False) for argument in args)
                 return Holds(str(words(node)[0]), terms, negated=kind == "fails")
 
-    def check_bound(self, node: Node, bound: set[str], rule: str) -> None:
+    def check_bound(self, node: SyntaxNode, bound: set[str], rule: str) -> None:
         for token in _names(node):
             if _is_variable(token.text) and token.text not in bound:
                 close = nearest(token.text, bound) or sorted(bound)
@@ -168,8 +168,8 @@ class _Reader:
         if before != count:
             self.fail(head, f"`{head}` has {before} arguments in line {line} and {count} here")
 
-    def fail(self, at: Word | Node | Span, title: str, label: str = "", helps: Iterable[str] = ()) -> NoReturn:
-        where = at if isinstance(at, Span) else place(at)
+    def fail(self, at: Word | SyntaxNode | Span, title: str, label: str = "", helps: Iterable[str] = ()) -> NoReturn:
+        where = at if isinstance(at, Span) else span_of(at)
         raise Error(title, location=self.location(where), label=label, helps=helps)
 
     def location(self, where: Span) -> Location:
@@ -182,7 +182,7 @@ def _is_variable(name: str) -> bool:
     return name[0].isalpha() and (len(name) == 1 or name[1:].isdecimal())
 
 
-def _names(node: Node) -> Iterator[Word]:
+def _names(node: SyntaxNode) -> Iterator[Word]:
     """The names in a phrase that are variables or symbols, not operations, from left to right."""
     if node.data == "name":
         yield from words(node)
@@ -190,7 +190,7 @@ def _names(node: Node) -> Iterator[Word]:
         yield from _names(child)
 
 
-def _variables(node: Node) -> Iterator[str]:
+def _variables(node: SyntaxNode) -> Iterator[str]:
     return (name.text for name in _names(node) if _is_variable(name.text))
 
 

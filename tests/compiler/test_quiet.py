@@ -77,7 +77,7 @@ def knots_freed(pipelines: int) -> bool:
 def test_the_objects_of_a_pipeline_are_freed_later_the_later_the_more_are_alive(
     alive: int, pipelines: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(quiet, "MOST", 3 * MANY)
+    monkeypatch.setattr(quiet, "MOST_UNWALKED", 3 * MANY)
     monkeypatch.setattr(quiet, "_unwalked", 0)
     monkeypatch.setattr(quiet, "_alive", alive)
     assert knots_freed(pipelines)

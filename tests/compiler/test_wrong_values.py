@@ -30,7 +30,7 @@ from wrong_values import KINDS
 
 import partita as pt
 from partita.compiler.api.jit import Options
-from partita.compiler.inputs.files import LARGEST
+from partita.compiler.inputs.files import MOST_BYTES
 from partita.dialects.ground.validation import shown
 
 X, W = jnp.ones((8, 4)), jnp.ones((4, 4))
@@ -104,7 +104,7 @@ TAKES = re.compile(
 )
 LONGEST = 5.0
 """The most seconds of the processor that a call takes, which does not count other work on the machine."""
-MOST = LARGEST + (1 << 20)
+MOST = MOST_BYTES + (1 << 20)
 """The most bytes that Python allocates in a call: a file that never ends is read as far as a file may be large."""
 SOME = 4
 """Every how many kinds `make test` tries one."""

@@ -6,7 +6,7 @@ from xdsl.utils.exceptions import ParseError
 import partita as pt
 from partita.compiler.graph.graph import Graph
 from partita.dialects import context
-from partita.dialects.text import read_module
+from partita.dialects.program_text import read_module
 
 
 @pytest.mark.parametrize("text", ["a" * 10_000, "a" * 10_000 + '\\q"', "a" * 10_000 + '\n"'])

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 
 import partita as pt
-from partita.compiler.shell.dialogue import do
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 
 
 def double(params: dict[str, jax.Array]) -> jax.Array:

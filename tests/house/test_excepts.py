@@ -16,10 +16,10 @@ NEEDED = {
     "dialects/ground/validation.py:shown": "the `repr` of the user's own value, which an error shows",
     "compiler/cli/target.py:users": "the user's file is run, and its function called; what it raises is an Error at its line",
     "compiler/trace/trace.py:_jaxpr": "the user's function is traced; what it raises is raised again, or explained as an Error",
-    "compiler/trace/restructured.py:equal": "the `==` of the user's own values",
-    "compiler/ops/python_lowerings.py:unfold": "the Python rule of a primitive that somebody else has defined",
-    "compiler/notation/equations.py:primitive": "JAX checks the parameters of a primitive that stand in the user's text",
-    "compiler/define/trial.py:compiled": "the user's function is tried on arrays; what it raises is the reason of an Error",
+    "compiler/trace/restructured_arguments.py:equal": "the `==` of the user's own values",
+    "compiler/ops/jax_expansions.py:unfold": "the Python rule of a primitive that somebody else has defined",
+    "compiler/notation/check_equations.py:primitive": "JAX checks the parameters of a primitive that stand in the user's text",
+    "compiler/define/definition_trial.py:compiled": "the user's function is tried on arrays; an Error gives what it raises",
 }
 
 

@@ -22,8 +22,8 @@ from partita.dialects import context
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
 from partita.dialects.lax import OPS
+from partita.dialects.program_text import read_module
 from partita.dialects.ranges.factor import Factor
-from partita.dialects.text import read_module
 from partita.dialects.types import ArrayType
 from partita.rewrites.decide import linearity, requirements
 from partita.rewrites.decide.decide import decide
@@ -33,8 +33,8 @@ from partita.rewrites.lower.materialise import materialise
 from partita.rewrites.lower.to_spmd import to_spmd
 from partita.rewrites.program.flatten import flatten
 from partita.rewrites.redistribute import search as redistribute
-from partita.rewrites.rules import firing
-from partita.rewrites.rules.files import all_rules
+from partita.rewrites.rules import fire_counts
+from partita.rewrites.rules.rule_files import all_rules
 
 MESH = pt.Mesh(a=2, b=2, c=2)
 PARTS = 13
@@ -110,15 +110,15 @@ def fired() -> dict[str, int]:
     """How often each rule fired, after clearing the memos of earlier programs."""
     redistribute.path.cache_clear()
     linearity.forget()
-    firing.reset()
+    fire_counts.reset()
     for table in programs():
         to_spmd(materialise(decide(table)))
     every = [rule.name for rule in all_rules()["collectives"]]
     for module in moved():
-        if all(firing.fired(name) for name in every):
+        if all(fire_counts.fired(name) for name in every):
             break
         to_spmd(module)
-    return firing.counts()
+    return fire_counts.firings()
 
 
 @pytest.mark.parametrize("name", [rule.name for each in all_rules().values() for rule in each])
@@ -194,9 +194,9 @@ def with_all_laws() -> list[tuple[Callable[[], Table], Table, str, dict[str, int
     found: list[tuple[Callable[[], Table], Table, str, dict[str, int]]] = []
     for make in watched():
         requirements.is_lawful.cache_clear()
-        firing.reset()
+        fire_counts.reset()
         table = make()
-        found.append((make, table, lowered(table), firing.counts()))
+        found.append((make, table, lowered(table), fire_counts.firings()))
     return found
 
 

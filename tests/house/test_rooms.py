@@ -43,9 +43,9 @@ ROOMS = {
     "dialects": """
         .
         reference
-        spmd flow lax lax_shapes array regions module op_text types layouts group_arrays
+        spmd flow lax lax_verify array regions module_op op_text types layouts collective_arrays
         definitions
-        ranges mesh text params
+        ranges mesh program_text params
         grammar
         ground
         """,

@@ -379,5 +379,5 @@ def test_a_gather_waits_for_the_nearest_value_that_is_stored_in_any_case() -> No
     plan = pt.plan(loss, MESH, normal(64, 64), normal(64, 64))
     plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="w"))
     producers = [plan.source.program.producer[move.anchor] for move in plan.decisions.moves if move.anchor >= 0]
-    assert [plan.source.program.nodes[number].kind for number in producers] == ["dot_general"]
+    assert [plan.source.program.nodes[number].op_name for number in producers] == ["dot_general"]
     assert plan.check(normal(64, 64), normal(64, 64)) < 1e-4

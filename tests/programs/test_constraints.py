@@ -418,7 +418,7 @@ def shares(plan: Plan) -> Counter[tuple[object, tuple[int, ...]]]:
     """What the constraints of the program say, and the shapes of a device's blocks."""
     found = Counter[tuple[object, tuple[int, ...]]]()
     for node in plan.source.program.nodes:
-        if node.kind == "constrain" and isinstance(node.op, LaxOp):
+        if node.op_name == "constrain" and isinstance(node.op, LaxOp):
             spec, shape = cast(Spec, node.op.params["layout"]), plan.source.program.shape(node.results[0])
             local = plan.table.layout(node.results[0]).local_shape
             sizes = [int(np.prod([plan.mesh[axis] for axis in axes or ()], initial=1)) for axes in spec]

@@ -65,7 +65,7 @@ def tilings(plan: Plan) -> list[tuple[tuple[str, int, int], bool]]:
         claims = [table.nodes[node.number] for table in plan.table.axes.values()]
         placed = {claim.at for claim in claims if claim is not None}
         count = len(node.signature.instance.indices)
-        found += [((node.kind, count, at), at in placed) for at in range(count)]
+        found += [((node.op_name, count, at), at in placed) for at in range(count)]
     return found
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 
 from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tree import Apply
+from partita.dialects.definitions.syntax_tree import Apply
 
 # Definitions for which no calls are drawn, and why.
 NOT_DRAWN = NO_CALL

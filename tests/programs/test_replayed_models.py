@@ -22,7 +22,7 @@ from example_plans import annotated_mesh
 
 import partita as pt
 from partita.compiler.inputs.arguments import passed
-from partita.compiler.inputs.names import parts
+from partita.compiler.inputs.names import name_parts
 from partita.compiler.trace.trace import Traced
 from partita.compiler.views.listing import starred
 from partita.examples import mlp
@@ -401,7 +401,7 @@ def nested(leaves: Leaves) -> Tree:
     """A tree of dicts with leaves of these names."""
     tree: Tree = {}
     for name, leaf in leaves.items():
-        *outer, last = parts(name)
+        *outer, last = name_parts(name)
         node = tree
         for part in outer:
             node = node.setdefault(part, {})
@@ -479,9 +479,9 @@ def claimed(plan: pt.Plan) -> str:
 
 def family(plan: pt.Plan, name: str) -> list[str]:
     """A parameter, what the optimizer keeps for it, and what becomes of it."""
-    split = parts(name)
+    split = name_parts(name)
     path = split[split.index("params") + 1 :] if "params" in split else split[1:]
-    found = [each for each in types(plan) if path and parts(each)[-len(path) :] == path]
+    found = [each for each in types(plan) if path and name_parts(each)[-len(path) :] == path]
     return [name, *(each for each in found if each != name)]
 
 
@@ -569,7 +569,7 @@ def test_a_renamed_parameter_is_partitioned_as_before_or_reported(name: str, tmp
     again, report = model.replayed(file)
     assert gist(report) == reported(name, "renamed in")
     if again is None:  # The help says what to write.
-        file.write_text(re.sub(rf"\b{parts(old)[-1]}\b", parts(names[old])[-1], file.read_text()))
+        file.write_text(re.sub(rf"\b{name_parts(old)[-1]}\b", name_parts(names[old])[-1], file.read_text()))
         again, _ = model.replayed(file)
     assert again is not None
     was = {names.get(each, each): layout for each, layout in plan.layout().items()}

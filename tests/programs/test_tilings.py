@@ -40,7 +40,7 @@ def started(call: Call, size: int) -> Plan:
 
 def nodes_of(plan: Plan, kind: str) -> list[Node]:
     """The nodes of the op: several if its values are placed independently."""
-    nodes = [node for node in plan.source.program.nodes if node.kind == kind]
+    nodes = [node for node in plan.source.program.nodes if node.op_name == kind]
     assert len({id(node.op) for node in nodes}) == 1
     return nodes
 

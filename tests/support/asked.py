@@ -22,23 +22,23 @@ from typing import Any, cast
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
 from partita.compiler.advice.open_stops import is_open
-from partita.compiler.advice.trace_edits import Change
+from partita.compiler.advice.tactic_edits import Change
 from partita.compiler.answers.expect import QUANTITIES
 from partita.compiler.api.plan import Plan
-from partita.compiler.api.replay import ACTIONS
+from partita.compiler.api.tactic_text import ACTIONS
 from partita.compiler.api.tactics.combinators import Composable
-from partita.compiler.cost.counts import KINDS
+from partita.compiler.cost.counts import COLLECTIVES
 from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
-from partita.compiler.plan.history import plain
+from partita.compiler.plan.history import without_tactics
 from partita.compiler.plan.state import Action, State
 from partita.compiler.run.partitioned import Partitioned
-from partita.compiler.shell.commands import TABLE
+from partita.compiler.shell.command_table import TABLE
 from partita.compiler.shell.completion import completions
-from partita.compiler.shell.dialogue import do
-from partita.compiler.shell.forms import FORMS
+from partita.compiler.shell.lowered_forms import FORMS
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 from partita.compiler.trace.trace import Traced
 from partita.compiler.views.view import View
 from partita.rewrites.lower.to_flow import GRANULARITIES
@@ -81,7 +81,7 @@ class Asked:
 
         return {
             "what": everything,
-            "before": lambda _: (plan, plain(plan)),
+            "before": lambda _: (plan, without_tactics(plan)),
             "file": lambda _: [self.folder / "plan.partita"],
             "path": lambda _: [self.folder / "plan.html"],
             "donate": lambda _: [(), *self.parameters[:1]],
@@ -92,7 +92,7 @@ class Asked:
             "text": lambda graph: [graph.text()] if isinstance(graph, Graph) else (),
             "name": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
             "kernel": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
-            "kind": lambda _: KINDS,
+            "kind": lambda _: COLLECTIVES,
             "width": lambda _: (160, 60),
         }
 

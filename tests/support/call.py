@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from partita.compiler.ops.primitives import find
+from partita.compiler.ops.primitives import find_primitive
 
 Array = Any
 RANDOM = np.random.default_rng(7)
@@ -52,4 +52,4 @@ def bools(*shape: int) -> Array:
 
 def prim(name: str, **params: Any) -> Callable[..., Any]:
     """The primitive itself, if no public JAX function binds it as one op."""
-    return lambda *xs: find(name).bind(*map(jnp.asarray, xs), **params)
+    return lambda *xs: find_primitive(name).bind(*map(jnp.asarray, xs), **params)

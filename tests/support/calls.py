@@ -21,7 +21,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
 import partita as pt
-from partita.compiler.ops.stored import stored
+from partita.compiler.ops.store_once import stored
 
 SHAPE = (8, 16)
 

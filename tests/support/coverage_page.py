@@ -47,7 +47,7 @@ def derived() -> dict[str, Tilings]:
     found: defaultdict[str, Tilings] = defaultdict(Tilings)
     for call in CALLS:
         for node in pt.plan(call.function, pt.Mesh(a=2), *call.args).source.program.nodes:
-            if node.kind == call.op and node.kind not in OPS_OF_OUR_OWN:
+            if node.op_name == call.op and node.op_name not in OPS_OF_OUR_OWN:
                 ins, outs = (values_of(array_types(each)) for each in (node.op.operands, node.op.results))
                 found[call.op] |= tilings(definitions[call.op], cast(ParamsAttr, node.op.properties["params"]), ins, outs)
     return found

@@ -26,11 +26,23 @@ from hypothesis import reject, strategies as st
 from jax.extend.core import jaxprs_in_params
 
 from partita.compiler.ops.params import Foreign, encode, op_name
-from partita.compiler.ops.primitives import find
-from partita.dialects.definitions.dims import groups
-from partita.dialects.definitions.dropped_params import restore
+from partita.compiler.ops.primitives import find_primitive
+from partita.dialects.definitions.dim_terms import groups
+from partita.dialects.definitions.local_params import restore
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tree import At, Concat, Definition, Group, Param, Read, Reading, Var, Whole, children, names
+from partita.dialects.definitions.syntax_tree import (
+    At,
+    Concat,
+    Definition,
+    Group,
+    Param,
+    Read,
+    Reading,
+    Var,
+    Whole,
+    children,
+    names,
+)
 
 Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
@@ -258,7 +270,7 @@ def _text(params: Mapping[str, Any]) -> str:
 
 
 def bound(name: str, params: Mapping[str, Any]) -> Callable[..., Any]:
-    return lambda *xs: find(name).bind(*map(jnp.asarray, xs), **params)
+    return lambda *xs: find_primitive(name).bind(*map(jnp.asarray, xs), **params)
 
 
 @cache

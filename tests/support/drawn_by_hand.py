@@ -187,9 +187,9 @@ def reduce_window(name: str, draw: Draw) -> Call:
 
 
 def _bound(name: str, params: Mapping[str, Any], *xs: Array) -> Any:
-    from partita.compiler.ops.primitives import find
+    from partita.compiler.ops.primitives import find_primitive
 
-    return find(name).bind(*map(jnp.asarray, xs), **params)
+    return find_primitive(name).bind(*map(jnp.asarray, xs), **params)
 
 
 def conv(draw: Draw) -> Call:

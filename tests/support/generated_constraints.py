@@ -20,7 +20,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import partita as pt
 from partita.compiler.api.plan import Plan
-from partita.compiler.plan.annotations import Annotation
+from partita.compiler.plan.annotation_outcomes import Annotation
 
 Spec = tuple[tuple[str, ...] | None, ...]
 """For each dim its axes; None for an open dim."""

@@ -10,9 +10,9 @@ from xdsl.ir import Operation
 
 from partita.compiler.api.plan import Plan
 from partita.dialects import context, lax, spmd
+from partita.dialects.program_text import read_module
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.reference.lockstep import collect, distribute
-from partita.dialects.text import read_module
 from partita.dialects.types import ArrayType
 from partita.rewrites.lower.fuse import fuse
 from partita.rewrites.lower.to_spmd import to_spmd

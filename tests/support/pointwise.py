@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from partita.compiler.notation.scalars import parameters
+from partita.compiler.notation.scalar_functions import parameters
 from partita.compiler.notation.terms import (
     SETTLED,
     Array,
@@ -16,12 +16,12 @@ from partita.compiler.notation.terms import (
     Dim,
     Mask,
     Term,
+    dtype_alone,
     free,
-    settled,
 )
-from partita.dialects.definitions.tree import Affine, Apply, Fold, Group, Number, Read
+from partita.dialects.definitions.syntax_tree import Affine, Apply, Fold, Group, Number, Read
 from partita.dialects.ground.dtypes import dtype_of
-from partita.dialects.reference import scalars
+from partita.dialects.reference import scalar_functions
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 Places = Mapping[CheckedIndex, int]
@@ -90,13 +90,13 @@ def value(term: Term, places: Places, arrays: Arrays) -> Any:
 
 
 def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, params: str) -> Any:
-    kind = next((settled(arg) for arg in args if not isinstance(arg, Number)), None) or SETTLED.get(made, made)
+    kind = next((dtype_alone(arg) for arg in args if not isinstance(arg, Number)), None) or SETTLED.get(made, made)
     given = [np.asarray(each, dtype_of(kind)) for each in values]
     match name:
         case "add" | "sub" | "mul":
             return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name](*given)[()]
         case "div":
-            return scalars.divide(*given)[()]
+            return scalar_functions.divide(*given)[()]
         case "neg":
             return (-given[0])[()]
         case "stop_gradient":
@@ -104,7 +104,7 @@ def apply(name: str, values: Sequence[Any], args: Sequence[Term], made: str, par
         case "relu":
             return max(values[0], 0)
         case _:
-            return scalars.apply(name, given, parameters(params), dtype_of(made))[0][()]
+            return scalar_functions.apply(name, given, parameters(params), dtype_of(made))[0][()]
 
 
 def place(sub: Dim, array: Array, dim: int, places: Places, arrays: Arrays) -> int:
@@ -125,7 +125,7 @@ def fold(term: Fold[CheckedIndex, Term], places: Places, arrays: Arrays) -> Any:
             seen.append(value(term.body, {**places, **inner}, arrays))
         except Outside:
             continue
-    made = np.asarray(seen, dtype_of(settled(term.body)))
+    made = np.asarray(seen, dtype_of(dtype_alone(term.body)))
     match term.monoid:
         case "argmax" | "argmin":
             return getattr(np, term.monoid)(made)

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 
 from jax.extend.core import Primitive
 
-from partita.compiler.define.by_call import DERIVED
+from partita.compiler.define.self_defining import DERIVED
 from partita.compiler.jax_private import (
     FIRST_WITH,
     FIRST_WITHOUT,
@@ -26,8 +26,8 @@ from partita.compiler.jax_private import (
     lowerings,
     platform_lowerings,
 )
+from partita.compiler.ops.jax_expansions import python_rule
 from partita.compiler.ops.params import op_name
-from partita.compiler.ops.python_lowerings import written
 from partita.compiler.ops.tag import tag_p
 from partita.compiler.trace.expansions import EXPANDED
 from partita.compiler.trace.importer import INLINED
@@ -106,7 +106,7 @@ def primitives() -> dict[str, Primitive]:
     tables: Iterable[Iterable[Primitive]] = [lowerings, *platform_lowerings.values()]
     lowered = set[Primitive]().union(*tables)
     # The tables of lowerings also have the primitives of other packages, including the user's.
-    found = {each.name: each for each, public in _held() if public or each in lowered or written(each)}
+    found = {each.name: each for each, public in _held() if public or each in lowered or python_rule(each)}
     return {name: found[name] for name in sorted(found) if found[name] is not tag_p}
 
 
@@ -134,7 +134,7 @@ def row(primitive: str, known: Mapping[str, Primitive]) -> Row | None:
     if primitive in REASONS:
         return Row(primitive, Fate.WHOLE, REASONS[primitive])
     # What another version of JAX has is in no other column if JAX writes it with other primitives there.
-    return None if primitive in known and written(known[primitive]) is None else Row(primitive, Fate.EXPANDED)
+    return None if primitive in known and python_rule(known[primitive]) is None else Row(primitive, Fate.EXPANDED)
 
 
 def rows() -> list[Row]:

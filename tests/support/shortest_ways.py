@@ -26,7 +26,7 @@ from tiles import layout
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.algebra import MeshAxis, Range, block
+from partita.dialects.ranges.algebra import MeshAxis, Range, local_block
 from partita.dialects.ranges.factor import Factor, fit, padded
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
@@ -318,7 +318,7 @@ def lack(source: Layout, target: Layout, mesh: Mesh) -> int:
 
 @cache
 def elements(dim: Range, mesh: Mesh, device: int) -> list[int]:
-    return [each for each in block(dim, list(mesh.coordinates())[device]) if each is not None]
+    return [each for each in local_block(dim, list(mesh.coordinates())[device]) if each is not None]
 
 
 @cache

@@ -24,7 +24,7 @@ from ten_plans import transformer
 from wrong_programs import IN_NOTATION, PROGRAMS, answer, answer_in_notation
 
 import partita as pt
-from partita.compiler.answers.plan_text import written
+from partita.compiler.answers.plan_text import text_of_plan
 from partita.compiler.api.plan import Plan
 from partita.compiler.cost.costs import seconds
 from partita.examples import demo
@@ -145,7 +145,7 @@ def questions(plan: Plan) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "silent", plan.silent
     yield "ranges", lambda: plan.ranges().all()
     yield "summary", lambda: plan
-    yield "saved", lambda: written(plan)
+    yield "saved", lambda: text_of_plan(plan)
     yield from explanations(plan)
     yield "ir", plan.ir
     yield "ir, unfused", lambda: plan.ir(fused=False)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from partita.dialects.definitions.dims import DimSite, Sites
+from partita.dialects.definitions.dim_terms import DimSite, Sites
 from partita.dialects.definitions.requires import Along, Rows, Scan
+from partita.dialects.definitions.syntax_tree import Definition, names
 from partita.dialects.definitions.tilings import Index, Instance, Value, bind
-from partita.dialects.definitions.tree import Definition, names
 from partita.dialects.ground.monoids import MONOIDS
 from partita.dialects.params import ParamsAttr
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
+from ...inputs.message_language import Question, question
 from ...inputs.names import Patterns
-from ...inputs.reader import Question, question
-from ...plan.annotations import misfit, misnamed, of_program
+from ...plan.annotation_claims import binds, place_said, seeds_of
+from ...plan.annotation_outcomes import misnamed, of_program, uneven_annotation
 from ...plan.claims import Seed
-from ...plan.said import binds, place_said, seeds_of
 from ...trace.annotations import Said
 from ..plan import Plan
 from .base import Tactic
@@ -46,7 +46,7 @@ class Annotated(Tactic):
             is_last = self.stored or not any(True for _ in replace(self, stored=True).said(plan))
             return place_said(plan, list(self.said(plan)), repr(self), is_last)
         if not any(binds(plan, *each) for each in self.said(plan)):
-            raise misnamed(plan) or misfit(plan, self.said(plan)) or self.nothing(plan)
+            raise misnamed(plan) or uneven_annotation(plan, self.said(plan)) or self.nothing(plan)
         has, sides = plan.source.addresses.has, [replace(self, stored=stored) for stored in (False, True)]
         return plan.apply(*([side for side in sides if any(has(value) for value, _ in side.said(plan))] or sides))
 

@@ -8,17 +8,17 @@ from dataclasses import KW_ONLY, Field, dataclass, fields, replace
 from typing import ClassVar, Self, cast
 
 from ....dialects.ground.errors import Error
-from ....dialects.ground.validation import check_of, checked, taken
+from ....dialects.ground.validation import accepted, check_of, checked
 from ....rewrites.program.program import ValueId
-from ...inputs.calls import no_argument
-from ...inputs.checks import Axes, axes_of, axis_of, block_of, flag_of, patterns_of
+from ...inputs.checks import Axes, axes_of, block_of, checked_axis, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
+from ...inputs.tactic_calls import no_argument
 from ...plan.claims import Seed, having, wanted
 from ...plan.state import State
 from ..plan import Plan
 from .combinators import Composable
 
-Dims = Patterns | Mapping[str, int]
+DimsByName = Patterns | Mapping[str, int]
 
 
 _LIBRARY = __name__.rpartition(".")[0]
@@ -61,7 +61,7 @@ class Tactic(Composable):
         """Checks the fields. Raises Error for a value of the wrong kind. A user's own tactic checks its fields itself."""
         for each in fields(self) if type(self).__module__.startswith(_LIBRARY) else ():  # pyright: ignore
             if (check := check_of(each.name, str(each.type), each.default)) is not None:
-                object.__setattr__(self, each.name, taken(each.name, check, getattr(self, each.name)))
+                object.__setattr__(self, each.name, accepted(each.name, check, getattr(self, each.name)))
 
     holds: ClassVar[bool] = False
     """Whether its claims propagate only along their ranges, and no later tactic propagates them further."""
@@ -152,8 +152,8 @@ class Structural(Strategy, is_abstract=True):
     """The fields that hold patterns, each with the dim to tile unless a mapping says otherwise."""
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        plan.mesh.parts(axis_of(self.axis))
-        given = [(patterns, dim) for name, dim in self.named.items() if (patterns := cast(Dims, getattr(self, name)))]
+        plan.mesh.parts(checked_axis(self.axis))
+        given = [(patterns, dim) for name, dim in self.named.items() if (patterns := cast(DimsByName, getattr(self, name)))]
         for patterns, dim in given:
             yield from tiles(plan, patterns, dim, self.axis)
         if not given:
@@ -170,7 +170,9 @@ def at_dims(plan: Plan, found: Iterable[tuple[ValueId, int | None]], axis: str) 
     return (Seed(value, dim, axis, names[value]) for value, dim in found)
 
 
-def tiles(plan: Plan, dims: Dims, default: int, axis: Axes, padded: bool = False, block: int | None = None) -> Iterator[Seed]:
+def tiles(
+    plan: Plan, dims: DimsByName, default: int, axis: Axes, padded: bool = False, block: int | None = None
+) -> Iterator[Seed]:
     """Claims for each value that a pattern matches, on the dim given by the mapping or by default.
 
     Several axes are major to minor.

@@ -18,13 +18,13 @@ from ....dialects.ground.errors import Error
 from ....dialects.ground.validation import checked
 from ....rewrites.decide.table import same
 from ...inputs.checks import patterns_of, run_tactic, tactic_given
+from ...inputs.message_language import step
 from ...inputs.names import Patterns
-from ...inputs.reader import step
 from ..plan import Plan
 
-Step = Callable[[Plan], Plan]
+PlanStep = Callable[[Plan], Plan]
 
-MOST = 1000
+MOST_REPEATS = 1000
 """The most times that `repeat` applies a tactic."""
 
 
@@ -38,11 +38,11 @@ class Composable:
     def __call__(self, plan: Plan) -> Plan:
         raise NotImplementedError
 
-    def then(self, *tactics: Step) -> Composable:
+    def then(self, *tactics: PlanStep) -> Composable:
         """This tactic, and then these: `pt.then`."""
         return then(self, *tactics)
 
-    def or_else(self, *tactics: Step) -> Composable:
+    def or_else(self, *tactics: PlanStep) -> Composable:
         """This tactic; if it is refused, the first of these that is not: `pt.or_else`."""
         return or_else(self, *tactics)
 
@@ -56,7 +56,7 @@ class Composable:
 
 
 @checked
-def then(*tactics: Step) -> Composable:
+def then(*tactics: PlanStep) -> Composable:
     """The tactics one after another, as one. If one of them is refused, so are all.
 
     then(pt.DataParallel("data"), pt.FSDP("data"))   -->   DataParallel(axis='data'), FSDP(axis='data')
@@ -65,7 +65,7 @@ def then(*tactics: Step) -> Composable:
 
 
 @checked
-def or_else(*tactics: Step) -> Composable:
+def or_else(*tactics: PlanStep) -> Composable:
     """The first of the tactics that is not refused: that raises no `pt.Error`. Raises Error, with all reasons, if all are.
 
     A tactic may refuse by a budget: `lambda plan: plan.expect(memory="<16GiB")` at the end of a `then`.
@@ -76,7 +76,7 @@ def or_else(*tactics: Step) -> Composable:
 
 
 @checked
-def repeat(tactic: Step) -> Composable:
+def repeat(tactic: PlanStep) -> Composable:
     """The tactic again and again, until it changes nothing or is refused. Raises Error if it is refused the first time.
 
     repeat(lambda plan: plan.resolve(plan.conflicts[0]) if plan.conflicts else plan)   -->   all conflicts resolved
@@ -85,7 +85,7 @@ def repeat(tactic: Step) -> Composable:
 
 
 @checked
-def at(values: Patterns, tactic: Step) -> Composable:
+def at(values: Patterns, tactic: PlanStep) -> Composable:
     """The tactic with only its claims on these values: those that the patterns match, and their successors.
 
     Names that the tactic gives are looked for among these values alone. Raises Error if it claims nothing there, and if
@@ -100,7 +100,7 @@ def at(values: Patterns, tactic: Step) -> Composable:
 class Then(Composable):
     """The tactic that `then` returns."""
 
-    tactics: tuple[Step, ...]
+    tactics: tuple[PlanStep, ...]
 
     def __call__(self, plan: Plan) -> Plan:
         return plan.apply(*self.tactics)
@@ -113,7 +113,7 @@ class Then(Composable):
 class OrElse(Composable):
     """The tactic that `or_else` returns."""
 
-    tactics: tuple[Step, ...]
+    tactics: tuple[PlanStep, ...]
 
     def __call__(self, plan: Plan) -> Plan:
         refused: list[str] = []
@@ -134,13 +134,13 @@ class OrElse(Composable):
 class Repeat(Composable):
     """The tactic that `repeat` returns."""
 
-    tactic: Step
+    tactic: PlanStep
 
     def __call__(self, plan: Plan) -> Plan:
         before = run_tactic(self.tactic, plan)
         if is_same(plan, before):
             return plan
-        for _ in range(MOST):
+        for _ in range(MOST_REPEATS):
             try:
                 after = run_tactic(self.tactic, before)
             except Error:
@@ -148,7 +148,7 @@ class Repeat(Composable):
             if is_same(before, after):
                 return before
             before = after
-        title = f"{called(self.tactic)} still changes the plan after {MOST} times"
+        title = f"{called(self.tactic)} still changes the plan after {MOST_REPEATS} times"
         raise Error(title, helps=["let it return the plan as it is when it is done"])
 
     def __repr__(self) -> str:
@@ -160,7 +160,7 @@ class At(Composable):
     """The tactic that `at` returns."""
 
     values: Patterns
-    tactic: Step
+    tactic: PlanStep
 
     def __call__(self, plan: Plan) -> Plan:
         made = run_tactic(self.tactic, replace(plan, source=plan.source.within(self.values)))
@@ -169,7 +169,9 @@ class At(Composable):
             raise Error(title, helps=["say where to rewrite: " + step(f"rewrite(rule, at={self.shown})")])
         new = [
             replace(
-                action, text=f"at({self.shown}, {action.text})", redo=action.redo and At(self.values, cast(Step, action.redo))
+                action,
+                text=f"at({self.shown}, {action.text})",
+                redo=action.redo and At(self.values, cast(PlanStep, action.redo)),
             )
             for action in made.actions[len(plan.actions) :]
         ]
@@ -185,7 +187,7 @@ class At(Composable):
         return f"at({self.shown}, {called(self.tactic)})"
 
 
-def called(tactic: Step) -> str:
+def called(tactic: PlanStep) -> str:
     """The text of a tactic, or the name of a function."""
     return str(getattr(tactic, "__name__", tactic))
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
-from ...advice.tactic_checks import in_parts
+from ...advice.tactic_checks import batch_in_parts
 from ...inputs.checks import Axes, axes_of
+from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, trees
-from ...inputs.reader import step
 from ...plan.claims import Seed
 from ...plan.range_names import BATCH
 from ..plan import Plan
@@ -36,7 +36,7 @@ class DataParallel(Strategy):
     dim: int = 0
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
-        return in_parts(placed, self.dim, axes_of(self.axis), "DataParallel")
+        return batch_in_parts(placed, self.dim, axes_of(self.axis), "DataParallel")
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         shape, axes = plan.source.shape, axes_of(self.axis)

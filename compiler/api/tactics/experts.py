@@ -10,7 +10,7 @@ from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...structure.products import Passes
 from ..plan import Plan
-from .base import Dims, Structural
+from .base import DimsByName, Structural
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +29,7 @@ class ExpertParallel(Structural):
             sent: f32[8, data*2, 16, 64]   -->   f32[data*1, 16, 16, 64] at the experts: an all_to_all before and one after them
     """
 
-    experts: Dims = ()
+    experts: DimsByName = ()
     holds: ClassVar[bool] = True
     named: ClassVar[Mapping[str, int]] = {"experts": 0}
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
-from ...inputs.checks import axis_of, flag_of, patterns_of
-from ...structure.pairs import Pair, pairs, with_stops
+from ...inputs.checks import checked_axis, flag_of, patterns_of
+from ...structure.product_pairs import Pair, pairs, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
-from .base import Dims, Structural
+from .base import DimsByName, Structural
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,8 +38,8 @@ class Megatron(Structural):
         Megatron("model", column={"**/wq": -2, "**/wk": -2, "**/wv": -2}, row={"**/wo": 0}):   only attention, by its heads
     """
 
-    column: Dims = ()
-    row: Dims = ()
+    column: DimsByName = ()
+    row: DimsByName = ()
     named: ClassVar[Mapping[str, int]] = {"column": -1, "row": -2}
 
     def __call__(self, plan: Plan) -> Plan:
@@ -52,9 +52,9 @@ class Megatron(Structural):
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
         """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""
-        return pairs(self.split(plan), axis_of(self.axis), flag_of("padded", self.padded))
+        return pairs(self.split(plan), checked_axis(self.axis), flag_of("padded", self.padded))
 
-    def weights(self, plan: Plan, given: Dims) -> dict[str, ValueId]:
+    def weights(self, plan: Plan, given: DimsByName) -> dict[str, ValueId]:
         """The values that the patterns match, by name."""
         patterns = given if isinstance(given, Mapping) else patterns_of(given) if given else ()
         return {name: value for pattern in patterns for name, value in plan.source.addresses.find(pattern).items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...advice.open_conflicts import open_keys
-from ...advice.ways_out import Resolution, apart, next_count, tried
+from ...advice.ways_out import Resolution, apart, next_count, tried_ways_out
 from ...plan.history import redone
 from ..plan import Plan
 from .base import Tactic
@@ -24,7 +24,7 @@ class Resolve(Tactic):
     def __call__(self, plan: Plan) -> Plan:
         done, count = set[object](), 1
         while left := [key for key in open_keys(plan) if key not in done]:
-            found = tried(plan, left[:count])
+            found = tried_ways_out(plan, left[:count])
             # What an earlier one changes may change the ways out of the others: they are tried again, on the next plan.
             now = [key for key in apart(found) if found[key].found]
             done.update(apart(found))

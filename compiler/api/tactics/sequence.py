@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ....dialects.ground.english import counted
+from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
-from ...inputs.checks import axis_of
+from ...inputs.checks import checked_axis
+from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, trees
-from ...inputs.reader import step
 from ...plan.addresses import BORDERS
 from ...plan.claims import Seed
 from ...plan.range_names import LENGTH
-from ...structure.keys import keys
+from ...structure.attention_keys import keys
 from ...structure.products import Passes
-from ...structure.residual_stream import kind, stream
+from ...structure.residual_stream import dim_classes, stream
 from ..plan import Plan
 from .base import Strategy, at_dims
 
@@ -43,7 +43,7 @@ class SequenceParallel(Strategy):
     dim: int | str | None = None
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        names, axis = plan.source.addresses.names, axis_of(self.axis)
+        names, axis = plan.source.addresses.names, checked_axis(self.axis)
         named = {value: name for name, value in plan.source.addresses.chosen.items() if is_stream(plan, value)}
         found = dict.fromkeys(named, ()) or stream(plan, axis)
         if not found and plan.mesh[axis] > 1:
@@ -52,7 +52,11 @@ class SequenceParallel(Strategy):
             raise Error(f"`SequenceParallel` finds no sums over `{axis}` of what weights make", helps=helps)
         roots = self.roots(plan, [*found], is_named=bool(named))
         for value, of in found.items():
-            dims = [dim for dim, root in enumerate(classes(plan, value)) if root in roots.get(kind(plan, value), ())]
+            dims = [
+                dim
+                for dim, root in enumerate(class_of_each_dim(plan, value))
+                if root in roots.get(dim_classes(plan, value), ())
+            ]
             yield from (Seed(value, dim, axis, named.get(value, names[value]), of=of) for dim in dims[:1])
 
     def roots(self, plan: Plan, values: Sequence[ValueId], is_named: bool) -> dict[frozenset[int], set[int]]:
@@ -63,8 +67,8 @@ class SequenceParallel(Strategy):
         known, found, names = plan.range_roots.get(LENGTH, -1), dict[frozenset[int], set[int]](), plan.source.addresses.names
         problems: list[Error] = []
         for value in values:
-            its, before = classes(plan, value), set[int]().union(*found.values())
-            if (of := kind(plan, value)) in found:
+            its, before = class_of_each_dim(plan, value), set[int]().union(*found.values())
+            if (of := dim_classes(plan, value)) in found:
                 continue
             if shared := before.intersection(its):
                 found[of] = shared
@@ -103,7 +107,7 @@ class ContextParallel(Strategy):
     dim: int | str = LENGTH
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        axis = axis_of(self.axis)
+        axis = checked_axis(self.axis)
         plan.mesh.parts(axis)
         spots = {value: plan.dim_of(value, self.dim, name) for name, value in self.named(plan).items()}
         for value, at in spots.items():
@@ -116,7 +120,9 @@ class ContextParallel(Strategy):
         if as_patterns(self.inputs):
             return plan.source.addresses.inputs(self.inputs)
         root, names = plan.range_roots.get(LENGTH), plan.source.addresses.names
-        found = {names[value]: value for value in Passes(plan).inputs if root is not None and root in classes(plan, value)}
+        found = {
+            names[value]: value for value in Passes(plan).inputs if root is not None and root in class_of_each_dim(plan, value)
+        }
         if not found:
             inputs = [name for value in Passes(plan).inputs if len(plan.source.shape(value)) > 1 and (name := names[value])]
             known = f"inputs={inputs[0]!r}" if inputs else "inputs=..."
@@ -125,7 +131,7 @@ class ContextParallel(Strategy):
         return found
 
 
-def classes(plan: Plan, value: ValueId) -> list[int]:
+def class_of_each_dim(plan: Plan, value: ValueId) -> list[int]:
     """The class of each dim of a value."""
     return [plan.source.classes.of(value, dim) for dim in range(len(plan.source.program.shape(value)))]
 
@@ -148,8 +154,10 @@ def divisible(plan: Plan, value: ValueId, dim: int, axis: str) -> list[tuple[Val
             found.append((each, at))
             continue
         for node in (program.nodes[number] for number, _ in program.uses[each]):
-            parts = node.results if node.signature.shifts or node.passes_on or node.kind in BORDERS else ()
-            spots = ((part, classes(plan, part).index(root)) for part in parts if root in classes(plan, part))
+            parts = node.results if node.signature.shifts or node.passes_on or node.op_name in BORDERS else ()
+            spots = (
+                (part, class_of_each_dim(plan, part).index(root)) for part in parts if root in class_of_each_dim(plan, part)
+            )
             ahead += [spot for spot in spots if spot not in ahead]
     if not found:
         title = (

@@ -11,7 +11,7 @@ from ....rewrites.program.program import ValueId
 from ...plan.claims import Seed
 from ...structure.vocabulary import vocabulary
 from ..plan import Plan
-from .base import Dims, Structural
+from .base import DimsByName, Structural
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,8 +32,8 @@ class VocabularyParallel(Structural):
         VocabularyParallel("model"):   embed: f32[model*12568 pad 50257, 512], logits: f32[8, 1024, model*12568 pad 50257]
     """
 
-    embedding: Dims = ()
-    head: Dims = ()
+    embedding: DimsByName = ()
+    head: DimsByName = ()
     padded: bool = field(default=True, kw_only=True)
 
     named: ClassVar[Mapping[str, int]] = {"embedding": 0, "head": -1}

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from ....dialects.ground.english import counted
+from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
 from ....rewrites.decide.table import WHOLE
 from ....rewrites.program.program import ValueId
 from ...advice.open_conflicts import open_keys
-from ...inputs.checks import Axes, axis_of, shown
-from ...inputs.names import Patterns, as_patterns, parts, trees
-from ...inputs.reader import step
+from ...inputs.checks import Axes, checked_axis, shown
+from ...inputs.message_language import step
+from ...inputs.names import Patterns, as_patterns, name_parts, trees
 from ...plan.claims import Seed
 from ...structure.next_state import mistaken
 from ..plan import Plan
@@ -57,7 +57,7 @@ class ZeRO(Strategy):
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         self.check_stage()
-        axis = axis_of(self.axis)
+        axis = checked_axis(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
         inputs = plan.source.addresses.inputs
@@ -96,7 +96,7 @@ class ZeRO(Strategy):
         if (other := mistaken(plan, name, taken)) is not None:
             title = f"`ZeRO({self.stage}, ...)` keeps the new `{name}` replicated, and takes `{taken}` for it"
             notes = [f"`{taken}` is not computed from `{name}` element by element, but `{other}` is"]
-            tree = "/".join(parts(other)[:2])
+            tree = "/".join(name_parts(other)[:2])
             raise Error(title, notes=notes, helps=[f'name the new parameters: results="{tree}"', "or take stage 3"])
 
 
@@ -125,7 +125,7 @@ class FSDP(Strategy):
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         """The error for conflicts on an axis that no op used before: no tactic has put the batch on the axis yet."""
-        axis = axis_of(self.axis)
+        axis = checked_axis(self.axis)
         parts = placed.mesh.parts(axis)
         if any(any(table.nodes) for part, table in plan.table.axes.items() if str(part) in (axis, *parts)):
             return None
@@ -138,7 +138,7 @@ class FSDP(Strategy):
         return Error(title, notes=notes, helps=helps)
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        axis = axis_of(self.axis)
+        axis = checked_axis(self.axis)
         stored, given = self.stored(plan), cast(object, self.smallest)
         is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 0
         if given is not None and not is_count:

@@ -25,7 +25,7 @@ from ....dialects import spmd
 from ....dialects.params import Literal
 from ....dialects.ranges.algebra import MeshAxis
 from ...emit import Emitter, Sink, type_at
-from ..rounds import Pair
+from ..permute_rounds import Pair
 from ..steps import Bytes, Step
 
 

@@ -28,7 +28,7 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
-from ..rounds import Pair, ends
+from ..permute_rounds import Pair, ends
 from ..steps import DimPart, Path, devices
 from .exchange import Along, Exchange
 

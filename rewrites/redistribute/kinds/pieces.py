@@ -27,7 +27,7 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
 from ....dialects.ranges.factor import Factor
 from ...emit import Sink, type_at
-from ..rounds import Pair, busiest, rounds
+from ..permute_rounds import Pair, busiest, rounds
 from ..steps import DimPart
 from .exchange import Along, Exchange
 

@@ -12,7 +12,7 @@ import pytest
 
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
-from partita.compiler.advice.ways_out import tried
+from partita.compiler.advice.ways_out import tried_ways_out
 
 A = np.ones((64, 64), np.float32)
 
@@ -125,7 +125,7 @@ def many(request: pytest.FixtureRequest) -> pt.Plan:
 
 
 def test_ways_out_of_many_conflicts_are_those_that_each_has_alone(many: pt.Plan) -> None:
-    alone = [tried(many, [key])[key].found for key in open_keys(many)]
+    alone = [tried_ways_out(many, [key])[key].found for key in open_keys(many)]
     together = [conflict.resolutions for conflict in many.conflicts]
     assert together == alone
     assert [[way.memory for way in ways] for ways in together] == [[way.memory for way in ways] for ways in alone]
@@ -135,7 +135,7 @@ def test_all_conflicts_are_resolved_as_one_after_another(many: pt.Plan) -> None:
     one_by_one, seen = many, set[object]()
     while left := [key for key in open_keys(one_by_one) if key not in seen]:
         seen.add(left[0])
-        ways = tried(one_by_one, left[:1])[left[0]].found
+        ways = tried_ways_out(one_by_one, left[:1])[left[0]].found
         one_by_one = one_by_one.apply(*ways[:1])
     resolved = many.apply(pt.Resolve())
     assert sorted(resolved.trace.splitlines()) == sorted(one_by_one.trace.splitlines())

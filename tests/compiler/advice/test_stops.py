@@ -21,7 +21,7 @@ import partita as pt
 from partita.compiler.advice.open_stops import is_open
 from partita.compiler.advice.stops import Stop, received_for
 from partita.compiler.api.plan import Plan
-from partita.dialects.ground.english import of_bytes
+from partita.dialects.ground.amounts import of_bytes
 
 MESH = pt.Mesh(data=8)
 X, W, V = np.ones((64, 16), np.float32), np.ones((16, 32), np.float32), np.ones(64, np.float32)

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
-from partita.compiler.advice.ways_out import tried
+from partita.compiler.advice.ways_out import tried_ways_out
 from partita.compiler.cost.memory import peak_bytes
 
 Piece = Callable[[Any, Any], Any]
@@ -99,8 +99,8 @@ def test_each_way_out_costs_what_the_plan_costs_with_it_alone(plan: pt.Plan, ran
     random.shuffle(left)
     while left:
         count = random.randint(1, len(left))
-        for key, ways in tried(plan, left[:count]).items():
-            assert ways.found == tried(plan, [key])[key].found
+        for key, ways in tried_ways_out(plan, left[:count]).items():
+            assert ways.found == tried_ways_out(plan, [key])[key].found
             for way in ways.found:
                 made = plan.apply(way)
                 assert (way.bytes, way.flops) == (made.bytes_per_device(), made.flops_per_device().known)

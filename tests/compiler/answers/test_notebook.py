@@ -8,7 +8,7 @@ import pytest
 from models import chain
 
 import partita as pt
-from partita.compiler.views.colours import PALETTE, html
+from partita.compiler.views.colours import PALETTE, coloured_html
 
 MESH = pt.Mesh(data=4, model=2)
 ARRAYS = [jnp.ones(shape) for shape in ((256, 8), (8, 16), (16, 8))]
@@ -25,10 +25,10 @@ def shown(what: object) -> str:
 
 
 def test_an_axis_has_the_colour_of_its_place_in_the_mesh() -> None:
-    assert html("f32[model*2, data.0:2*4] & data=4, a/data", ("data", "model")) == (
+    assert coloured_html("f32[model*2, data.0:2*4] & data=4, a/data", ("data", "model")) == (
         f"f32[{MODEL}model</b>*2, {DATA}data.0:2</b>*4] &amp; {DATA}data</b>=4, a/data"
     )
-    assert html("<script>", ()) == "&lt;script&gt;"
+    assert coloured_html("<script>", ()) == "&lt;script&gt;"
 
 
 def test_a_plan_is_its_text_with_what_is_open_folded(plan: pt.Plan) -> None:

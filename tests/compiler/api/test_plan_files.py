@@ -16,15 +16,15 @@ from hypothesis import given, strategies as st
 from models import chain
 
 import partita as pt
-from partita.compiler.answers.plan_text import written
+from partita.compiler.answers.plan_text import text_of_plan
 from partita.compiler.api.notation_plans import steps_of
-from partita.compiler.api.plan_file import Replayed
-from partita.compiler.inputs.calls import Call
+from partita.compiler.api.replay import Replayed
+from partita.compiler.inputs.tactic_calls import Call
 from partita.compiler.notation.check import CheckedFile
 from partita.compiler.notation.diagnostics import Text
-from partita.compiler.notation.read import tree
-from partita.compiler.notation.statements import Statements, statement
-from partita.compiler.plan.history import plain
+from partita.compiler.notation.parse import tree
+from partita.compiler.notation.tactic_statements import Statements, statement
+from partita.compiler.plan.history import without_tactics
 from partita.compiler.plan.refusals import Seed
 from partita.dialects.grammar import phrases
 
@@ -116,10 +116,10 @@ def test_a_plan_and_its_file(tmp_path: Path) -> None:
 @examples(40)
 @given(cases())
 def test_a_plan_that_is_saved_and_read_again_is_the_same_plan(case: Case) -> None:
-    text = written(case.plan)
-    made = Replayed.of(pt.parse(text, "plan.partita").block(), plain(case.plan))
+    text = text_of_plan(case.plan)
+    made = Replayed.of(pt.parse(text, "plan.partita").block(), without_tactics(case.plan))
     assert made.problem("plan.partita") is None
-    assert written(made.plan) == text
+    assert text_of_plan(made.plan) == text
     assert (made.plan.trace, made.plan.mesh) == (case.plan.trace, case.plan.mesh)
     assert (made.plan.layout(), made.plan.counts()) == (case.plan.layout(), case.plan.counts())
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from partita.compiler.api.plan import Plan
 from partita.compiler.cli.main import main
 from partita.compiler.inputs import lines
-from partita.compiler.shell.forms import FORMS
+from partita.compiler.shell.lowered_forms import FORMS
 from partita.compiler.views.listing import TextTable
 from partita.compiler.views.view import rendered
 

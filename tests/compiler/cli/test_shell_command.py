@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from partita.compiler.cli import conversation
+from partita.compiler.cli import shell as shell_command
 from partita.compiler.cli.main import main
 
 PROGRAM = """
@@ -94,5 +94,5 @@ def test_a_terminal_needs_prompt_toolkit_and_says_what_to_install(monkeypatch: p
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
     with pytest.raises(Exception, match="needs prompt_toolkit, which is not installed") as caught:
-        conversation.talked(None)  # pyright: ignore[reportArgumentType]
+        shell_command.talked(None)  # pyright: ignore[reportArgumentType]
     assert "pip install 'partita[shell]'" in str(caught.value)

@@ -16,7 +16,7 @@ from ten_plans import transformer
 
 import partita as pt
 from partita.compiler.cost.memory import over_time
-from partita.dialects.ground.english import of_bytes
+from partita.dialects.ground.amounts import of_bytes
 from partita.examples import gpt
 
 

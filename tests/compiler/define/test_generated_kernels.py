@@ -22,11 +22,11 @@ from jax.experimental.pallas import tpu as pltpu
 from kernels import call, f32, normal
 
 import partita as pt
-from partita.compiler.define.by_call import DERIVED
 from partita.compiler.define.candidate import DefinitionCandidate
+from partita.compiler.define.self_defining import DERIVED
 from partita.compiler.define.verify import accept
-from partita.compiler.inputs.literals import Written
-from partita.compiler.ops.python_lowerings import equations
+from partita.compiler.inputs.string_literals import Written
+from partita.compiler.ops.jax_expansions import equations
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
 

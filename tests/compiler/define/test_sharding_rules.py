@@ -88,7 +88,7 @@ RULES = [
 def test_a_rule_becomes_a_definition_if_the_function_agrees_with_it(rule: Rule) -> None:
     function = rule.wrapped()
     plan = pt.plan(lambda *xs: function(*xs), MESH, *rule.args)
-    kinds = [node.kind for node in plan.source.program.nodes if node.kind.startswith("custom_partitioning")]
+    kinds = [node.op_name for node in plan.source.program.nodes if node.op_name.startswith("custom_partitioning")]
     assert [definitions[kind].text.partition("   ")[2].strip() for kind in kinds] == [rule.said] * bool(rule.said)
     # Whether the contents run unpartitioned, or Partita partitions them.
     assert [each.primitive for each in plan.whole] == ["pure_callback"] * (not rule.said and rule.function is sine)

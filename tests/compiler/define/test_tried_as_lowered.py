@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.define.one_op import in_blocks, program_of
+from partita.compiler.define.one_op_program import program_of, run_in_blocks
 from partita.dialects.params import Literal, ParamsAttr
 from partita.rewrites.emit import Emitter
 from partita.rewrites.lower import localise
@@ -72,5 +72,5 @@ def test_the_combined_parts_are_the_unpartitioned_result(function: Callable[...,
     def run(operands: Sequence[Any], _: Sequence[Any]) -> list[Any]:
         return [function(*operands)]
 
-    (parts,) = in_blocks(program, 0, 4, run, [jnp.asarray(X)])
+    (parts,) = run_in_blocks(program, 0, 4, run, [jnp.asarray(X)])
     assert all(np.array_equal(part, whole) for part in parts)

@@ -16,7 +16,7 @@ from hypothesis import example, given, strategies as st
 from jax.ad_checkpoint import checkpoint_name
 
 import partita as pt
-from partita.compiler.inputs.names import escape, match, parts, pattern
+from partita.compiler.inputs.names import escape, match, name_parts, pattern
 
 X = jnp.ones((4, 2))
 MESH = pt.Mesh(a=2)
@@ -65,7 +65,7 @@ def test_a_plan_of_a_tree_with_any_keys_is_saved_replayed_and_shown(keys: list[s
 @examples(100)
 def test_a_key_is_one_part_of_a_name_which_it_alone_matches(key: str):
     name = escape(key)
-    assert parts(name) == [name]
+    assert name_parts(name) == [name]
     others = [escape(key + "x"), escape("x" + key), "x"]
     assert match(name, [name, *others]) == [name]
     assert pattern("?" * len(key)).fullmatch(name)

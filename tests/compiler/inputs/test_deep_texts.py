@@ -12,7 +12,7 @@ import pytest
 
 import partita as pt
 from partita.compiler.graph.graph import Graph
-from partita.compiler.inputs.calls import Call
+from partita.compiler.inputs.tactic_calls import Call
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.ranges.text import parse_array_text, parse_range
 from partita.rewrites.rules.parse import parse

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import partita as pt
 from partita.compiler.cli.main import main
 from partita.compiler.inputs import files
-from partita.compiler.run.trial import read
+from partita.compiler.run.trial_run import read_arrays
 
 X = jnp.ones((8, 4))
 TEXT = "mesh a=2\nplan doubled {\n  tile x.0 @a\n}\n"
@@ -30,7 +30,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "config file": pt.tactics_from,
     "replay": lambda path: pt.replay(doubled, path, X),
     "replay on a mesh": lambda path: pt.replay(doubled, pt.Mesh(a=2), path, X),
-    "arrays": lambda path: read([f"x={path}"]),
+    "arrays": lambda path: read_arrays([f"x={path}"]),
 }
 
 
@@ -60,7 +60,7 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path: Path):
         stream.truncate(1 << 40)
     with pytest.raises(pt.Error, match="is too large: a text has at most 67,108,864 bytes"):
         pt.load(path)
-    assert files.LARGEST == 1 << 26
+    assert files.MOST_BYTES == 1 << 26
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path):
@@ -76,7 +76,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path):
 def test_a_file_that_holds_no_array_is_an_error(content: bytes, said: str, tmp_path: Path):
     (tmp_path / "x.npy").write_bytes(content)
     with pytest.raises(pt.Error, match=said):
-        read([f"x={tmp_path / 'x.npy'}"])
+        read_arrays([f"x={tmp_path / 'x.npy'}"])
 
 
 def test_an_array_that_is_larger_than_its_file_is_an_error(tmp_path: Path):
@@ -84,7 +84,7 @@ def test_an_array_that_is_larger_than_its_file_is_an_error(tmp_path: Path):
     np.save(path, np.ones(3, np.float32))
     path.write_bytes(path.read_bytes().replace(b"(3,), ", b"(3" + b"0" * 15 + b",), ", 1).replace(b" " * 15, b"", 1))
     with pytest.raises(pt.Error, match="cannot be read"):
-        read([f"x={path}"])
+        read_arrays([f"x={path}"])
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from root import ROOT
 import partita as pt
 from partita.compiler.cli import opt
 from partita.compiler.graph.graph import Graph
-from partita.compiler.inputs.calls import Call
+from partita.compiler.inputs.tactic_calls import Call
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.layouts import parse_array
 from partita.dialects.ranges.text import parse_range

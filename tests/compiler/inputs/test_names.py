@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from partita.compiler.inputs.names import ArgumentTree, escape, match, parts, path, pattern, successors
+from partita.compiler.inputs.names import ArgumentTree, escape, match, name_parts, path_parts, pattern, successors
 from partita.dialects.ground.errors import Error
 
 NAMES = ["params/embed", "params/blocks/0/w1", "params/blocks/0/w2", "params/blocks/1/w1", "batch/x", "batch/y", "rate"]
@@ -56,18 +56,18 @@ def test_keys_with_slashes_and_glob_characters_are_escaped():
     names = [rf"params/{escape('a/b*')}", "params/a/bc"]
     assert match(names[0], names) == [names[0]]
     assert match("params/*", names[:1]) == names[:1]
-    assert parts(names[0]) == ["params", r"a\/b\*"]
+    assert name_parts(names[0]) == ["params", r"a\/b\*"]
 
 
 def test_a_path_has_a_part_for_every_kind_of_key():
     leaves, _ = jax.tree_util.tree_flatten_with_path({"blocks": [(1, 2)], "none": None, "a/b": 4})
-    assert sorted("/".join(path(keys)) for keys, _ in leaves) == [r"a\/b", "blocks/0/0", "blocks/0/1"]
+    assert sorted("/".join(path_parts(keys)) for keys, _ in leaves) == [r"a\/b", "blocks/0/0", "blocks/0/1"]
 
 
 def tree(name: str, value: object) -> ArgumentTree:
     leaves, structure = jax.tree_util.tree_flatten_with_path(value)
     return ArgumentTree(
-        structure, tuple("/".join([name, *path(keys)]) for keys, _ in leaves), tuple(leaf for _, leaf in leaves)
+        structure, tuple("/".join([name, *path_parts(keys)]) for keys, _ in leaves), tuple(leaf for _, leaf in leaves)
     )
 
 

@@ -16,9 +16,9 @@ from root import ROOT
 
 import partita as pt
 from partita.compiler.graph.graph import Graph
-from partita.compiler.inputs.calls import Call
-from partita.compiler.inputs.literals import Written
-from partita.compiler.notation.statements import statement
+from partita.compiler.inputs.string_literals import Written
+from partita.compiler.inputs.tactic_calls import Call
+from partita.compiler.notation.tactic_statements import statement
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.grammar import Word
 from partita.dialects.layouts import parse_array

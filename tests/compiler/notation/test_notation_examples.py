@@ -8,7 +8,7 @@ from root import ROOT
 
 import partita as pt
 from partita.compiler.cli.main import main
-from partita.compiler.run.trial import errors, inputs
+from partita.compiler.run.trial_run import errors, input_leaves
 
 EXAMPLES = ROOT / "examples"
 COUNTS: dict[tuple[str, str], dict[str, int]] = {
@@ -27,7 +27,7 @@ def test_an_example_computes_the_same_by_every_plan(name: str, plan: str):
     made = pt.load(EXAMPLES / f"{name}.partita").plan(plan)
     assert {kind: count for kind, count in made.counts().items() if count} == COUNTS[name, plan]
     assert not made.conflicts
-    assert max(errors(made, inputs(made, (), seed=0)).values()) <= 1e-3
+    assert max(errors(made, input_leaves(made, (), seed=0)).values()) <= 1e-3
 
 
 def test_every_plan_of_the_examples_is_tried():

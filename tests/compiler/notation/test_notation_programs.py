@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.run.trial import errors, inputs
+from partita.compiler.run.trial_run import errors, input_leaves
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNTS: dict[tuple[str, str | None], dict[str, int]] = {
@@ -36,7 +36,7 @@ def test_a_program_computes_the_same_by_every_plan(name: str, plan: str | None):
     assert {kind: count for kind, count in made.counts().items() if count} == COUNTS[name, plan]
     assert not made.whole
     assert not made.conflicts
-    assert max(errors(made, inputs(made, (), seed=0)).values()) <= 1e-2
+    assert max(errors(made, input_leaves(made, (), seed=0)).values()) <= 1e-2
 
 
 def test_every_plan_of_the_programs_is_tried():

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 import partita as pt
-from partita.compiler.notation.show import program
+from partita.compiler.notation.show import print_program
 from partita.compiler.trace.trace import Traced
 from partita.dialects.lax import ConstantOp, LaxOp
 from partita.examples import gpt
@@ -45,7 +45,7 @@ def ops(module: ModuleOp) -> list[str]:
 
 def again(traced: Traced) -> Traced:
     """The program that its notation reads back as."""
-    read = pt.parse(program(traced))
+    read = pt.parse(print_program(traced))
     return pt.trace(next(iter(read.functions.values())), *read.arguments().values())
 
 
@@ -74,7 +74,7 @@ def test_a_printed_gradient_computes_the_same():
 
     step = jax.grad(loss)
     w, x = np.full((4, 6), 0.1, np.float32), np.arange(32, dtype=np.float32).reshape(8, 4) * 0.1
-    read = pt.parse(program(pt.trace(step, w, x)))
+    read = pt.parse(print_program(pt.trace(step, w, x)))
     np.testing.assert_allclose(next(iter(read.functions.values()))(w, x), step(w, x), rtol=1e-6)
 
 
@@ -84,7 +84,7 @@ def test_names_and_the_mesh_are_kept():
 
 
 def test_an_op_without_an_equation_is_printed_as_a_primitive():
-    said = program(pt.trace(lambda x: jnp.sort(x)[::-1], S((8,), "float32")))
+    said = print_program(pt.trace(lambda x: jnp.sort(x)[::-1], S((8,), "float32")))
     assert "lax.sort(x, dimension=0, is_stable=True, num_keys=1)" in said
     assert "[7 - i]" in said
 
@@ -106,7 +106,7 @@ def test_numbers_keep_their_dtypes():
 )
 def test_an_op_that_the_notation_cannot_express_is_an_error(function: Callable[..., Any], what: str):
     with pytest.raises(pt.Error) as caught:
-        program(pt.trace(function, S((8,), "float32")))
+        print_program(pt.trace(function, S((8,), "float32")))
     assert what in caught.value.title
     assert caught.value.helps
 

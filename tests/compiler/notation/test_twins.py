@@ -12,7 +12,7 @@ from jax import lax
 from twins import TWINS, Twin
 
 import partita as pt
-from partita.compiler.notation import scalars
+from partita.compiler.notation import scalar_functions
 from partita.compiler.trace.trace import Traced
 
 
@@ -28,10 +28,10 @@ PARAMETERS = {"integer_pow": {"y": 3}, "reduce_precision": {"exponent_bits": 5, 
 DTYPES = {"f32": "float32", "i32": "int32", "bool": "bool", "c64": "complex64"}
 
 
-@pytest.mark.parametrize("name", [name for name in scalars.functions() if hasattr(lax, name) or hasattr(jax.nn, name)])
+@pytest.mark.parametrize("name", [name for name in scalar_functions.functions() if hasattr(lax, name) or hasattr(jax.nn, name)])
 def test_a_function_of_the_notation_is_that_of_jax(name: str):
     given, theirs = PARAMETERS.get(name, {}), getattr(lax, name, None) or getattr(jax.nn, name)
-    operands = [f"x{number}" for number, _ in enumerate(scalars.functions()[name])]
+    operands = [f"x{number}" for number, _ in enumerate(scalar_functions.functions()[name])]
     call = ", ".join([*(f"{each}[i]" for each in operands), *(f"{key}={value}" for key, value in given.items())])
 
     def twin(*args: Any) -> Any:

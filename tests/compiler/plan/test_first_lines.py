@@ -6,10 +6,10 @@ import pytest
 from example_plans import examples
 
 import partita as pt
-from partita.compiler.plan.lowered import first_lines
-from partita.compiler.shell.dialogue import do
+from partita.compiler.plan.lowering import first_lines
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 
 SOME = (
     "demo, plain",

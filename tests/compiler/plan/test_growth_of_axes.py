@@ -14,7 +14,7 @@ import partita as pt
 from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
-from partita.rewrites.redistribute.bundles import Bundles
+from partita.rewrites.redistribute.axis_bundles import Bundles
 from partita.rewrites.redistribute.kinds.pieces import trade_of
 from partita.rewrites.redistribute.search import path
 

@@ -15,10 +15,10 @@ import pytest
 
 import partita as pt
 from partita.compiler.advice import rewrites as rewrites_module
-from partita.compiler.advice.candidates import places
-from partita.compiler.advice.rewrites import tried
+from partita.compiler.advice.rewrite_candidates import places
+from partita.compiler.advice.rewrites import tried_rewrites
 from partita.compiler.api.plan import Plan
-from partita.compiler.api.replay import tactics_of
+from partita.compiler.api.tactic_text import tactics_of
 from partita.compiler.plan.rewriting import rewrite
 from partita.examples import gpt
 from partita.rewrites.laws.law import Law
@@ -223,7 +223,7 @@ def test_rewritings_are_listed_with_what_they_save_and_are_tactics() -> None:
 
 def test_a_listing_begins_with_the_places_and_grows_with_what_each_saves() -> None:
     plan, _ = training()
-    first, *later, last = tried(plan)
+    first, *later, last = tried_rewrites(plan)
     assert not first.found
     assert {each.law for each in first.left} == {"distribute", "divide_last", "scale_first", "scale_last", "sum_product"}
     assert str(first).endswith(f"0 of {len(first.left)} tried")
@@ -243,7 +243,7 @@ def test_what_has_been_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
         return rewrite(plan, law, at, given)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(rewrites_module, "rewrite", counted)
-    trials = tried(plan)
+    trials = tried_rewrites(plan)
     for _ in range(3):
         next(trials)
     # Two large values name the same loop.

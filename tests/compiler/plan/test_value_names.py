@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.shell.names import Names
+from partita.compiler.shell.name_tree import NameTree
 
 MESH = pt.Mesh(data=2)
 W = np.ones((8, 8), np.float32)
@@ -28,7 +28,7 @@ def plan_of(fn: Callable[..., Any], *args: Any) -> pt.Plan:
 def names_of(plan: pt.Plan) -> dict[str, str]:
     """The name of each computed value, with its op and its type."""
     addresses, program = plan.source.addresses, plan.source.program
-    ops = {value: node.kind for node in program.nodes for value in node.results}
+    ops = {value: node.op_name for node in program.nodes for value in node.results}
     return {addresses.names[value]: f"{op} {program.types[value]}" for value, op in ops.items()}
 
 
@@ -208,7 +208,7 @@ def test_a_plan_file_of_an_earlier_version_is_read_with_its_names(tmp_path: Path
 
 
 def test_the_shell_completes_names_in_scopes_part_by_part() -> None:
-    names = Names.of(two_layers())
+    names = NameTree.of(two_layers())
     assert [name for name, _, _ in names.under("enc0/ac")] == ["enc0/act/", "enc0/act"]
     assert "enc0/act/backward/" in [name for name, _, _ in names.under("enc0/act/")]
     numbered = [name for name, _, _ in names.under("enc0/act/backward/mul")]

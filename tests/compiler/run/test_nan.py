@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.compiler.run.compare import difference
+from partita.compiler.run.compare import relative_difference
 
 VALUES = [1.5, -2.0, -0.0, float("inf"), 0.25, -float("inf"), 3.0, 1e-3]
 
@@ -38,11 +38,11 @@ def test_a_check_says_which_run_has_a_nan_that_the_other_one_has_not() -> None:
 
 def test_nans_of_both_runs_are_equal_and_those_of_one_are_counted_with_the_first() -> None:
     one, other = np.asarray([[1.0, np.nan], [np.inf, 2.0]]), np.asarray([[1.0, np.nan], [np.nan, np.nan]])
-    assert difference("y", one, one) == difference("y", other, other) == 0.0
-    assert difference("y", one, np.asarray([[1.0, np.nan], [np.inf, 4.0]])) > 0.4
+    assert relative_difference("y", one, one) == relative_difference("y", other, other) == 0.0
+    assert relative_difference("y", one, np.asarray([[1.0, np.nan], [np.inf, 4.0]])) > 0.4
     for left, right, first in ((one, other, ("inf", "nan")), (other, one, ("nan", "inf")), (-one, one, None)):
         with pytest.raises(pt.Error, match="do not share") as caught:
-            difference("y", left, right)
+            relative_difference("y", left, right)
         if first is not None:
             assert caught.value.title.endswith("in 2 of 4 elements")
             assert caught.value.notes == (f"`y[1, 0]` is {first[0]} in the plan's run, and {first[1]} in the original's",)

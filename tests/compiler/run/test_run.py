@@ -15,7 +15,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 import partita as pt
-from partita.compiler.run.compare import difference
+from partita.compiler.run.compare import relative_difference
 from partita.compiler.run.compiled import Compiled
 from partita.dialects.definitions.registry import definitions
 
@@ -278,7 +278,7 @@ def test_scalars_empty_arrays_and_results_that_are_arguments() -> None:
     ids=["the largest", "large numbers", "near zero", "complex", "no elements"],
 )
 def test_what_check_measures(ours: list[complex], theirs: list[complex], expected: float) -> None:
-    assert difference("y", np.asarray(ours), np.asarray(theirs)) == pytest.approx(expected)
+    assert relative_difference("y", np.asarray(ours), np.asarray(theirs)) == pytest.approx(expected)
 
 
 def test_check_sees_a_difference() -> None:

@@ -12,13 +12,13 @@ import pytest
 from models import Transformer, chain, train_step
 
 import partita as pt
-from partita.compiler.answers.plan_text import written
+from partita.compiler.answers.plan_text import text_of_plan
 from partita.compiler.shell import script
-from partita.compiler.shell.answers import prompt
-from partita.compiler.shell.commands import TABLE
-from partita.compiler.shell.dialogue import do
+from partita.compiler.shell.answer import prompt
+from partita.compiler.shell.command_table import TABLE
+from partita.compiler.shell.run_line import do
 from partita.compiler.shell.session import KEPT, Session
-from partita.compiler.shell.typed import Typed
+from partita.compiler.shell.typed_line import Typed
 
 MESH = pt.Mesh(data=4, model=2)
 SHAPES = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((256, 8), (8, 16), (16, 8))]
@@ -42,7 +42,7 @@ def answer(session: Session, *lines: str) -> str:
 
 def transcript(session: Session, text: str) -> str:
     said: list[str] = []
-    script.run(session, text.splitlines(), "tactics.txt", said.append)
+    script.run_script(session, text.splitlines(), "tactics.txt", said.append)
     return "\n".join(said)
 
 
@@ -372,7 +372,7 @@ def test_a_session_is_a_plan_file(session: Session, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     lines = ["tile x.0 @data", 'Megatron("model", column="w1")']
     placed = after(session, [*lines, "save plan.partita"])
-    assert (tmp_path / "plan.partita").read_text() == written(placed.plan)
+    assert (tmp_path / "plan.partita").read_text() == text_of_plan(placed.plan)
     again = after(session, ["tile x.0 @model", "load plan.partita"])
     assert (again.plan.trace, again.plan.layout()) == (placed.plan.trace, placed.plan.layout())
     assert after(again, ["undo"]).plan.trace == "tile('x', 0, 'model')"
@@ -394,7 +394,7 @@ def test_a_script_ends_at_quit_and_at_the_first_error(session: Session) -> None:
     assert transcript(session, "quit\ntile x.9 @data").endswith("> quit")
     said: list[str] = []
     with pytest.raises(pt.Error) as caught:
-        script.run(session, ["tile x.0 @data", "", "tile y.0 @data", "undo"], "tactics.txt", said.append)
+        script.run_script(session, ["tile x.0 @data", "", "tile y.0 @data", "undo"], "tactics.txt", said.append)
     assert str(caught.value).splitlines()[1] == "  --> tactics.txt:3:6"
     assert [line for line in said if " > " in line and "undo" in line] == []
 

@@ -15,17 +15,17 @@ from strategies import strategy
 
 import partita as pt
 from partita.compiler.advice import rewrites
-from partita.compiler.advice.candidates import LawCandidate
+from partita.compiler.advice.rewrite_candidates import LawCandidate
 from partita.compiler.plan.state import State
 from partita.compiler.shell import script
-from partita.compiler.shell.colours import styles
 from partita.compiler.shell.completion import completions
 from partita.compiler.shell.screen import folded, greeting
 from partita.compiler.shell.script import picture
 from partita.compiler.shell.session import Session
 from partita.compiler.shell.terminal import Terminal
-from partita.compiler.shell.typed import Typed
-from partita.compiler.views.colours import pieces
+from partita.compiler.shell.terminal_colours import styles
+from partita.compiler.shell.typed_line import Typed
+from partita.compiler.views.colours import coloured_pieces
 from partita.rewrites.laws.law import Law
 
 MESH = pt.Mesh(data=4, model=2)
@@ -51,7 +51,7 @@ LINES = ["tile x.0 @data", "tile w1.1 @model", "explain w1", "collectives", "dif
 
 def test_a_terminal_answers_as_a_script_does() -> None:
     said: list[str] = []
-    script.run(small(), LINES, "shell", lambda text: said.append(text) if " > " not in text else None)
+    script.run_script(small(), LINES, "shell", lambda text: said.append(text) if " > " not in text else None)
     shown, _ = typed("\r".join([*LINES, "quit", ""]), small())
     assert shown == "\n".join([greeting(small()), *(folded(text, 100) for text in said), ""])
 
@@ -163,7 +163,7 @@ def test_a_completion_replaces_the_word_that_is_typed(transformer: Session) -> N
 
 
 def coloured(text: str) -> Sequence[tuple[str, str]]:
-    return [(piece, style) for piece, style in pieces(text, styles(text, MESH)) if style]
+    return [(piece, style) for piece, style in coloured_pieces(text, styles(text, MESH)) if style]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from primitive_fates import OPS_OF_OUR_OWN, Fate, maps, primitives, rows, unspok
 from root import ROOT
 
 from partita.compiler.jax_private import ABSENT
-from partita.compiler.ops.python_lowerings import equations
+from partita.compiler.ops.jax_expansions import equations
 from partita.compiler.trace.why_whole import REASONS
 
 PAGE = ROOT / "docs" / "coverage.md"

@@ -9,17 +9,17 @@ from string import ascii_lowercase
 import pytest
 
 from partita.dialects.definitions import printer
-from partita.dialects.definitions.dropped_params import restore
 from partita.dialects.definitions.ground_form import ELEMENT
+from partita.dialects.definitions.local_params import restore
 from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
 from partita.dialects.definitions.requires import Lookup, Merging, Scan, Selection, part
+from partita.dialects.definitions.syntax_tree import Apply, Definition, Term, children
 from partita.dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices, bind
-from partita.dialects.definitions.tree import Apply, Definition, Term, children
 from partita.dialects.ground.errors import Error
 from partita.dialects.params import NO_PARAMS, Literal, ParamsAttr, Record
-from partita.dialects.reference import scalars, whole_dims
+from partita.dialects.reference import scalar_functions, whole_dims
 
 Shapes = list[tuple[int, ...]]
 
@@ -341,7 +341,7 @@ def functions(definition: Definition) -> list[str]:
 
 def test_every_function_of_a_definition_is_known() -> None:
     assert len(definitions) == len([*definitions]) > 120
-    known = {*scalars.NAMES, *whole_dims.FUNCTIONS}
+    known = {*scalar_functions.SCALAR_FUNCTIONS, *whole_dims.FUNCTIONS}
     unknown = {f for d in definitions.values() for f in functions(d) if f not in known}
     # The pseudo-op of a carry is never run, and a primitive without a definition cannot be.
     assert unknown == {"either", "whole"}

@@ -15,12 +15,12 @@ from call import Call
 from calls import CALLS, NO_CALL
 
 import partita as pt
+from partita.compiler.ops.index_operands import combiner
 from partita.compiler.ops.params import Foreign, encode, op_name
-from partita.compiler.ops.positions import combiner
 from partita.dialects.definitions import printer
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import definitions
-from partita.dialects.definitions.tree import Definition, Param, Read
+from partita.dialects.definitions.syntax_tree import Definition, Param, Read
 from partita.dialects.ground.errors import Error
 from partita.dialects.params import NO_PARAMS, ParamsAttr
 from partita.dialects.reference.evaluate import evaluate

@@ -14,9 +14,9 @@ from lark.exceptions import UnexpectedInput
 import partita as pt
 from partita.compiler.ops.monoids import SPELLED, WRITTEN
 from partita.dialects.definitions.parse import parse_definitions
-from partita.dialects.definitions.tree import Fold
+from partita.dialects.definitions.syntax_tree import Fold
 from partita.dialects.ground.dtypes import descending, dtype_of
-from partita.dialects.ground.monoids import FOLDS, MONOIDS, NAMES, UNITS, Monoid
+from partita.dialects.ground.monoids import FOLDS, MONOID_NAMES, MONOIDS, UNITS, Monoid
 from partita.dialects.layouts import Layout, Pending, parse_array
 from partita.dialects.ranges.algebra import parse_range
 
@@ -75,7 +75,7 @@ def test_the_notation_reads_the_folds_that_jax_numpy_has(fold: str) -> None:
             pt.parse(text)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MONOID_NAMES)
 def test_a_layout_reads_back_what_it_prints_of_it(name: str) -> None:
     mesh = pt.Mesh(data=2)
     layout = Layout((parse_range("8"),), (Pending(name, mesh.place("data")),))

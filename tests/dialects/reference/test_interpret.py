@@ -12,10 +12,10 @@ from partita.dialects import context
 from partita.dialects.ground.errors import Error
 from partita.dialects.layouts import Layout, parse_array
 from partita.dialects.mesh import Mesh
+from partita.dialects.program_text import read_module
 from partita.dialects.reference.interpret import entry_of, interpret, run_devices
-from partita.dialects.reference.lockstep import Value, collect, distribute, redistribute
-from partita.dialects.reference.scalars import cast_to
-from partita.dialects.text import read_module
+from partita.dialects.reference.lockstep import DeviceArrays, collect, distribute, redistribute
+from partita.dialects.reference.scalar_functions import cast_to
 
 A = np.arange(32, dtype=np.float32).reshape(8, 4)
 B = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -164,7 +164,7 @@ def test_a_redistribution_keeps_the_value(source: str, target: str) -> None:
 def test_a_reduction_that_stays_pending_is_not_done() -> None:
     mesh = Mesh(a=2, b=2)
     source, target = layout("f32[8, 4]{+a, +b}", mesh), layout("f32[b*4, 4]{+a}", mesh)
-    value: Value = [A * device for device in range(4)]
+    value: DeviceArrays = [A * device for device in range(4)]
     moved = redistribute(value, source, target, mesh.size)
     # Devices 0 and 1 add up to A, 2 and 3 to 5 A; each keeps its half.
     for held, wanted in zip(moved, [A[:4], A[4:], 5 * A[:4], 5 * A[4:]], strict=True):

@@ -26,13 +26,13 @@ from tolerance import differs
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
-from partita.rewrites.laws.by_rule import ByRule, checked
 from partita.rewrites.laws.law import Site
-from partita.rewrites.laws.library import PROVED, library
+from partita.rewrites.laws.library import PROVED, library_laws
 from partita.rewrites.laws.rule_check import kinds_of
+from partita.rewrites.laws.rule_laws import ByRule, checked_law
 from partita.rewrites.rules.compile import CompiledRule
-from partita.rewrites.rules.files import rules
 from partita.rewrites.rules.parse import parse
+from partita.rewrites.rules.rule_files import rules
 
 Array = Any
 MESH = pt.Mesh(data=4, model=2)
@@ -45,7 +45,7 @@ def arrays(*shapes: tuple[int, ...]) -> list[Array]:
 
 def ops(plan: Plan) -> Counter[str]:
     """The ops that compute."""
-    return Counter(node.kind for node in plan.source.program.nodes if not node.signature.instance.moves)
+    return Counter(node.op_name for node in plan.source.program.nodes if not node.signature.instance.moves)
 
 
 def same(before: Plan, after: Plan, args: list[Array]) -> None:
@@ -132,7 +132,7 @@ def test_a_rule_is_a_law_for_some_dtypes(law: str, kinds: str) -> None:
 
 @pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
 def test_a_rule_of_the_library_is_a_law_for_floats(law: CompiledRule) -> None:
-    assert checked(law.rule) == library()[law.name]
+    assert checked_law(law.rule) == library_laws()[law.name]
     assert kinds_of(law.rule) >= PROVED
 
 
@@ -260,8 +260,8 @@ def test_layers_are_computed_again_from_what_enters_them() -> None:
     args = arrays((3, 8, 8), (4, 8))
     before = pt.plan(jax.value_and_grad(layers), MESH, *args)
     after = before.rewrite("recompute", at="layer*")
-    more = Counter(node.kind for node in after.source.program.nodes) - Counter(
-        node.kind for node in before.source.program.nodes
+    more = Counter(node.op_name for node in after.source.program.nodes) - Counter(
+        node.op_name for node in before.source.program.nodes
     )
     # Of each layer: both products, the sine that the second one reads, and the derivatives of both functions.
     assert {kind: more[kind] for kind in ("dot_general", "sin", "cos", "tanh")} == {
@@ -270,7 +270,7 @@ def test_layers_are_computed_again_from_what_enters_them() -> None:
         "cos": 3,
         "tanh": 3,
     }
-    barriers = {id(node.op) for node in after.source.program.nodes if node.kind == "optimization_barrier"}
+    barriers = {id(node.op) for node in after.source.program.nodes if node.op_name == "optimization_barrier"}
     assert len(barriers) == 3
     same(before, after, args)
 
@@ -310,7 +310,7 @@ def test_each_of_several_backward_passes_computes_its_own_forward_pass_again() -
     args = arrays((3, 8, 8), (4, 8))
     before = pt.plan(steps, MESH, *args)
     after = before.rewrite("recompute", at="layer*")
-    assert len({id(node.op) for node in after.source.program.nodes if node.kind == "optimization_barrier"}) == 6
+    assert len({id(node.op) for node in after.source.program.nodes if node.op_name == "optimization_barrier"}) == 6
     same(before, after, args)
 
 
@@ -336,10 +336,10 @@ def test_a_generated_plan_means_the_same_after_any_laws(kind: str, figures: Figu
     seen: Counter[str] = Counter()
 
     @examples(50)
-    @given(cases(kind == "gradients"), st.lists(st.sampled_from(sorted(library())), min_size=1, max_size=3), st.randoms())
+    @given(cases(kind == "gradients"), st.lists(st.sampled_from(sorted(library_laws())), min_size=1, max_size=3), st.randoms())
     def run(case: Case, laws: list[str], random: Random) -> None:
         plan = any_laws(case.plan, laws, random)
-        for law in (law for law in library().values() if isinstance(law, ByRule)):
+        for law in (law for law in library_laws().values() if isinstance(law, ByRule)):
             assert [*law.sites(case.plan.source.program)] == each_alone(case.plan, law)
         seen.update(programs=1, rewritten=plan is not case.plan)
         if plan is case.plan or case.start.whole:
@@ -367,7 +367,7 @@ def each_alone(plan: Plan, law: ByRule) -> list[Site]:
 
 @pytest.mark.parametrize("law", rules("programs").rules, ids=lambda law: law.name)
 def test_of_places_that_are_alike_one_tells_where_the_law_applies(law: CompiledRule) -> None:
-    plan, by_rule = pt.plan(train_step, MESH, *Transformer(3).shapes()), checked(law.rule)
+    plan, by_rule = pt.plan(train_step, MESH, *Transformer(3).shapes()), checked_law(law.rule)
     assert [*by_rule.sites(plan.source.program)] == each_alone(plan, by_rule)
 
 
@@ -376,7 +376,7 @@ def test_places_that_differ_only_in_how_often_a_value_is_read_are_not_alike() ->
         once, twice = x @ a, (x + 1) @ a
         return once @ b, twice @ b, jnp.exp(twice)
 
-    plan, law = pt.plan(fn, MESH, *arrays((64, 32), (32, 4), (4, 32))), library()["reassociate"]
+    plan, law = pt.plan(fn, MESH, *arrays((64, 32), (32, 4), (4, 32))), library_laws()["reassociate"]
     assert isinstance(law, ByRule)
     places = [*law.sites(plan.source.program)]
     assert places == each_alone(plan, law)

@@ -15,7 +15,7 @@ from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.interpret import run_devices
-from partita.dialects.reference.lockstep import Value, distribute
+from partita.dialects.reference.lockstep import DeviceArrays, distribute
 from partita.dialects.types import ArrayType
 from partita.rewrites.redistribute.kinds.halo import exchanged, joint
 from partita.rewrites.redistribute.search import Path, path
@@ -25,7 +25,9 @@ def factor(mesh: Mesh, axis: str, stride: int, before: int = 0, after: int = 0) 
     return Factor(mesh.place(axis), stride, (before, after) if before or after else None)
 
 
-def run_jointly(ways: Sequence[Path], values: Sequence[Value], sources: Sequence[Layout], mesh: Mesh) -> list[Value]:
+def run_jointly(
+    ways: Sequence[Path], values: Sequence[DeviceArrays], sources: Sequence[Layout], mesh: Mesh
+) -> list[DeviceArrays]:
     """The joint steps of several arrays on all devices in lockstep."""
     block = Block(arg_types=[ArrayType.whole("int32", source.local_shape) for source in sources])
     ops, made = exchanged(ways, block.args)

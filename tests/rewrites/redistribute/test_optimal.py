@@ -18,7 +18,7 @@ from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.lockstep import distribute
-from partita.rewrites.redistribute import moves, search
+from partita.rewrites.redistribute import search, search_space
 from partita.rewrites.redistribute.search import Path, path
 
 ways = cache(Ways)
@@ -251,7 +251,7 @@ def test_a_way_over_five_axes_receives_no_more_than_where_every_step_is_tried(
     source, target = random_layout(random, folds=True), random_layout(random, folds=False)
     found = path(source, target, 4).bytes
     path.cache_clear()
-    monkeypatch.setattr(moves, "FEW_AXES", 9)
+    monkeypatch.setattr(search_space, "FEW_AXES", 9)
     most = path(source, target, 4).bytes
     path.cache_clear()
     assert found <= most

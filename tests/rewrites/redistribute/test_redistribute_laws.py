@@ -11,7 +11,7 @@ from partita.dialects.layouts import Pending
 from partita.dialects.mesh import Mesh
 from partita.rewrites.redistribute import collective_terms as spine
 from partita.rewrites.redistribute.search import Path, path
-from partita.rewrites.rules import files as rules
+from partita.rewrites.rules import rule_files as rules
 from partita.rewrites.rules.compile import RuleSet
 
 # A law; mesh and shape; tiles, as axis:dim@stride, and pending sums before; tiles after; the steps.

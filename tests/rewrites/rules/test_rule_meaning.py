@@ -15,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 from lockstep import Value
 
 from partita.rewrites.rules.compile import CompiledRule, Environment, load
-from partita.rewrites.rules.files import all_rules
 from partita.rewrites.rules.rule import Rule, RuleApply, RuleNumber, Symbol, Term, Variable
+from partita.rewrites.rules.rule_files import all_rules
 
 Instance = Callable[[Rule, Random], tuple[Bindings, Environment] | None]
 

@@ -11,9 +11,9 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Operation, SSAValue
 
 from partita.dialects.types import ArrayType
-from partita.rewrites.rules import files as rules, firing
+from partita.rewrites.rules import fire_counts, rule_files as rules
 from partita.rewrites.rules.compile import Environment, load
-from partita.rewrites.rules.terms import OpTerms
+from partita.rewrites.rules.term_interface import OpTerms
 
 SIZES = {"a": 4, "b": 4, "c": 2}
 
@@ -85,11 +85,11 @@ def test_a_rule_set_is_a_module_attribute_and_loaded_once() -> None:
 
 
 def test_firings_are_counted() -> None:
-    firing.reset()
+    fire_counts.reset()
     ruleset = load("up: f(x) => g(x)\ndown: g(x) => f(x)")
     for _ in range(3):
         ruleset.rewrite_root(("f", "v"), {})
-    assert firing.counts() == {"up": 3}
+    assert fire_counts.firings() == {"up": 3}
     assert (ruleset["up"].fired, ruleset["down"].fired) == (3, 0)
 
 

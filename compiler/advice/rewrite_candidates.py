@@ -1,0 +1,121 @@
+"""The candidates of `plan.rewrites`: laws at kinds of places. Places that are alike are one candidate.
+
+reassociate   block*/dot_general#3        12 places, found by matching
+chunk         logits, dim 1, trips 8       one of the largest values at the peak of memory
+recompute     block*                       the outermost scopes
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...rewrites.laws.law import Law, Site
+from ...rewrites.laws.library import library_laws
+from ..inputs.names import Patterns
+from ..plan.named_laws import OF_PLANS, made_by, scope_of, value_name
+from ..plan.source_lines import line_of
+from ..plan.state import State
+from ..views.grouping import grouped
+from .large_values import TRIPS, dims_in_parts, large
+
+MOST_KINDS = 8
+"""The most kinds of places that are tried for laws of the library: those that by themselves save most flops and elements."""
+MOST_VALUES = 4
+"""The number of kinds of the largest values at the peak of memory that are tried in parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LawCandidate:
+    """A law at some places that are alike. It has not been tried yet."""
+
+    law: str
+    at: tuple[str, ...]
+    places: int
+    line: str = ""
+    given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
+
+    @property
+    def patterns(self) -> Patterns:
+        return place_names(self.at)
+
+
+def place_names(at: tuple[str, ...]) -> Patterns:
+    """The names of places, as a user passes them to `plan.rewrite`."""
+    return at[0] if len(at) == 1 else list(at)
+
+
+def matched(plan: State) -> list[LawCandidate]:
+    """The library's laws at the places where they save most by themselves. They are matched, not tried."""
+    groups = [group for law in library_laws().values() for group in _groups(plan, law)]
+    best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST_KINDS]
+    return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
+
+
+def searched(plan: State) -> list[LawCandidate]:
+    """Places where laws that depend on the plan could apply."""
+    return [*_in_parts(plan), *_again(plan)]
+
+
+def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given: int | str) -> LawCandidate:
+    return LawCandidate(law, at, places, _line(plan, at), given)
+
+
+def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
+    """Yields places that differ only in the numbers of layers, together, with the flops and elements that a law saves."""
+    program = plan.source.program
+
+    def kind(site: Site) -> tuple[object, ...]:
+        ends = (value for each in (site.value, *site.inside) for value in (*program.made_of(each), each))
+        return unnumbered(value_name(plan, site.value)), *(program.types[value] for value in ends)
+
+    for sites in grouped(law.sites(program), kind).values():
+        at = tuple(value_name(plan, site.value) for site in sites)
+        yield (law.name, at), sum(site.flops for site in sites), sum(site.elements for site in sites)
+
+
+def unnumbered(name: str) -> str:
+    """Replaces all numbers in a name, which tell layers apart, by stars: `block*/dot_general#*`."""
+    return re.sub(r"\d+", "*", name)
+
+
+def _in_parts(plan: State) -> Iterator[LawCandidate]:
+    """Yields the largest values at the peak of memory, computed in parts of each of their dims."""
+    program = plan.source.program
+    alike = {(unnumbered(value_name(plan, value)), program.types[value]): value for value in reversed(large(plan))}
+    for value in list(alike.values())[: -MOST_VALUES - 1 : -1]:
+        for dim in dims_in_parts(program.shape(value)):
+            yield _candidate(plan, "chunk", (value_name(plan, value),), 1, dim=dim, trips=TRIPS)
+
+
+def _again(plan: State) -> Iterator[LawCandidate]:
+    """Yields the outermost scopes of the program. Those of layers that are alike are one candidate."""
+    for some in grouped(dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)), unnumbered).values():
+        yield _candidate(plan, "recompute", tuple(some), len(some))
+
+
+def _scopes(plan: State) -> list[str]:
+    """The scopes in which ops compute something."""
+    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes if not node.is_border)
+    return [scope for scope in scopes if scope]
+
+
+def places(plan: State, law: str) -> dict[str, str]:
+    """The names of the places where a law applies, with source lines: values, or the scopes to recompute.
+
+    For `chunk` these are the large values that are stored at the peak of memory. Empty for what is no law of the library.
+    """
+    if law == "recompute":
+        return dict.fromkeys(_scopes(plan), "a scope")
+    if law in OF_PLANS:
+        return {each.at[0]: each.line for each in _in_parts(plan)}
+    sites = library_laws()[law].sites(plan.source.program) if law in library_laws() else ()
+    return {name: _line(plan, [name]) for name in dict.fromkeys(value_name(plan, site.value) for site in sites)}
+
+
+def _line(plan: State, at: Sequence[str]) -> str:
+    """The source line of the first of these places; empty if it has none."""
+    value = plan.source.addresses.by_name(at[0])
+    source = None if value is None else line_of(plan, value, made_by(plan, value))
+    return "" if source is None else source.place

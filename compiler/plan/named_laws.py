@@ -1,0 +1,221 @@
+"""Finds the law that `plan.rewrite` names: one of the library, the user's own rule, or one that depends on the plan.
+
+"reassociate"                                   a rule of the library
+pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random arrays
+"chunk", at="logits", dim="length", trips=8     a value of this plan, in parts
+"recompute", at="layers/*"                      scopes of this plan
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from math import prod
+from typing import cast
+
+from ...dialects.ground.amounts import counted
+from ...dialects.ground.errors import Error, did_you_mean
+from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
+from ...rewrites.laws.chunk_part import LoopPart
+from ...rewrites.laws.law import Law
+from ...rewrites.laws.library import library_laws
+from ...rewrites.laws.recompute import Recompute
+from ...rewrites.laws.rule_laws import ByRule, checked_law
+from ...rewrites.program.program import Node, Program, ValueId
+from ...rewrites.rules.parse import parse
+from ..inputs.checks import patterns_of, refused, shown
+from ..inputs.message_language import step
+from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
+from .state import State
+
+OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
+"""The laws that depend on the plan, each with the names of its further arguments."""
+SHOWN = 3
+"""The most values of a scope that an error names."""
+
+
+def law_descriptions() -> dict[str, str]:
+    """Describes each law that has a name: by its rule, or by a sentence."""
+    values = {
+        "chunk": "chunk: a large value in parts, in a loop, with what is computed from it; for a dim and a number of trips",
+        "recompute": "recompute: the values of a layer are not stored, and computed again where the backward pass reads them",
+    }
+    return {**{name: law.text for name, law in library_laws().items()}, **values}
+
+
+def rule(text: str) -> Law:
+    """A law of your own, for `plan.rewrite`: `name: left => right`, in the language of `rewrites/rules/programs.rules`.
+
+    A one-letter name stands for any array, and indices are not written: elementwise ops have those of all their arrays, `dot`
+    and folds sum over those that nothing around them needs. Both sides are computed on random arrays before it is accepted.
+
+    Raises Error for a text that is not a rule, and with a counter-example for a rule that is not a law.
+
+    pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   a law
+    """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused("text", "a rule, a string", text, 'write it as pt.rule("name: left => right")')
+    return _rule(text)
+
+
+@cache
+def _rule(text: str) -> Law:
+    found = parse(text, "rule")
+    if len(found) != 1:
+        raise Error(f"`text` takes one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
+    return checked_law(found[0])
+
+
+def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Law:
+    """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule."""
+    if not isinstance(rule, str):
+        if not hasattr(rule, "sites"):
+            helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
+            raise refused("rule", "a law", rule, *helps)
+        return cast(Law, rule)
+    rule = str.__str__(rule)
+    if "=>" in rule:
+        return _rule(rule)
+    if rule not in (*library_laws(), *OF_PLANS):
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library_laws(), *OF_PLANS), most=3))
+    takes = OF_PLANS.get(rule, ())
+    if more := given.keys() - takes:
+        needs = "".join(f", {name}=..." for name in takes)
+        title = f"`{rule}` takes no {', '.join(f'`{name}`' for name in sorted(more))}"
+        raise Error(title, helps=["write " + step(f"rewrite({rule!r}, at=...{needs})")])
+    if rule == "chunk":
+        return chunk(plan, at, **given)
+    if rule == "recompute":
+        return recompute(plan, at)
+    return library_laws()[rule]
+
+
+def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
+    """The law that computes a large value in parts. Raises Error unless `at` is one value, with a dim and a number of trips.
+
+    The helps of an error about a scope name the largest values that are computed in it.
+    """
+    try:
+        found = plan.source.addresses.find(at) if at != "**" else {}
+        if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
+            what = f"{counted(len(found), 'value') if found else 'no values'}, dim {shown(dim)} and {shown(trips)} trips"
+            helps = ["write it as " + step('rewrite("chunk", at="logits", dim="length", trips=8)')]
+            raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
+        return _chunk(plan, *next(iter(found.items())), dim, trips)
+    except Error as error:
+        within = _within(plan, at)
+        if len(within) < 2:
+            raise
+        names = " or ".join(f"at={name!r}" for name in within)
+        helps = [f"`{at}` is a scope: name one value of it, {names}", *error.helps]
+        raise Error(error.title, location=error.location, label=error.label, notes=error.notes, helps=helps) from None
+
+
+def _chunk(plan: State, name: str, value: ValueId, dim: int | str, trips: int) -> Chunk:
+    at_dim, shape = plan.dim_of(value, dim, name), plan.source.program.shape(value)
+    if trips < 2 or shape[at_dim] % trips:
+        title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {counted(shape[at_dim], 'element')}"
+        raise Error(title, helps=["give a number of trips above 1 that divides them"])
+    return Chunk(value, _chunk_part(plan, name, value, at_dim), trips)
+
+
+def _within(plan: State, at: Patterns) -> list[str]:
+    """The names of the largest values computed in a scope. Values with a tag are named by it."""
+    nodes = [node for node in plan.source.program.nodes if node.results and not node.is_border] if at != "**" else []
+    values = [node.results[0] for node in nodes if _matched(scope_of(plan, node), at)]
+    sizes = {value: prod(plan.source.program.shape(value)) for value in values}
+    largest = sorted(sizes, key=lambda value: (-sizes[value], "#" in value_name(plan, value)))
+    return list(dict.fromkeys(value_name(plan, value) for value in largest))[:SHOWN]
+
+
+def _chunk_part(plan: State, name: str, value: ValueId, dim: int) -> LoopPart:
+    """The ops that are computed in parts together with a value. Raises Error, at an op's line, if one of them cannot be."""
+    source = plan.source
+    try:
+        part = part_of(source.program, source.classes, value, dim)
+    except NotInParts as error:
+        line = source.traced.sources.get(error.node.op)
+        title = f"`{name}` cannot be computed in parts of its dim {dim}: `{error.node.op_name}` {error}"
+        helps = ["take another dim of it", "or a value that is used less far"]
+        raise Error(title, location=line.location() if line else None, helps=helps) from None
+    if not part.nodes:
+        raise Error(f"`{name}` cannot be computed in parts: no op makes or reads it", helps=["name a value that an op makes"])
+    return part
+
+
+def recompute(plan: State, at: Patterns) -> Recompute:
+    """The law that recomputes values in the backward pass: those in matching scopes, or else those that match themselves."""
+    program, sources = plan.source.program, plan.source.traced.sources
+    backward = frozenset(node.number for node in program.nodes if sources.direction(node.op).transposed)
+    if not backward:
+        helps = ["plan a function that differentiates, such as a training step"]
+        raise Error("`recompute` needs a backward pass, and this program has none", helps=helps)
+    scopes = {node.number: scope for node in program.nodes if (scope := _matched(scope_of(plan, node), at))}
+    if scopes:
+        return Recompute(backward, scopes, closed=True)
+    check_names(plan, at)
+    named = ((each, name) for name, value in plan.source.addresses.find(at).items() for each in _unnamed(program, value))
+    return Recompute(backward, {program.producer[value]: name for value, name in named}, closed=False)
+
+
+def _unnamed(program: Program, value: ValueId) -> Iterator[ValueId]:
+    """Yields the value, and the values from which ops that only move or name it have made it."""
+    while (number := program.producer[value]) >= 0:
+        yield value
+        if not program.nodes[number].passes_on:
+            break
+        (value,) = program.nodes[number].operands
+
+
+def value_name(plan: State, value: ValueId) -> str:
+    """The name of a value. If it is named only by its op, and has a tag, it is the tag."""
+    program, names = plan.source.program, plan.source.addresses.names
+    tags = [user.results[0] for user in program.readers(value) if user.op_name == "tag"]
+    return names[tags[0]] if tags and "#" in names[value] else names[value]
+
+
+def untagged(program: Program, value: ValueId) -> ValueId:
+    """The value before it got a tag."""
+    return program.source(value, lambda node: node.op_name == "tag")
+
+
+def check_names(plan: State, at: Patterns) -> None:
+    """Raises Error if a pattern matches no value and no scope. The helps list the nearest scopes, or all."""
+    addresses = plan.source.addresses
+    unknown = [glob for glob in patterns_of(at) if addresses.by_name(glob) is None]
+    known = Names(scopes := _scopes(plan) if unknown else [])
+    for glob in unknown:
+        if known.matched(glob):
+            continue
+        try:
+            addresses.one(glob)
+        except Error as error:
+            every = [f"the scopes are {listed(scopes, most=8)}"] if scopes else []
+            helps = near(glob, scopes) or [*every, *error.helps]
+            raise Error(f"no value and no scope is named `{glob}`", helps=helps) from None
+
+
+def _scopes(plan: State) -> list[str]:
+    """The scopes of a program, and the scopes that enclose them."""
+    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)
+    return list(dict.fromkeys(each for scope in scopes if scope for each in beginnings(scope.split("/"))))
+
+
+def _matched(scope: str, at: Patterns) -> str | None:
+    """The outermost scope that a pattern matches, among a scope and those around it; None if there is none."""
+    around = beginnings(scope.split("/")) if scope else []
+    return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
+
+
+def law_line(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
+    """The line of a trace that applies a law at these places."""
+    named = not isinstance(law, ByRule) or library_laws().get(law.name) is law
+    said = {**({} if at == "**" else {"at": at}), **given}
+    return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
+
+
+def made_by(plan: State, value: ValueId) -> Node:
+    return plan.source.program.made_by(value)
+
+
+def scope_of(plan: State, node: Node) -> str:
+    """The path of `jax.named_scope`s around an op as the user wrote it, without JAX's transformations."""
+    return "/".join(plan.source.traced.sources.written(node.op).parts)

@@ -1,0 +1,55 @@
+"""The steps by which a device brings values into other layouts: those of the cheapest paths.
+
+f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.ir import Block, SSAValue
+
+from ...dialects.ground.dtypes import itemsize
+from ...dialects.types import ArrayType
+from ..redistribute.kinds.halo import exchanged, joint
+from ..redistribute.search import Step, path
+from .gathered_folds import fold_parts
+from .scan_blocks import Across
+
+
+def redistributed(
+    locals: Sequence[SSAValue], before: Sequence[ArrayType], after: Sequence[ArrayType], block: Block
+) -> list[SSAValue]:
+    """Writes the steps that bring values into other layouts, at the end of a block; returns the resulting local values."""
+    changes = list(zip(before, after, strict=True))
+    alone = [path(x.layout, y.layout, itemsize(x.dtype)) for x, y in changes] if len(changes) > 1 else ()
+    if alone and (ways := joint(alone)):
+        ops, made = exchanged(ways, locals)
+        block.add_ops(ops)
+        return made
+    return [_steps(local, x, y, block) for local, (x, y) in zip(locals, changes, strict=True)]
+
+
+def _steps(local: SSAValue, type: ArrayType, wanted: ArrayType, block: Block) -> SSAValue:
+    if type is wanted:
+        return local
+    before, after = type.layout, wanted.layout
+    resolved = tuple(each for each in before.pending if each not in after.pending)
+    scans, sums = (tuple(each for each in resolved if each.scans is scanned) for scanned in (True, False))
+    whole = before.with_pending(())
+
+    def walk(steps: Iterable[Step], local: SSAValue, block: Block) -> SSAValue:
+        for step in steps:
+            ops = step.ops(local)
+            block.add_ops(ops)
+            local = ops[-1].results[0]
+        return local
+
+    if scans:
+        across = Across(local, whole, scans[0], block)
+        local = across.finish(walk(across.steps(), across.total(), block))
+    folds, sums = (tuple(each for each in sums if each.is_gathered is gathered) for gathered in (True, False))
+    if folds:
+        local = fold_parts(local, whole, folds, block, walk)
+    way = path(before.with_pending(sums), after.with_pending(()), itemsize(type.dtype))
+    return walk(way.steps, local, block)
