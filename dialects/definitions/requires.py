@@ -22,7 +22,7 @@ from .syntax_tree import Param
 
 
 class Held(Flag):
-    """How devices hold the values of a placed index. `A | B` is one of these."""
+    """How devices hold the values of a placed index; a union of these is any of them."""
 
     BLOCKS = 1
     """One block each."""
@@ -120,7 +120,8 @@ Term: TypeAlias = "str | int | Axis | SubAxis | Detail | tuple[Term, ...]"
 OP = "op"
 """The leaf of a term: the op itself, with the requirements of its other indices."""
 INDEX, TILED, BLOCK = "index", "tiled", "block"
-"""The placed index; the placed index if devices hold blocks of it, not windows; how many values are in a device's one run."""
+"""What a placement puts into a term: the index, the index unless devices hold windows of it, and how many values one device
+holds unless it holds them in turn."""
 
 
 def built(x: Term = OP, index: str = TILED) -> Term:

@@ -48,7 +48,22 @@ from .requires import (
     details,
     part,
 )
-from .syntax_tree import Affine, Apply, Concat, Definition, Fold, Group, Otherwise, Param, Read, Size, Value, Whole, factors
+from .syntax_tree import (
+    Affine,
+    Apply,
+    Concat,
+    Definition,
+    Fold,
+    Group,
+    Otherwise,
+    Param,
+    Read,
+    Shape,
+    Size,
+    Value,
+    Whole,
+    factors,
+)
 
 T = TypeVar("T")
 
@@ -107,7 +122,7 @@ class Index:
 
     def parts(self, kind: type[T]) -> list[T]:
         """The details of this kind: lookups, a scan, a selection, a merge."""
-        return [each for each in self.details if isinstance(each, kind)]
+        return [each for each in self.details if isinstance(each, kind)] if self.details else []
 
     @property
     def folds(self) -> str | None:
@@ -151,7 +166,7 @@ def bind(definition: Definition, params: ParamsAttr, in_types: Sequence[Value], 
     extents = [prod(shape) for _, shape in (*in_types, *out_types)]
     one = len(definition.moved) == len(in_types) == len(out_types) == 1
     moves = one and definition.moves and extents[0] == extents[1]
-    return roles.instance(len(out_types), moves)
+    return roles.instance(moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,41 +442,32 @@ class _Roles:
             else:
                 self.require(index, part(("put", extent, k, OP), TILED))
 
-    def instance(self, results: int, moves: bool) -> Instance:
-        operands = len(self.ins)
-        arrays = [*range(operands), *range(-1, -1 - results, -1)]
+    def instance(self, moves: bool) -> Instance:
         self.barred.update([j for k, j in self.same.items() if k in self.barred])
-        groups = {array: [self.group(dim) for dim in self.arrays.get(array, ())] for array in arrays}
-        while True:
-            dims = {array: [self.placeable(ids) for ids in groups[array]] for array in arrays}
-            # A dim is placed as all of its indices, except blocks, or not at all.
-            pairs = [pair for array in arrays for pair in zip(dims[array], groups[array], strict=True)]
-            lost = {index for kept, ids in pairs if not kept for index in ids} - self.barred
-            if not lost:
-                break
-            self.barred.update(lost)
-        for array in range(operands):
-            windows = zip(self.arrays.get(array, ()), self.ins[array][1], strict=False)
-            dims[array] = [self.window(dim, size) or kept for kept, (dim, size) in zip(dims[array], windows, strict=False)]
-        used = dict.fromkeys(digit.at for array in reversed(arrays) for dim in dims[array] for digit in dim)
+        groups = {self.group(dim) for dims in self.arrays.values() for dim in dims}
+        # A dim is placed as all of its indices, except blocks, or not at all.
+        while lost := {index for ids in groups if not self.placeable(ids) for index in ids} - self.barred:
+            self.barred |= lost
+        arrays = [*enumerate(self.ins), *((-1 - number, out) for number, out in enumerate(self.outs))]
+        dims = [self.dims(array, shape) for array, (_, shape) in arrays]
+        used = dict.fromkeys(digit.at for each in reversed(dims) for dim in each for digit in dim)
         number = {index: n for n, index in enumerate(used)}
-        numbered = [tuple(tuple(each._replace(at=number[each.at]) for each in dim) for dim in dims[array]) for array in arrays]
-        return Instance(
-            self.form.definition,
-            tuple(Index(self.extents[index], self.monoids.get(index), tuple(self.terms[index])) for index in used),
-            tuple(numbered[:operands]),
-            tuple(numbered[operands:]),
-            moves,
-        )
+        numbered = [tuple(tuple(digit._replace(at=number[digit.at]) for digit in dim) for dim in each) for each in dims]
+        indices = (Index(self.extents[index], self.monoids.get(index), tuple(self.terms[index])) for index in used)
+        operands, results = numbered[: len(self.ins)], numbered[len(self.ins) :]
+        return Instance(self.form.definition, tuple(indices), tuple(operands), tuple(results), moves)
+
+    def dims(self, array: int, shape: Shape) -> list[tuple[SubIndex, ...]]:
+        """The indices of each dim of an array."""
+        dims = zip(self.arrays.get(array, ()), shape, strict=False)
+        return [self.window(dim, size) if isinstance(dim, Affine) else self.placeable(self.group(dim)) for dim, size in dims]
 
     def group(self, dim: Dim) -> Ids:
         """The indices of a dim. The index of a prefix fold is the same as its upper limit."""
         return tuple(self.same.get(index, index) for index in dim.indices) if isinstance(dim, Group) else ()
 
-    def window(self, dim: Dim, size: int) -> tuple[SubIndex, ...]:
-        """The indices of a dim under a window, the one with the most values first; none if the dim is not under a window."""
-        if not isinstance(dim, Affine):
-            return ()
+    def window(self, dim: Affine[int], size: int) -> tuple[SubIndex, ...]:
+        """The indices of a dim under a window, the one with the most values first."""
         extents, steps = self.extents, dict(dim.factors)
         width = 1 + sum((extents[i] - 1) * abs(step) for i, step in steps.items())
         free = sorted((i for i in steps if i not in self.barred), key=lambda i: -extents[i])

@@ -201,28 +201,26 @@ class _Local:
     # Which of two arrays has a row.
 
     def behind(self, index: int, _: int, begin: int) -> Which:
+        emit, dim = self.ops, self.made_at[0][index].dim
+
         def which(value: SSAValue, other: SSAValue) -> SSAValue:
-            rows = self.ops.rows(type_at(value).shape, self.made_at[0][index].dim, self.offset(index))
-            return self.ops.select(self.ops.apply("ge", rows, begin), value, other)
+            rows = emit.rows(type_at(value).shape, dim, self.offset(index))
+            return emit.select(emit.apply("ge", rows, begin), value, other)
 
         return which
 
     def among(self, index: int, _: int, first: int, part: int) -> Which:
-        factor, reach = self.one(index), self.read_at[part][index].reach
-
-        def which(value: SSAValue, other: SSAValue) -> SSAValue:
-            if reach is None or not reach.reads_outside(factor):
-                return value
-            start = self.ops.apply("sub", self.start(factor), first)
-            return self.ops.inside(value, self.made_at[0][index].dim, start, (reach.size - 1) * reach.divisor + 1, other)
-
-        return which
+        emit, dim, factor, reach = self.ops, self.made_at[0][index].dim, self.one(index), self.read_at[part][index].reach
+        if reach is None or not reach.reads_outside(factor):
+            return lambda value, _: value
+        length = (reach.size - 1) * reach.divisor + 1
+        return lambda value, other: emit.inside(value, dim, emit.apply("sub", self.start(factor), first), length, other)
 
     # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
 
     def on_first(self, over: int | tuple[MeshAxis, ...]) -> Keep:
         axes = self.over(over) if isinstance(over, int) else over
-        return lambda value, _: self.ops.select(self.first(axes), value)
+        return lambda value, _: self.ops.select(_is_first(axes, self.ops, self.into), value)
 
     def rows(self, index: int, block: int, k: Lookup | Picks) -> Keep:
         """Counts positions from this device's block; returns the mask of those in it. Those of other blocks become any row."""
@@ -340,7 +338,7 @@ class _Local:
             self.locals[k.operand], mask = self.elements(index, block, k.operand)
             return lambda value, at: masked(value, mask, k.operand, at, self.node, self.ops)
         vectors, component = self.looked_up(k)
-        first = self.first(self.over(index)) if vectors.form.mode == DROPS else None
+        first = _is_first(self.over(index), self.ops, self.into) if vectors.form.mode == DROPS else None
         inside = vectors.keep(component, block, self.offset(index), first, self.is_padded(index))
         return lambda value, _: self.ops.select(inside, value)
 
@@ -408,9 +406,6 @@ class _Local:
     def over(self, index: int) -> tuple[MeshAxis, ...]:
         """The axes that the index is placed on."""
         return tuple(factor.axis for factor in self.factors(index))
-
-    def first(self, axes: tuple[MeshAxis, ...]) -> SSAValue:
-        return _is_first(axes, self.ops, self.into)
 
     def offset(self, index: int) -> SSAValue:
         """The start of this device's block of the index, or of its window."""

@@ -73,22 +73,19 @@ class Vectors:
         (row,) = (at for at, dim in enumerate(batch) if dim not in before)
         self.ids = emit.spread(self.ids, shape, kept)
         self.only(emit.apply("add", self.ids, emit.iota(shape, row)), component)
-        self.form = self.form.with_params(indices_are_sorted=False, unique_indices=self.unique and not before)
-
-    @property
-    def unique(self) -> bool:
-        return self.form.params["unique_indices"] is True
+        unique = self.form.params["unique_indices"] is True and not before
+        self.form = self.form.with_params(indices_are_sorted=False, unique_indices=unique)
 
     def drop(self, component: int, offset: SSAValue) -> None:
         """Drops updates outside the block, for writes. Unique ids stay unique."""
-        self.only(self.shifted(offset), component)
+        self.only(self.emit.apply("sub", self.ids, offset), component)
         self.form = self.form.with_params(indices_are_sorted=False, mode=DROPS)
 
     def keep(self, component: int, block: int, offset: SSAValue, first: SSAValue | None, is_padded: bool) -> SSAValue:
         """Returns the mask of rows in the block, for reads; on the `first` device with rows outside the array: the op fills
         these."""
         emit, all_ids = self.emit, self.ids
-        here = self.shifted(offset)
+        here = emit.apply("sub", all_ids, offset)
         inside = emit.between(here, block)
         if is_padded:
             inside = emit.both(inside, emit.between(all_ids, self.extents[component]))
@@ -102,9 +99,6 @@ class Vectors:
         # Rows of other devices are all looked up at one position, so promises about the ids no longer hold.
         self.form = self.form.with_params(indices_are_sorted=False, unique_indices=False)
         return self.component(inside, component)
-
-    def shifted(self, offset: SSAValue) -> SSAValue:
-        return self.emit.apply("sub", self.ids, offset)
 
     def only(self, changed: SSAValue, component: int) -> None:
         """Sets one component to the changed one, and leaves the others."""

@@ -178,7 +178,8 @@ def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     if have is None:
         return ()
     apart, is_alike = abs(have.stride), abs(have.stride) == abs(want.stride)
-    turns = range(0, extent, have.span) if have.is_in_turn(extent) else (0,)
+    first_turn = max(0, want.begin) // have.span * have.span
+    turns = range(first_turn, min(want.end, extent), have.span) if have.is_in_turn(extent) else (0,)
     # Where windows overlap, a device owns its block; what follows the last one is that one's.
     lead = max(0, min(have.before, have.width - apart))
     owned = sorted((turn + have.start(device) + lead, device, turn) for turn in turns for device in range(have.size))
@@ -188,7 +189,7 @@ def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     for i in range(want.size):
         start = want.start(i)
         begin, end = max(0, start), min(start + want.width, extent)
-        near = range(bisect_right(begins, begin) - 1, bisect_left(begins, end))
+        near = range(max(0, bisect_right(begins, begin) - 1), bisect_left(begins, end))
         blocks = {owned[at][1:]: (begins[at], lasts[at]) for at in near}
         blocks |= {(i, turn): (own := turn + have.start(i), own + have.width) for _, turn in blocks}
         for (j, turn), (first, last) in blocks.items():

@@ -83,6 +83,7 @@ def cases(draw: st.DrawFn) -> tuple[Mesh, int, Factor | None, Factor]:
 @example((Mesh(x=7), 8, factor(Mesh(x=7), "x", 2), factor(Mesh(x=7), "x", 1, 1, 1)))
 @example((Mesh(x=8), 30, factor(Mesh(x=8), "x", 4), backwards(factor(Mesh(x=8), "x", 4, 2, -2))))
 @example((Mesh(x=3), 12, factor(Mesh(x=3), "x", 2), factor(Mesh(x=3), "x", 2, -7, 7)))
+@example((Mesh(x=2), 4, factor(Mesh(x=2), "x", 1), factor(Mesh(x=2), "x", 1, 2, -2)))
 def test_any_blocks_become_any_windows(case: tuple[Mesh, int, Factor | None, Factor]) -> None:
     mesh, extent, here, there = case
     source = Layout.of((extent, 2), [(0, here)] if here is not None else [])
@@ -95,6 +96,7 @@ def test_any_windows_that_cover_a_dim_become_any_others(data: st.DataObject) -> 
     stride, more = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 3))
     here = factor(mesh, "x", stride, data.draw(st.integers(0 if more else 1, 3)), more)
     extent = data.draw(st.integers(1, (mesh["x"] - 1) * stride + stride + more))
+    here = backwards(here) if data.draw(st.booleans()) else here
     there = data.draw(windows(mesh, "x", extent) | st.none())
     check(Layout.of((extent,), [(0, here)]), Layout.of((extent,), [(0, there)] if there is not None else []), mesh)
 
