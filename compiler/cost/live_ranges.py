@@ -282,7 +282,7 @@ def _extend(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
 
 
 def _overwrite(steps: Sequence[MemoryStep]) -> None:
-    """Ends the arrays that a step is the last to read, and in whose place it stores its results."""
+    """Lets results take the place of operands: an array that a step overwrites is not stored any more while the step runs."""
     for time, step in enumerate(steps):
         for made in step.makes if step.takes else ():
             if made.stored and not made.given:
