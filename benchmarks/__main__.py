@@ -1,13 +1,13 @@
 """Runs every benchmark in a process of its own; each writes its tables to `benchmarks/results`, as JSON and Markdown.
 
-`tpu` and `recompute` run only where XLA's compiler for TPUs is installed.
+`memory`, `tpu` and `recompute` run only where XLA's compiler for TPUs is installed.
 """
 
 import subprocess
 import sys
 from importlib.util import find_spec
 
-OPTIONAL = ("tpu", "recompute") if find_spec("libtpu") else ()
+OPTIONAL = ("memory", "tpu", "recompute") if find_spec("libtpu") else ()
 
 for benchmark in (
     "step_time",
@@ -16,7 +16,6 @@ for benchmark in (
     "windows",
     "heat",
     "spatial_unet",
-    "memory",
     "effort",
     "speed",
     "composites",
