@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.lax import ScanOp, WhileOp
 from ..decide.decide import Decisions, Move, first_use
-from ..program.program import NO_NODE, Control, NodeId, ValueId
+from ..program.program import NO_NODE, Control, NodeId, ValueId, number_of
 from .constructors import Global, Globals, Make, Types
 from .materialise import Writer
 from .to_spmd import Local
@@ -46,8 +46,8 @@ class _Beginning(Writer):
 
     def body(self, region: int) -> None:
         for entry in self.entries[region]:
-            if region == 0 and isinstance(self.into, _Counting) and self.is_enough(entry.number, self.into):
-                self.is_whole, self.end = False, entry.number
+            if region == 0 and isinstance(self.into, _Counting) and self.is_enough(number_of(entry), self.into):
+                self.is_whole, self.end = False, number_of(entry)
                 return
             if region == 0 and isinstance(entry, Control) and isinstance(entry.op, (ScanOp, WhileOp)):
                 self.most = sys.maxsize

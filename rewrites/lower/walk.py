@@ -36,11 +36,11 @@ class Walk(ABC, Generic[T]):
         for entry in self.entries[region]:
             self.entry(entry)
 
-    def entry(self, entry: Node | Control) -> None:
+    def entry(self, entry: list[Node] | Control) -> None:
         if isinstance(entry, Control):
             self.control(entry)
-        elif entry is (nodes := self.program.together(entry))[0]:
-            self.op(nodes)
+        else:
+            self.op(entry)
 
     @abstractmethod
     def op(self, nodes: Sequence[Node]) -> None:

@@ -191,6 +191,11 @@ class Control:
     leaves: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
 
 
+def number_of(entry: list[Node] | Control) -> NodeId:
+    """The number of an op that a program lists, by its nodes or as an op with regions."""
+    return entry.number if isinstance(entry, Control) else entry[0].number
+
+
 @dataclass(slots=True)
 class Program:
     """Flat tables of one module; values and nodes are numbers."""
@@ -218,6 +223,8 @@ class Program:
     """The nodes that only shift elements, by windows."""
     part: list[ValueId] = field(default_factory=list[ValueId])
     """Per value the part of the program that it is in, once `parts` has found them."""
+    listed: list[list[list[Node] | Control]] = field(default_factory=list[list[list[Node] | Control]])
+    """What `entries` has listed."""
 
     def __repr__(self) -> str:
         return f"Program({len(self.nodes):,} ops, {len(self.types):,} values)"
@@ -238,17 +245,18 @@ class Program:
         nodes = dict.fromkeys(self.nodes[self.producer[self.numbers[result]]] for result in node.op.results)
         return list(nodes) or [node]
 
-    def entries(self) -> list[list[Node | Control]]:
-        """For each region, its ops in program order, with those that contain regions."""
-        found: list[list[Node | Control]] = [[] for _ in self.regions]
-        for node in self.nodes:
-            if not node.is_border:
-                found[node.region].append(node)
-        for entries, controls in zip(found, self.controls, strict=True):
-            if controls:
-                entries += controls
-                entries.sort(key=lambda entry: entry.number)
-        return found
+    def entries(self) -> list[list[list[Node] | Control]]:
+        """For each region, its ops in program order: the nodes of an op, or an op that contains regions. Listed once."""
+        if not self.listed:
+            self.listed = [[] for _ in self.regions]
+            for node in self.nodes:
+                if not node.is_border and node is (nodes := self.together(node))[0]:
+                    self.listed[node.region].append(nodes)
+            for entries, controls in zip(self.listed, self.controls, strict=True):
+                if controls:
+                    entries += controls
+                    entries.sort(key=number_of)
+        return self.listed
 
     @property
     def values(self) -> Sequence[ValueId]:
