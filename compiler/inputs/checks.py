@@ -278,8 +278,8 @@ CHECKS.update(
         "values: Mapping[str, int]": said_dims,
         "int | str": lambda _, given: dim_number(given),
         "dim: int": lambda _, given: dim_number(given),
-        "tactic: Step": lambda _, given: tactic_given(given),
-        "tactics: Step": lambda _, given: tactic_given(given),
+        "tactic: PlanStep": lambda _, given: tactic_given(given),
+        "tactics: PlanStep": lambda _, given: tactic_given(given),
         "label: str": lambda _, given: range_name(given),
         "mesh: Mesh": lambda _, given: mesh_given(given),
     }
