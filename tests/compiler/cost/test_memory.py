@@ -5,6 +5,7 @@
 # pyright: reportUnknownLambdaType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
 
 import gc
+import re
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -93,7 +94,8 @@ def test_the_arrays_at_the_peak_are_listed_with_value_and_line() -> None:
     assert [each.bytes for each in memory.arrays] == sorted((each.bytes for each in memory.arrays), reverse=True)
     text = str(memory)
     assert len(text.splitlines()) <= 15
-    assert "temporary add#15 at gpt.py:79 in block" in text
+    # Other versions of JAX number the additions otherwise.
+    assert re.search(r"temporary add#\d+ at gpt.py:79 in block", text)
 
 
 def test_a_diff_and_the_ways_out_of_a_conflict_have_the_peak() -> None:
