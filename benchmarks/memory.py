@@ -8,7 +8,6 @@
 XLA's figure is `memory_analysis` of the compiled plan: arguments, results and temporaries of one device, less what is donated.
 """
 
-import importlib.metadata
 import importlib.util
 import sys
 from typing import Any
@@ -19,12 +18,12 @@ from rich.progress import track
 from scipy.stats import kendalltau, rankdata
 
 import partita as pt
-from partita.compiler.jax_private import RELEASE
 
 from . import tpu, tpu_programs
 from .report import Table
 
 EIGHT = "v5e:2x4"
+AHEAD = "Compiled ahead of time. "
 MODELS = {"transformer": ten_plans.transformer(LARGER), "llama": ten_plans.small_llama()}
 
 
@@ -56,7 +55,7 @@ def table(start: str = "") -> Table:
         [
             f"{fitting} of {len(rows)} estimates are within 15 % of what XLA allocates.",
             "XLA keeps what fits in the 128 MiB of a chip's vector memory, which it does not count: all of a small program.",
-            versions(),
+            AHEAD + tpu.versions(),
         ],
     )
 
@@ -74,12 +73,8 @@ def ranking(name: str, model: ten_plans.Model) -> Table:
         f"Ten plans of one {name}, ranked by memory",
         ["plan", "bytes, estimated", "bytes, XLA", "place by estimate", "place by XLA"],
         rows,
-        [f"Kendall's tau of the two rankings: {kendalltau(ours, theirs).statistic:.3f}.", versions()],
+        [f"Kendall's tau of the two rankings: {kendalltau(ours, theirs).statistic:.3f}.", AHEAD + tpu.versions()],
     )
-
-
-def versions() -> str:
-    return f"Compiled ahead of time. jax {RELEASE}, libtpu {importlib.metadata.version('libtpu')}."
 
 
 def main(start: str = "") -> None:

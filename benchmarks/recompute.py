@@ -6,22 +6,18 @@
 The training step of `examples/gpt.py`, 8 layers of width 512 on 64 x 512 tokens, with data parallelism and ZeRO-3 on 16 chips.
 """
 
-import importlib.metadata
-import os
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jax.experimental import topologies
 
 import partita as pt
-from partita.compiler.jax_private import RELEASE
 from partita.examples import gpt
 
+from . import tpu
 from .report import Cell, Table
-from .tpu import ENVIRONMENT, TOPOLOGY
 
 CONFIG = gpt.Config(vocabulary=1024, length=512, layers=8, width=512, heads=8)
 BATCH = 64
@@ -55,9 +51,7 @@ def plans(args: tuple[Any, ...]) -> dict[str, pt.Plan]:
 
 
 def table() -> Table:
-    os.environ.update(ENVIRONMENT)
-    jax.config.update("jax_platforms", "cpu")
-    devices = topologies.get_topology_desc(platform="tpu", topology_name=TOPOLOGY).devices
+    devices = tpu.devices(tpu.TOPOLOGY)
     params = jax.eval_shape(lambda: gpt.init(CONFIG))
     tokens = jax.ShapeDtypeStruct((BATCH, CONFIG.length), jnp.int32)
     args = params, jax.eval_shape(gpt.OPTIMIZER.init, params), {"x": tokens, "y": tokens}
@@ -65,10 +59,9 @@ def table() -> Table:
     for name, plan in plans(args).items():
         memory = plan.compile(devices=devices).lower(*args).compile().memory_analysis()
         rows.append([name, memory.temp_size_in_bytes / 2**20, plan.counts()["all_gather"], plan.bytes_per_device() / 1e6])
-    version = importlib.metadata.version("libtpu")
-    notes = [f"Compiled ahead of time. jax {RELEASE}, libtpu {version}."]
+    notes = [f"Compiled ahead of time. {tpu.versions()}"]
     columns = ["values of the layers", "temporaries, MiB", "all_gather", "received, MB"]
-    return Table("recompute", f"Layers computed again, compiled for {TOPOLOGY}", columns, rows, notes)
+    return Table("recompute", f"Layers computed again, compiled for {tpu.TOPOLOGY}", columns, rows, notes)
 
 
 if __name__ == "__main__":

@@ -143,8 +143,12 @@ def table(start: str = "") -> Table:
         if program.name.startswith(start):
             made += rows(program, described)
             print(*("  ".join(_shown(cell) for cell in row) for row in made[-3:]), sep="\n", flush=True)
-    version = importlib.metadata.version("libtpu")
-    return Table("tpu", f"Compiled for {TOPOLOGY}", COLUMNS, made, [*NOTES, f"jax {RELEASE}, libtpu {version}."])
+    return Table("tpu", f"Compiled for {TOPOLOGY}", COLUMNS, made, [*NOTES, versions()])
+
+
+def versions() -> str:
+    """The versions that the figures are of."""
+    return f"jax {RELEASE}, libtpu {importlib.metadata.version('libtpu')}."
 
 
 def _shown(cell: Cell) -> str:

@@ -52,6 +52,8 @@ class Traits(NamedTuple):
 
     maps: bool
     in_place: bool = False
+    stores_reads: bool = False
+    """Whether its operands are stored for it: it is a collective or a loop."""
 
 
 @dataclass(slots=True, eq=False)
@@ -131,8 +133,8 @@ def traits(definition: Definition) -> Traits:
 
 KEPT = frozenset(["stored", "optimization_barrier"])
 """Ops that keep their operands from being made again."""
-STORES_READS, SLICE = Traits(False), Traits(True)
-"""What is no op: a collective or a loop, which reads stored arrays; a slice."""
+STORES_READS, SLICE = Traits(False, stores_reads=True), Traits(True)
+"""What is no op: a collective or a loop; a slice."""
 
 
 class _Ranges(Walk[LocalArray]):
@@ -239,7 +241,7 @@ def _settled(
 
 def _store(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
     """Decides which arrays are stored. What a collective or a loop reads is stored, and what leaves a body."""
-    needed = {array for step in steps if step.traits is STORES_READS for array in step.reads}.union(results)
+    needed = {array for step in steps if step.traits.stores_reads for array in step.reads}.union(results)
     for step in steps:
         if step.traits.maps:
             aligned = step.traits.in_place and all(each.stored or each.aligned or not each.behind for each in step.reads)

@@ -45,10 +45,7 @@ def over_devices(
     shardings, axes = [NamedSharding(mesh, each) for each in in_specs], mesh.axis_names
 
     def full(mesh: DeviceMesh | AbstractMesh, leaves: Sequence[Array]) -> Sequence[Array]:
-        """Calls the `shard_map` over these axes of the mesh on these leaves.
-
-        Empty arrays are created on the devices, because XLA drops a kernel that takes only empty arrays.
-        """
+        """Calls the `shard_map` on these leaves. Devices create empty ones: XLA drops a kernel that takes only such arrays."""
         void = _empty_blocks(leaves, in_specs, mesh)
         present = [place for place in range(len(leaves)) if place not in void]
 

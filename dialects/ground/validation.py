@@ -155,8 +155,7 @@ def checked(function: F) -> F:
     @cache
     def checks() -> dict[str, Check]:
         # Later than here: a kind may be added by a file that needs this one.
-        parameters = signature.parameters.items()
-        named = {name: check_of(name, _annotation(each.annotation), each.default) for name, each in parameters}
+        named = {name: check_of(name, _annotation(p.annotation), p.default) for name, p in signature.parameters.items()}
         return {name: check for name, check in named.items() if check is not None}
 
     names = tuple(signature.parameters)

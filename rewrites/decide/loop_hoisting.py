@@ -17,7 +17,7 @@ from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
 from .deferred_reductions import DeferredReduction, is_linear, through
 from .placements import Placements
-from .price import Alternative, Reads, reads_of
+from .price import Alternative, put_if_fewer, reads_of
 
 
 def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
@@ -64,11 +64,8 @@ def _gather_before(placements: Placements, border: Node) -> None:
     ):
         return
 
-    ops, now = (border.number, *moved), Reads(placements, {})
-    after = {number: Alternative(placements.without(program.nodes[number], axes)) for number in ops}
-    if now.price(ops, after).bytes < now.price(ops, {}).bytes:
-        for number, way in after.items():
-            placements.put_otherwise(program.nodes[number], way.placed)
+    ops = (program.nodes[number] for number in (border.number, *moved))
+    put_if_fewer(placements, {node.number: Alternative(placements.without(node, axes)) for node in ops})
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------

@@ -64,8 +64,8 @@ class TwoPlaces:
                 network.edge(*edge)
         side = network.source_side(OTHERWISE, AS_IT_IS)
         chosen = {number for number in self.ways if number in side}
-        after = {number: self.ways[number] for number in chosen}
-        return chosen if chosen and self.now.price(self.ways, after).pays(self.now.price(self.ways, {})) else set()
+        before, then = self.now.prices({number: self.ways[number] for number in chosen})
+        return chosen if then.pays(before) else set()
 
     @cached_property
     def reads(self) -> dict[ValueId, list[tuple[NodeId, int]]]:

@@ -93,12 +93,16 @@ class Reads:
         region = self.program.use_region(*use)
         return Want(layout, use[0] if apart else -region - 1, self.program.likely_trips(region))
 
-    def price(self, ops: Iterable[NodeId], after: Mapping[NodeId, Alternative]) -> Price:
-        """What a device receives for all that these ops read or make, if those in `after` are placed otherwise."""
-        nodes = [self.program.nodes[number] for number in ops]
+    def prices(self, after: Mapping[NodeId, Alternative]) -> tuple[Price, Price]:
+        """What a device receives for all that these ops read or make: as they are placed, and if they are placed otherwise."""
+        nodes = [self.program.nodes[number] for number in after]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        ways = [way for value in values for way in self.ways(value, after)]
-        return Price.of([*ways, *(way for node in nodes for way in self.merges(node, after))])
+
+        def price(after: Mapping[NodeId, Alternative]) -> Price:
+            ways = [way for value in values for way in self.ways(value, after)]
+            return Price.of([*ways, *(way for node in nodes for way in self.merges(node, after))])
+
+        return price({}), price(after)
 
     def ways(self, value: ValueId, after: Mapping[NodeId, Alternative]) -> Iterator[tuple[Path, int]]:
         """How a value moves from the layout in which it is made to each layout in which it is read, and how often."""
@@ -134,6 +138,15 @@ class Reads:
         placed = after[node.number].placed if node.number in after else self.placements.nodes[node.number]
         if (step := placed.merged) is not None:
             yield Path((step,), step.bytes), self.program.likely_trips(node.region)
+
+
+def put_if_fewer(placements: Placements, after: Mapping[NodeId, Alternative]) -> bool:
+    """Places ops otherwise if a device then receives fewer bytes; returns whether it does."""
+    before, then = Reads(placements, {}).prices(after)
+    is_fewer = then.bytes < before.bytes
+    for number, way in after.items() if is_fewer else ():
+        placements.put_otherwise(placements.program.nodes[number], way.placed)
+    return is_fewer
 
 
 def is_stored(placements: Placements, value: ValueId) -> bool:

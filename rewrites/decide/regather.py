@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import ValueId
 from .placements import Placements
-from .price import Alternative, Reads, is_stored, reads_of
+from .price import Alternative, is_stored, put_if_fewer, reads_of
 
 
 def gathered_at_source(placements: Placements) -> None:
@@ -27,10 +27,8 @@ def gathered_at_source(placements: Placements) -> None:
         lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
         after = {number: Alternative(placements.without(program.nodes[number], gone)) for number, gone in lost.items() if gone}
         fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
-        now = Reads(placements, {})
-        if after and not fixed and now.price(moved, after).bytes < now.price(moved, {}).bytes:
-            for number, way in after.items():
-                placements.put_otherwise(program.nodes[number], way.placed)
+        if not fixed:
+            put_if_fewer(placements, after)
 
 
 def _read_on(placements: Placements, value: ValueId) -> set[MeshAxis]:

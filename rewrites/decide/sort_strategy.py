@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..program.program import Node, NodeId, ValueId
 from .placements import OpPlacement, Placements
-from .price import Alternative, Reads
+from .price import Alternative, put_if_fewer
 
 
 def unmerged(placements: Placements) -> list[NodeId]:
@@ -18,10 +18,7 @@ def unmerged(placements: Placements) -> list[NodeId]:
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         makers = (placements.program.made_by(value) for value in node.operands if _is_free(placements, value, node))
         after = {each.number: Alternative(_without(placements, each, node)) for each in (*makers, node)}
-        now = Reads(placements, {})
-        if now.price(after, after).bytes < now.price(after, {}).bytes:
-            for number, way in after.items():
-                placements.put_otherwise(nodes[number], way.placed)
+        if put_if_fewer(placements, after):
             found.append(node.number)
     return found
 
