@@ -1,0 +1,81 @@
+"""What moves cost in small programs: by the path search, asked once for all moves that differ only in how large blocks are.
+
+    [a*512, 64] to [1024, a*32], a=2   -->   512 * 32 times the bytes of [a*1, 2] to [2, a*1]
+
+A device receives at least what it lacks. That is known without a search, so that most moves need none.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from partita.dialects.layouts import Layout
+from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.algebra import local_block
+from partita.rewrites.decide.price import Price
+from partita.rewrites.redistribute.search import path
+
+Held: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def moved(source: Layout, target: Layout, width: int, devices: int) -> Price:
+    """The price to move a value whose elements have so many bytes, on a mesh of so many devices."""
+    if source is target or target.pending == source.pending and source.dims == target.dims:
+        return Price(0, 0)
+    if any(each.scans for each in source.pending):
+        return Price.of([(path(source, target, width), 1)])
+    (before, many), (after, _) = shrunk(source, devices), shrunk(target, devices)
+    small = searched(before, after)
+    return Price(small.bytes * many * width, small.collectives)
+
+
+@cache
+def shrunk(layout: Layout, devices: int) -> tuple[Layout, int]:
+    """The same layout of an array with one element of each dim for each device, and how many elements one of them stands for."""
+    extents = layout.global_shape
+    units = [extent // devices if extent % devices == 0 else 1 for extent in extents]
+    factors = [(dim, factor.at(factor.stride // units[dim])) for dim, factor in layout.factors]
+    shape = [extent // one for extent, one in zip(extents, units, strict=True)]
+    return Layout.of(shape, factors, layout.pending), prod(units)
+
+
+@cache
+def searched(source: Layout, target: Layout) -> Price:
+    """The price of a move, asked of the search with the dims in one order: in another one it costs the same."""
+    ends = source, target
+    order = sorted(range(source.rank), key=lambda dim: [*map(str, (source.dims[dim], target.dims[dim]))])
+    if order != sorted(order):
+        return searched(*(reordered(layout, order) for layout in ends))
+    return Price.of([(path(*ends, 1), 1)])
+
+
+def reordered(layout: Layout, order: Sequence[int]) -> Layout:
+    return Layout(tuple(layout.dims[dim] for dim in order), layout.pending)
+
+
+def lacks(sources: Sequence[Layout], targets: Sequence[Layout], mesh: Mesh) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The elements that a device receives at least from each source to each target; of a sum, all that it is to hold.
+
+    A sum that waits in the target too is not resolved.
+    """
+    (first, many), devices = shrunk(sources[0], mesh.size), mesh.size
+    both = np.ones((len(sources), len(targets), devices))
+    held = [np.stack([holdings(shrunk(each, devices)[0], mesh, dim) for each in ends]) for ends in (sources, targets) for dim in range(first.rank)]
+    for here, there in zip(held[: first.rank], held[first.rank :], strict=True):
+        both *= np.einsum("sde,tde->std", here, there)
+    wanted = np.array([prod(shrunk(each, devices)[0].local_shape) for each in targets], np.float64)
+    resolved = np.array([[bool({*source.pending} - {*target.pending}) for target in targets] for source in sources])
+    return np.where(resolved, wanted, (wanted[:, None] - both).max(2)) * many
+
+
+@cache
+def holdings(layout: Layout, mesh: Mesh, dim: int) -> Held:
+    """Which elements of a dim each device holds."""
+    extent = layout.global_shape[dim]
+    found = np.zeros((mesh.size, extent), np.int64)
+    for device, coordinates in enumerate(mesh.coordinates()):
+        found[device, [each for each in local_block(layout.dims[dim], coordinates) if each is not None]] = 1
+    return found
