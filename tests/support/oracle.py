@@ -2,23 +2,23 @@
 
 An op runs in any way of `oracle_ways`. A value costs what it takes to move it from the layout in which it is made to all layouts
 in which it is read, so it is a table over the ways of its op and of its readers. The optimum is the least sum of one entry of
-every table. It is found exactly: op by op is eliminated, from the one whose tables are smallest.
+every table. It is found exactly: op by op is eliminated, the one with the smallest tables first.
 
     %h = dot %x %w; %y = tanh %h   -->   tables over (dot), (dot, tanh), (tanh): the last one moves %y to where it is returned
 
-Tables begin as bounds, which need no search for a path. What costs more than the plan by these bounds stays out of the search.
+The entries begin as bounds, which need no search for a path. Those on which a least sum depends become costs, until a least sum
+is one of costs. What costs more than a sum of costs that is known is dropped.
 
 Fixed are the layouts of arguments and results, and those of the values that a tactic placed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
-from oracle_moves import lacks, moved
+from oracle_moves import Costs, lacks, moved
 from oracle_ways import Way, way_of, ways
 
 from partita.compiler.api.plan import Plan
@@ -29,11 +29,14 @@ from partita.rewrites.decide.placements import boundary
 from partita.rewrites.decide.price import Price, is_stored
 from partita.rewrites.program.program import Node, NodeId, ValueId
 
-Costs: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Wants: TypeAlias = tuple[Layout, ...]
+Cell: TypeAlias = tuple[int, ...]
+Choice: TypeAlias = Mapping[NodeId, int]
+"""Op -> the number of the way in which it runs."""
 
-TIE = 2.0**-12
-"""What a collective weighs beside a byte: all of them together are less than the smallest part of a byte that paths receive."""
+TIE, OTHER = 2.0**-8, 2.0**-16
+"""What a collective weighs beside a byte, and an op that runs otherwise than in the plan: all of them less than a part of a byte.
+"""
 
 
 def weight(price: Price) -> float:
@@ -41,28 +44,50 @@ def weight(price: Price) -> float:
 
 
 @dataclass(slots=True)
-class Costly:
-    """A table of costs over the ways of some ops: an axis for each of them."""
+class Table:
+    """Costs over the ways of some ops, with an axis for each of them."""
 
     ops: tuple[NodeId, ...]
     costs: Costs
-
-    def at(self, chosen: Mapping[NodeId, int]) -> float:
-        return float(self.costs[tuple(chosen[op] for op in self.ops)])
 
     def least(self, op: NodeId) -> Costs:
         """For each way of an op, the least cost over those of the others."""
         return self.costs.min(tuple(n for n, each in enumerate(self.ops) if each != op))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Moves:
-    """The moves of a value: from where its op makes it, or where it is fixed, to where some ops read it and it is returned."""
+    """The moves of a value, from where it is made to where some ops read it: costs by layouts, at first only bounds."""
 
     value: ValueId
-    home: Layout | None
-    readers: tuple[NodeId, ...]
+    ops: tuple[NodeId, ...]
+    """The op that makes the value, unless its layout is fixed, and the ops that read it."""
+    made: Sequence[Layout]
+    wants: Sequence[Sequence[Wants]]
+    """For each op that reads it, the layouts that it may want."""
     returned: Wants
+    apart: bool
+    """Whether each move is made on its own."""
+    at: list[list[int]]
+    """For each axis of the costs, which of its layouts each way of the op has."""
+    costs: Costs
+    known: dict[Cell, float] = field(default_factory=dict[Cell, float])
+    """The entries that are costs, and not bounds."""
+
+    @property
+    def table(self) -> Table:
+        costs = self.costs[np.ix_(*self.at)]
+        return Table(self.ops, costs if len(self.at) == len(self.ops) else costs[0])
+
+    def cell(self, chosen: Choice) -> Cell:
+        """The entry for a choice of ways."""
+        own = [0] * (len(self.at) - len(self.ops)) + [chosen[op] for op in self.ops]
+        return tuple(at[n] for at, n in zip(self.at, own, strict=True))
+
+    def keep(self, op: NodeId, ways: Sequence[int]) -> None:
+        if op in self.ops:
+            axis = self.ops.index(op) - len(self.ops)
+            self.at[axis] = [self.at[axis][n] for n in ways]
 
 
 class Oracle:
@@ -72,20 +97,28 @@ class Oracle:
         self.decisions: Decisions = plan.decisions
         self.placements = self.decisions.placements
         self.program, self.mesh = plan.source.program, plan.mesh
-        self.ways: dict[NodeId, list[Way]] = {}
-        self.own: dict[NodeId, int] = {}
-        """Each op's way in the plan."""
         self.foreign = list[NodeId]()
         """The ops whose ways in the plan are not among all ways."""
-        for node in self.program.nodes:
-            own, every = self.decided(node), ways(self.program, node, self.mesh)
-            same = [n for n, each in enumerate(every) if (each.wanted, each.made) == (own.wanted, own.made)]
-            if not same:
-                self.foreign.append(node.number)
-            others = [each for n, each in enumerate(every) if n not in same and not (frugal and each.parts < own.parts)]
-            self.ways[node.number], self.own[node.number] = [own, *others], 0
-        self.tables = list[Costly]()
-        self.build()
+        self.ways = {node.number: [*self.ways_of(node, frugal)] for node in self.program.nodes}
+        self.own: dict[NodeId, int] = dict.fromkeys(self.ways, 0)
+        """Each op's way in the plan."""
+        self.always = sum(self.entering())
+        self.moves = [*self.all_moves()]
+        self.plan_cost = self.exact(self.own)
+        self.most = self.plan_cost
+        """What is known to be enough."""
+
+    # --- the ways of ops --------------------------------------------------------------------------------------------------
+
+    def ways_of(self, node: Node, frugal: bool) -> Iterator[Way]:
+        """The ways to run an op, that of the plan first."""
+        own, every = self.decided(node), ways(self.program, node, self.mesh)
+        ends = own.wanted, own.made
+        others = [each for each in every if (each.wanted, each.made) != ends]
+        if len(others) == len(every):
+            self.foreign.append(node.number)
+        yield own
+        yield from (each for each in others if not (frugal and each.parts < own.parts))
 
     def decided(self, node: Node) -> Way:
         """The way in which the plan runs an op."""
@@ -96,110 +129,73 @@ class Oracle:
         at = frozenset(n for n, value in enumerate(node.operands) if value in sources or n in once)
         return way_of(self.program, node, placed, carry.pend, at, self.mesh)
 
-    # --- the tables -------------------------------------------------------------------------------------------------------
-
-    def build(self) -> None:
-        """Makes all tables, those of moves as bounds, drops the ways that cost too much, and then searches for the paths."""
-        self.tables = [Costly((op,), np.array([weight(way.price) for way in every])) for op, every in self.ways.items()]
-        self.tables += [Costly((), np.array(each)) for each in self.entering()]
-        moves = [*self.moves()]
-        bounds = [Costly(self.ops(each), self.bounds(each)) for each in moves]
-        self.tables += bounds
-        self.most = weight(self.decisions.price) + TIE / 2
-        self.prune()
-        for each, table in sorted(zip(moves, bounds, strict=True), key=lambda pair: pair[1].costs.size):
-            table.costs = self.exact(each, table)
-            self.prune()
+    # --- the moves of values ----------------------------------------------------------------------------------------------
 
     def entering(self) -> Iterator[float]:
         """What it costs to move arguments from where they are given to where they lie."""
         for value in self.program.arguments:
-            home = self.placements.homes[value]
-            yield self.cost(value, boundary(self.placements, value), home)
+            yield self.cost(value, boundary(self.placements, value), self.placements.homes[value])
 
-    def moves(self) -> Iterator[Moves]:
+    def all_moves(self) -> Iterator[Moves]:
         for value in self.program.arguments:
-            yield from (Moves(value, self.placements.homes[value], *group) for group in self.groups(value))
+            yield from self.moves_from(value, self.placements.homes[value])
         for value in (value for node in self.program.nodes for value in node.results):
             if (home := self.placements.pinned.get(value)) is not None:
-                yield Moves(value, None, (), (home,))
-            yield from (Moves(value, home, *group) for group in self.groups(value))
+                yield self.moves_to(value, None, (), (home,), False)
+            yield from self.moves_from(value, home)
 
-    def groups(self, value: ValueId) -> Iterator[tuple[tuple[NodeId, ...], Wants]]:
-        """The ops that read a value and share its moves, with the layouts in which it is returned."""
+    def moves_from(self, value: ValueId, home: Layout | None) -> Iterator[Moves]:
+        """The moves of a value to all of its uses, those together that may share a move."""
         uses, end = self.placements.uses(value), self.program.end
         readers = tuple(dict.fromkeys(number for number, _ in uses if number != end))
         returned = (boundary(self.placements, value),) if any(number == end for number, _ in uses) else ()
         if self.program.parameter[value] and is_stored(self.placements, value):
-            yield from (((each,), ()) for each in readers)
-            yield (), returned
-        else:
-            yield readers, returned
+            yield from (self.moves_to(value, home, (each,), (), True) for each in readers)
+            readers = ()
+        yield self.moves_to(value, home, readers, returned, False)
 
-    def ops(self, moves: Moves) -> tuple[NodeId, ...]:
-        return moves.readers if moves.home is not None else (self.program.producer[moves.value], *moves.readers)
+    def moves_to(self, value: ValueId, home: Layout | None, readers: tuple[NodeId, ...], returned: Wants, apart: bool) -> Moves:
+        """The moves of a value to some of its uses, with what devices lack for a bound of their costs."""
+        ops, by_way = readers, [self.wanted(number, value) for number in readers]
+        made, at = [home], [[0]]
+        if home is None:
+            maker = self.program.made_by(value)
+            ops = (maker.number, *readers)
+            layouts = [way.made[maker.results.index(value)] for way in self.ways[maker.number]]
+            made, at[0] = distinct(layouts)
+        found = [distinct(each) for each in by_way]
+        wants = [each for each, _ in found]
+        at += [numbers for _, numbers in found]
+        return Moves(value, ops, made, wants, returned, apart, at, self.bounds(value, made, wants, returned))
 
-    def made(self, moves: Moves) -> list[Layout]:
-        """The layouts in which a value is made, by the ways of its op."""
-        if moves.home is not None:
-            return [moves.home]
-        node = self.program.made_by(moves.value)
-        return [way.made[node.results.index(moves.value)] for way in self.ways[node.number]]
+    def wanted(self, number: NodeId, value: ValueId) -> list[Wants]:
+        """The layouts that an op wants of a value, by the op's ways."""
+        positions = sorted(self.program.nodes[number].positions({value}))
+        return [tuple(dict.fromkeys(way.wanted[at] for at in positions)) for way in self.ways[number]]
 
-    def wanted(self, moves: Moves) -> list[list[Wants]]:
-        """The layouts that each reader wants of a value, by the reader's ways."""
-        nodes = [self.program.nodes[number] for number in moves.readers]
-        at = [sorted(node.positions({moves.value})) for node in nodes]
-        return [
-            [tuple(dict.fromkeys(way.wanted[n] for n in some)) for way in self.ways[node.number]]
-            for node, some in zip(nodes, at, strict=True)
-        ]
-
-    def bounds(self, moves: Moves) -> Costs:
-        """The least that it can cost to move a value: what a device lacks of each layout."""
-        made, wants = self.made(moves), self.wanted(moves)
-        sources = {each: n for n, each in enumerate(dict.fromkeys(made))}
-        every = dict.fromkeys([*moves.returned, *(layout for one in wants for asked in one for layout in asked)])
-        targets = {each: n for n, each in enumerate(every)}
+    def bounds(self, value: ValueId, made: list[Layout], wants: list[list[Wants]], returned: Wants) -> Costs:
+        """The least that it can cost to move a value: what a device lacks of the layout of which it lacks most."""
+        targets = [*dict.fromkeys([*returned, *(layout for one in wants for asked in one for layout in asked)])]
         if not targets:
-            return np.zeros(() if moves.home is not None else len(made))
-        lack = lacks([*sources], [*targets], self.mesh) * itemsize(self.program.types[moves.value].dtype)
-        rows = lack[[sources[each] for each in made]]
-        parts = [rows[:, [targets[each] for each in moves.returned]].max(1, initial=0)]
-        for at, one in enumerate(wants, 1):
-            most = np.stack([rows[:, [targets[each] for each in asked]].max(1) for asked in one], 1)
-            parts.append(most.reshape(len(made), *(most.shape[1] if n == at else 1 for n in range(1, len(wants) + 1))))
-        found = reduce(np.maximum, (part.reshape(part.shape + (1,) * (len(wants) + 1 - part.ndim)) for part in parts))
-        return found if moves.home is None else found[0]
+            return np.zeros(len(made))
+        number = {each: n for n, each in enumerate(targets)}
+        lack = lacks(made, targets, self.mesh) * itemsize(self.program.types[value].dtype)
+        most = [lack[:, [number[each] for each in returned]].max(1, initial=0)]
+        for one in wants:
+            most.append(np.stack([lack[:, [number[each] for each in asked]].max(1) for asked in one], 1))
+        shapes = [[len(made), *(len(one) if n == at else 1 for n, one in enumerate(wants, 1))] for at in range(len(most))]
+        return reduce(np.maximum, (each.reshape(shape) for each, shape in zip(most, shapes, strict=True)))
 
-    def exact(self, moves: Moves, bound: Costly) -> Costs:
-        """What it costs to move a value, where that may be as little as the plan costs; elsewhere no number is as large."""
-        costs = np.full(bound.costs.shape, np.inf)
-        left = self.most - sum(float(table.costs.min()) for table in self.tables)
-        ahead = bound.costs - bound.costs.min()
-        for n, op in enumerate(bound.ops):
-            shape = [-1 if each == n else 1 for each in range(len(bound.ops))]
-            alone = (each for each in self.tables if each.ops == (op,) and each is not bound)
-            ahead = ahead + sum((each.costs - each.costs.min() for each in alone), np.zeros(len(self.ways[op]))).reshape(shape)
-        made, wants = self.made(moves), self.wanted(moves)
-        known: dict[tuple[Layout, Wants], float] = {}
-        for at in zip(*np.nonzero(ahead <= left), strict=True) if bound.ops else [()]:
-            source, asked = (made[0], at) if moves.home is not None else (made[at[0]], at[1:])
-            chosen = (layout for n, one in zip(asked, wants, strict=True) for layout in one[n])
-            targets = tuple(dict.fromkeys([*moves.returned, *chosen]))
-            if (found := known.get((source, targets))) is None:
-                found = known[source, targets] = self.shared(moves.value, source, targets)
-            costs[at] = found
-        return costs
-
-    def shared(self, value: ValueId, source: Layout, targets: Wants) -> float:
+    def shared(self, moves: Moves, cell: Cell) -> float:
         """What it costs to move a value to several layouts: each move once, directly or by way of their common layout."""
-        own = source.pending
+        value, source, own = moves.value, moves.made[cell[0]], moves.made[cell[0]].pending
+        chosen = (layout for n, one in zip(cell[1:], moves.wants, strict=True) for layout in one[n])
+        targets = dict.fromkeys([*moves.returned, *chosen])
         kept = dict.fromkeys(each.with_pending(tuple(p for p in each.pending if p in own)) for each in targets)
-        waits = sum(self.cost(value, source, each) for each in kept if each.pending and each is not source)
+        waits = sum(self.cost(value, source, each) for each in kept if each.pending)
         plain = [each for each in kept if not each.pending and each is not source]
         direct = sum(self.cost(value, source, each) for each in plain)
-        if len(plain) > 1 and direct:
+        if len(plain) > 1 and direct and not moves.apart:
             between = common(plain)
             apart = sum(self.cost(value, between, each) for each in plain if each is not between)
             direct = min(direct, self.cost(value, source, between) + apart)
@@ -208,48 +204,73 @@ class Oracle:
     def cost(self, value: ValueId, source: Layout, target: Layout) -> float:
         return weight(moved(source, target, itemsize(self.program.types[value].dtype), self.mesh.size))
 
-    def prune(self) -> None:
-        """Drops the ways that cost more than the plan in any case."""
-        least = sum(float(table.costs.min()) for table in self.tables)
-        for op, every in self.ways.items():
-            mine = sum(table.least(op) - table.costs.min() for table in self.tables if op in table.ops)
-            keep = np.flatnonzero(least + mine <= self.most)
-            if len(keep) < len(every):
-                self.own[op] = keep.tolist().index(self.own[op])
-                self.ways[op] = [every[n] for n in keep]
-                for table in self.tables:
-                    if op in table.ops:
-                        table.costs = table.costs.take(keep, table.ops.index(op))
-
     # --- the least sum ----------------------------------------------------------------------------------------------------
 
-    @property
-    def plan_cost(self) -> float:
-        """What the plan costs by these tables."""
-        return sum(table.at(self.own) for table in self.tables)
-
     @cached_property
-    def best(self) -> tuple[float, dict[NodeId, int]]:
+    def best(self) -> tuple[float, Choice]:
         """The least cost, and a way of every op that has it."""
-        tables, left, order = [*self.tables], {*self.ways}, list[tuple[NodeId, Costly]]()
+        while True:
+            self.prune()
+            bound, chosen = self.least()
+            self.rounds = getattr(self, "rounds", 0) + 1
+            if all(moves.cell(chosen) in moves.known for moves in self.moves):
+                return self.exact(chosen), chosen
+            self.most = min(self.most, self.exact(chosen))
+
+    def exact(self, chosen: Choice) -> float:
+        """The cost of a choice; the entries of which it is the sum become costs."""
+        for moves in self.moves:
+            if (cell := moves.cell(chosen)) not in moves.known:
+                moves.known[cell] = moves.costs[cell] = self.shared(moves, cell)
+        own = sum(weight(self.ways[op][n].price) for op, n in chosen.items())
+        return self.always + own + sum(moves.known[moves.cell(chosen)] for moves in self.moves)
+
+    def tables(self) -> list[Table]:
+        own = [Table((op,), np.array([weight(way.price) for way in every])) for op, every in self.ways.items()]
+        for table in own:
+            (op,) = table.ops
+            table.costs += OTHER * (np.arange(len(table.costs)) != self.own.get(op, -1))
+        return own + [moves.table for moves in self.moves]
+
+    def prune(self) -> None:
+        """Drops the ways that cost more than what is known to be enough."""
+        tables = self.tables()
+        least = self.always + sum(float(table.costs.min()) for table in tables)
+        for op, every in [*self.ways.items()]:
+            mine = sum((table.least(op) - table.costs.min() for table in tables if op in table.ops), np.zeros(len(every)))
+            keep = np.flatnonzero(least + mine <= self.most + TIE / 2).tolist()
+            if len(keep) < len(every):
+                if op in self.own:
+                    if self.own[op] in keep:
+                        self.own[op] = keep.index(self.own[op])
+                    else:
+                        del self.own[op]
+                self.ways[op] = [every[n] for n in keep]
+                for moves in self.moves:
+                    moves.keep(op, keep)
+                tables = self.tables()
+
+    def least(self) -> tuple[float, Choice]:
+        """The least sum of the tables, and a choice that has it."""
+        tables, left, order = self.tables(), {*self.ways}, list[tuple[NodeId, Table]]()
         while left:
             op = min(left, key=lambda op: self.size(op, tables))
             joined = self.joined(op, [table for table in tables if op in table.ops])
             order.append((op, joined))
             tables = [table for table in tables if op not in table.ops]
-            tables.append(Costly(joined.ops[1:], joined.costs.min(0)))
+            tables.append(Table(joined.ops[1:], joined.costs.min(0)))
             left.remove(op)
         chosen: dict[NodeId, int] = {}
         for op, joined in reversed(order):
             chosen[op] = int(joined.costs[(slice(None), *(chosen[each] for each in joined.ops[1:]))].argmin())
-        return sum(float(table.costs) for table in tables), chosen
+        return self.always + sum(float(table.costs) for table in tables), chosen
 
-    def size(self, op: NodeId, tables: Sequence[Costly]) -> int:
+    def size(self, op: NodeId, tables: Sequence[Table]) -> int:
         """How large the table is from which an op is eliminated."""
         together = {each for table in tables if op in table.ops for each in table.ops}
         return int(np.prod([len(self.ways[each]) for each in together]))
 
-    def joined(self, op: NodeId, tables: Sequence[Costly]) -> Costly:
+    def joined(self, op: NodeId, tables: Sequence[Table]) -> Table:
         """The sum of tables, with the op's axis first."""
         ops = tuple(dict.fromkeys([op, *(each for table in tables for each in table.ops)]))
         costs = np.zeros([len(self.ways[each]) for each in ops])
@@ -257,7 +278,13 @@ class Oracle:
             order = sorted(range(len(table.ops)), key=lambda n: ops.index(table.ops[n]))
             shape = [len(self.ways[each]) if each in table.ops else 1 for each in ops]
             costs = costs + table.costs.transpose(order).reshape(shape)
-        return Costly(ops, costs)
+        return Table(ops, costs)
+
+
+def distinct(every):
+    """The different ones of some things, and for each of these its number among them."""
+    found = {each: n for n, each in enumerate(dict.fromkeys(every))}
+    return [*found], [found[each] for each in every]
 
 
 def common(targets: Sequence[Layout]) -> Layout:

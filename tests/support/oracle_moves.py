@@ -19,6 +19,7 @@ from partita.rewrites.decide.price import Price
 from partita.rewrites.redistribute.search import path
 
 Held: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Costs: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def moved(source: Layout, target: Layout, width: int, devices: int) -> Price:
@@ -56,19 +57,22 @@ def reordered(layout: Layout, order: Sequence[int]) -> Layout:
     return Layout(tuple(layout.dims[dim] for dim in order), layout.pending)
 
 
-def lacks(sources: Sequence[Layout], targets: Sequence[Layout], mesh: Mesh) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The elements that a device receives at least from each source to each target; of a sum, all that it is to hold.
+def lacks(sources: Sequence[Layout], targets: Sequence[Layout], mesh: Mesh) -> Costs:
+    """The elements that a device receives at least from each source to each target, without a search.
 
-    A sum that waits in the target too is not resolved.
+    It receives what it lacks. Of a sum over n devices it is to hold t elements. Each element of the sum takes n - 1 receipts to
+    be added up on one device, and one more for every other device that is to hold it.
     """
-    (first, many), devices = shrunk(sources[0], mesh.size), mesh.size
+    devices = mesh.size
+    starts, ends = ([shrunk(each, devices) for each in layouts] for layouts in (sources, targets))
     both = np.ones((len(sources), len(targets), devices))
-    held = [np.stack([holdings(shrunk(each, devices)[0], mesh, dim) for each in ends]) for ends in (sources, targets) for dim in range(first.rank)]
-    for here, there in zip(held[: first.rank], held[first.rank :], strict=True):
+    for dim in range(sources[0].rank):
+        here, there = (np.stack([holdings(each, mesh, dim) for each, _ in layouts]) for layouts in (starts, ends))
         both *= np.einsum("sde,tde->std", here, there)
-    wanted = np.array([prod(shrunk(each, devices)[0].local_shape) for each in targets], np.float64)
-    resolved = np.array([[bool({*source.pending} - {*target.pending}) for target in targets] for source in sources])
-    return np.where(resolved, wanted, (wanted[:, None] - both).max(2)) * many
+    size, many = prod(starts[0][0].global_shape), starts[0][1]
+    wanted = np.array([prod(each.local_shape) for each, _ in ends], np.float64)
+    groups = np.array([[prod(p.axis.size for p in {*s.pending} - {*t.pending}) for t in targets] for s in sources])
+    return np.where(groups > 1, wanted + (groups - 2) * size / devices, (wanted[:, None] - both).max(2)) * many
 
 
 @cache
