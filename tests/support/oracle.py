@@ -99,9 +99,11 @@ class Oracle:
         self.program, self.mesh = plan.source.program, plan.mesh
         self.foreign = list[NodeId]()
         """The ops whose ways in the plan are not among all ways."""
+        self.decided = [self.decide(node) for node in self.program.nodes]
+        """The ways in which the plan runs its ops."""
         self.ways = {node.number: [*self.ways_of(node, frugal)] for node in self.program.nodes}
         self.own: dict[NodeId, int] = dict.fromkeys(self.ways, 0)
-        """Each op's way in the plan."""
+        """The number of each op's way in the plan, unless it has been dropped."""
         self.always = sum(self.entering())
         self.moves = [*self.all_moves()]
         self.plan_cost = self.exact(self.own)
@@ -112,7 +114,7 @@ class Oracle:
 
     def ways_of(self, node: Node, frugal: bool) -> Iterator[Way]:
         """The ways to run an op, that of the plan first."""
-        own, every = self.decided(node), ways(self.program, node, self.mesh)
+        own, every = self.decided[node.number], ways(self.program, node, self.mesh)
         ends = own.wanted, own.made
         others = [each for each in every if (each.wanted, each.made) != ends]
         if len(others) == len(every):
@@ -120,7 +122,7 @@ class Oracle:
         yield own
         yield from (each for each in others if not (frugal and each.parts < own.parts))
 
-    def decided(self, node: Node) -> Way:
+    def decide(self, node: Node) -> Way:
         """The way in which the plan runs an op."""
         placed, sources = self.placements.nodes[node.number], self.placements.sources
         if (carry := self.decisions.carried.get(node.number)) is None:
@@ -211,8 +213,7 @@ class Oracle:
         """The least cost, and a way of every op that has it."""
         while True:
             self.prune()
-            bound, chosen = self.least()
-            self.rounds = getattr(self, "rounds", 0) + 1
+            chosen = self.least()
             if all(moves.cell(chosen) in moves.known for moves in self.moves):
                 return self.exact(chosen), chosen
             self.most = min(self.most, self.exact(chosen))
@@ -226,11 +227,12 @@ class Oracle:
         return self.always + own + sum(moves.known[moves.cell(chosen)] for moves in self.moves)
 
     def tables(self) -> list[Table]:
-        own = [Table((op,), np.array([weight(way.price) for way in every])) for op, every in self.ways.items()]
-        for table in own:
-            (op,) = table.ops
-            table.costs += OTHER * (np.arange(len(table.costs)) != self.own.get(op, -1))
-        return own + [moves.table for moves in self.moves]
+        """The costs of running ops, and of moving values."""
+        own = (
+            Table((op,), np.array([weight(way.price) + OTHER * (n != self.own.get(op)) for n, way in enumerate(every)]))
+            for op, every in self.ways.items()
+        )
+        return [*own, *(moves.table for moves in self.moves)]
 
     def prune(self) -> None:
         """Drops the ways that cost more than what is known to be enough."""
@@ -240,18 +242,15 @@ class Oracle:
             mine = sum((table.least(op) - table.costs.min() for table in tables if op in table.ops), np.zeros(len(every)))
             keep = np.flatnonzero(least + mine <= self.most + TIE / 2).tolist()
             if len(keep) < len(every):
-                if op in self.own:
-                    if self.own[op] in keep:
-                        self.own[op] = keep.index(self.own[op])
-                    else:
-                        del self.own[op]
+                if (own := self.own.pop(op, None)) in keep:
+                    self.own[op] = keep.index(own)
                 self.ways[op] = [every[n] for n in keep]
                 for moves in self.moves:
                     moves.keep(op, keep)
                 tables = self.tables()
 
-    def least(self) -> tuple[float, Choice]:
-        """The least sum of the tables, and a choice that has it."""
+    def least(self) -> Choice:
+        """A choice that has the least sum of the tables."""
         tables, left, order = self.tables(), {*self.ways}, list[tuple[NodeId, Table]]()
         while left:
             op = min(left, key=lambda op: self.size(op, tables))
@@ -263,7 +262,7 @@ class Oracle:
         chosen: dict[NodeId, int] = {}
         for op, joined in reversed(order):
             chosen[op] = int(joined.costs[(slice(None), *(chosen[each] for each in joined.ops[1:]))].argmin())
-        return self.always + sum(float(table.costs) for table in tables), chosen
+        return chosen
 
     def size(self, op: NodeId, tables: Sequence[Table]) -> int:
         """How large the table is from which an op is eliminated."""

@@ -147,7 +147,7 @@ def drawn(kind: Kind, seed: int) -> Draw:
     """The program of this kind and seed."""
     random = Random(f"{kind} {seed}")
     heavy = bool(seed % 2)
-    pool = [1 << random.randint(*((10, 14) if heavy else (3, 10))) for _ in range(3)]
+    pool = [1 << each for each in ((14, 14, random.randint(11, 14)) if heavy else random.choices(range(3, 11), k=3))]
     count, rows = random.choice((2, 3, 3)), random.choice(pool)
     shapes = [tuple(random.choice(pool) for _ in range(random.choice((2, 2, 2, 1, 3)))) for _ in range(count)]
     fitting = [shape for shape in shapes if prod(shape) <= LARGEST] or [(pool[0], pool[1])]
@@ -172,7 +172,7 @@ def _next(random: Random, shapes: list[Shape], pool: list[int], heavy: bool) -> 
     if not x:
         return None
     dim = random.randrange(len(x))
-    name = random.choice((*["dot"] * (9 if heavy else 4), "one", "two", "two", "two", "along", "along", "transpose", "spread", "take", "put"))
+    name = random.choice((*["dot"] * (16 if heavy else 4), "one", "two", "two", "two", "along", "along", "transpose", "spread", "take", "put"))
     match name:
         case "dot":
             if not (fits := [*_products(n, shapes)]):
