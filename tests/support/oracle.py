@@ -1,8 +1,8 @@
 """The oracle: the least that a small program can cost under what its tactics fix, by exhaustive search.
 
-An op runs in any way of `oracle_ways`. A value costs what it takes to move it from the layout in which it is made to all layouts
-in which it is read, so it is a table over the ways of its op and of its readers. The optimum is the least sum of one entry of
-every table. It is found exactly: op by op is eliminated, the one with the smallest tables first.
+An op runs in any way of `oracle_ways`. A value costs what it takes to move it from where it is made to all layouts in which it
+is read, so it is a table over the ways of its op and of its readers. The optimum is the least sum of one entry of every table.
+It is found exactly: op by op is eliminated, the one with the smallest tables first.
 
     %h = dot %x %w; %y = tanh %h   -->   tables over (dot), (dot, tanh), (tanh): the last one moves %y to where it is returned
 
@@ -15,10 +15,10 @@ Fixed are the layouts of arguments and results, and those of the values that a t
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
-from oracle_moves import Costs, lacks, moved
+from oracle_moves import TIE, Costs, lacks, moved
 from oracle_ways import Way, way_of, ways
 
 from partita.compiler.api.plan import Plan
@@ -26,7 +26,7 @@ from partita.dialects.ground.dtypes import itemsize
 from partita.dialects.layouts import Layout
 from partita.rewrites.decide.decide import Decisions
 from partita.rewrites.decide.placements import boundary
-from partita.rewrites.decide.price import Price, is_stored
+from partita.rewrites.decide.price import is_stored
 from partita.rewrites.program.program import Node, NodeId, ValueId
 
 Wants: TypeAlias = tuple[Layout, ...]
@@ -34,13 +34,8 @@ Cell: TypeAlias = tuple[int, ...]
 Choice: TypeAlias = Mapping[NodeId, int]
 """Op -> the number of the way in which it runs."""
 
-TIE, OTHER = 2.0**-8, 2.0**-16
-"""What a collective weighs beside a byte, and an op that runs otherwise than in the plan: all of them less than a part of a byte.
-"""
-
-
-def weight(price: Price) -> float:
-    return float(price.bytes) + TIE * price.collectives
+OTHER = 2.0**-16
+"""What an op weighs that runs otherwise than in the plan, so that of equal choices the nearest one is found."""
 
 
 @dataclass(slots=True)
@@ -110,6 +105,11 @@ class Oracle:
         self.most = self.plan_cost
         """What is known to be enough."""
 
+    @property
+    def plan_moves(self) -> float:
+        """What moves cost in the plan, without what ops compute."""
+        return self.plan_cost - sum(way.work for way in self.decided)
+
     # --- the ways of ops --------------------------------------------------------------------------------------------------
 
     def ways_of(self, node: Node, frugal: bool) -> Iterator[Way]:
@@ -139,6 +139,7 @@ class Oracle:
             yield self.cost(value, boundary(self.placements, value), self.placements.homes[value])
 
     def all_moves(self) -> Iterator[Moves]:
+        """The moves of all values; those of a value that a tactic placed begin there."""
         for value in self.program.arguments:
             yield from self.moves_from(value, self.placements.homes[value])
         for value in (value for node in self.program.nodes for value in node.results):
@@ -159,15 +160,14 @@ class Oracle:
     def moves_to(self, value: ValueId, home: Layout | None, readers: tuple[NodeId, ...], returned: Wants, apart: bool) -> Moves:
         """The moves of a value to some of its uses, with what devices lack for a bound of their costs."""
         ops, by_way = readers, [self.wanted(number, value) for number in readers]
-        made, at = [home], [[0]]
+        layouts = [] if home is None else [home]
         if home is None:
             maker = self.program.made_by(value)
             ops = (maker.number, *readers)
             layouts = [way.made[maker.results.index(value)] for way in self.ways[maker.number]]
-            made, at[0] = distinct(layouts)
+        made, places = distinct(layouts)
         found = [distinct(each) for each in by_way]
-        wants = [each for each, _ in found]
-        at += [numbers for _, numbers in found]
+        wants, at = [each for each, _ in found], [places, *(numbers for _, numbers in found)]
         return Moves(value, ops, made, wants, returned, apart, at, self.bounds(value, made, wants, returned))
 
     def wanted(self, number: NodeId, value: ValueId) -> list[Wants]:
@@ -204,7 +204,7 @@ class Oracle:
         return waits + direct
 
     def cost(self, value: ValueId, source: Layout, target: Layout) -> float:
-        return weight(moved(source, target, itemsize(self.program.types[value].dtype), self.mesh.size))
+        return moved(source, target, itemsize(self.program.types[value].dtype), self.mesh.size)
 
     # --- the least sum ----------------------------------------------------------------------------------------------------
 
@@ -223,13 +223,13 @@ class Oracle:
         for moves in self.moves:
             if (cell := moves.cell(chosen)) not in moves.known:
                 moves.known[cell] = moves.costs[cell] = self.shared(moves, cell)
-        own = sum(weight(self.ways[op][n].price) for op, n in chosen.items())
+        own = sum(self.ways[op][n].cost for op, n in chosen.items())
         return self.always + own + sum(moves.known[moves.cell(chosen)] for moves in self.moves)
 
     def tables(self) -> list[Table]:
         """The costs of running ops, and of moving values."""
         own = (
-            Table((op,), np.array([weight(way.price) + OTHER * (n != self.own.get(op)) for n, way in enumerate(every)]))
+            Table((op,), np.array([way.cost + OTHER * (n != self.own.get(op)) for n, way in enumerate(every)]))
             for op, every in self.ways.items()
         )
         return [*own, *(moves.table for moves in self.moves)]
@@ -280,7 +280,10 @@ class Oracle:
         return Table(ops, costs)
 
 
-def distinct(every):
+T = TypeVar("T")
+
+
+def distinct(every: Sequence[T]) -> tuple[list[T], list[int]]:
     """The different ones of some things, and for each of these its number among them."""
     found = {each: n for n, each in enumerate(dict.fromkeys(every))}
     return [*found], [found[each] for each in every]

@@ -15,27 +15,35 @@ import numpy as np
 from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import local_block
-from partita.rewrites.decide.price import Price
-from partita.rewrites.redistribute.search import path
+from partita.rewrites.redistribute.search import Path, path
 
 Held: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Costs: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def moved(source: Layout, target: Layout, width: int, devices: int) -> Price:
-    """The price to move a value whose elements have so many bytes, on a mesh of so many devices."""
-    if source is target or target.pending == source.pending and source.dims == target.dims:
-        return Price(0, 0)
+TIE = 2.0**-8
+"""What a collective weighs beside a byte: all of them together less than a part of a byte."""
+
+
+def weight(way: Path) -> float:
+    """What a path costs: the bytes that a device receives and, of equals, the collectives."""
+    return float(way.bytes) + TIE * way.collectives
+
+
+def moved(source: Layout, target: Layout, width: int, devices: int) -> float:
+    """What it costs to move a value whose elements have so many bytes, on a mesh of so many devices."""
+    if source is target:
+        return 0
     if any(each.scans for each in source.pending):
-        return Price.of([(path(source, target, width), 1)])
+        return weight(path(source, target, width))
     (before, many), (after, _) = shrunk(source, devices), shrunk(target, devices)
-    small = searched(before, after)
-    return Price(small.bytes * many * width, small.collectives)
+    received, collectives = searched(before, after)
+    return received * many * width + TIE * collectives
 
 
 @cache
 def shrunk(layout: Layout, devices: int) -> tuple[Layout, int]:
-    """The same layout of an array with one element of each dim for each device, and how many elements one of them stands for."""
+    """The layout of an array with one element of each dim for each device, and how many elements one of these stands for."""
     extents = layout.global_shape
     units = [extent // devices if extent % devices == 0 else 1 for extent in extents]
     factors = [(dim, factor.at(factor.stride // units[dim])) for dim, factor in layout.factors]
@@ -44,13 +52,14 @@ def shrunk(layout: Layout, devices: int) -> tuple[Layout, int]:
 
 
 @cache
-def searched(source: Layout, target: Layout) -> Price:
-    """The price of a move, asked of the search with the dims in one order: in another one it costs the same."""
+def searched(source: Layout, target: Layout) -> tuple[float, int]:
+    """Bytes and collectives of a move, asked of the search with the dims in one order: in another one it costs the same."""
     ends = source, target
     order = sorted(range(source.rank), key=lambda dim: [*map(str, (source.dims[dim], target.dims[dim]))])
     if order != sorted(order):
         return searched(*(reordered(layout, order) for layout in ends))
-    return Price.of([(path(*ends, 1), 1)])
+    way = path(*ends, 1)
+    return float(way.bytes), way.collectives
 
 
 def reordered(layout: Layout, order: Sequence[int]) -> Layout:

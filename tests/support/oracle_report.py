@@ -17,6 +17,7 @@ if __name__ == "__main__":
     os.environ |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "8"}
 
 from oracle import Choice, Oracle
+from oracle_moves import TIE
 from oracle_ways import Way
 from small_programs import KINDS, Draw, Kind, drawn
 
@@ -64,13 +65,15 @@ def compare(draw: Draw) -> Compared | None:
     """Compares a plan with the optimum; None if it receives nothing, or is not dominated by what it was drawn for."""
     plan = draw.plan
     try:
-        received = plan.decisions.price.bytes
-    except Exception as error:  # noqa: BLE001
+        received = float(plan.decisions.price.bytes)
+    except Exception as error:
         return Compared(draw, float("inf"), 1, "an exception", f"{draw}\n    {type(error).__name__}: {error}")
     if not received or (computed(plan) > received * FLOPS_PER_BYTE) != draw.is_heavy:
         return None
     oracle = Oracle(plan)
     assert not oracle.foreign, f"an op runs in a way that the oracle does not know: {draw}"
+    told = received + TIE * plan.decisions.price.collectives
+    assert abs(told - oracle.plan_moves) < TIE / 2, f"the plan's price is {told:,}, here {oracle.plan_moves:,}: {draw}"
     optimum, chosen = oracle.best
     changes = dict(changed(oracle, chosen))
     kind = " + ".join(sorted({f"{family(node)}: {change}" for node, change in changes.values()})) or "nothing"

@@ -2,16 +2,16 @@
 
     dot of [m, k] and [k, n] on one axis   -->   whole; along m, n or k; or a sum over the axis waits in one of its operands
 
-No proposal of `rewrites/decide` is asked. What an op wants and makes under a placement, whether the laws allow it, and whether it
-is linear are read off its definition.
+No proposal of `rewrites/decide` is asked. What an op wants and makes under a placement, whether the laws allow it, and in which
+operands it is linear are read off its definition.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 from math import prod
 
-from oracle_moves import moved
+from oracle_moves import moved, weight
 
 from partita.dialects.ground.dtypes import divides, itemsize, widens
 from partita.dialects.layouts import Layout, Pending
@@ -20,7 +20,6 @@ from partita.dialects.ranges.algebra import MeshAxis, major_to_minor
 from partita.dialects.ranges.factor import Factor
 from partita.rewrites.decide.linearity import linear_in
 from partita.rewrites.decide.placements import OpPlacement, Placement, Unreduced, place_op
-from partita.rewrites.decide.price import Price
 from partita.rewrites.decide.table import misfit
 from partita.rewrites.program.program import Node, Program, Signature
 from partita.rewrites.redistribute.search import Path, path
@@ -31,15 +30,21 @@ MONOID = "add"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to run an op: the layouts that it wants and makes, with the sums that wait in them, and the price of running it."""
+    """One way to run an op: the layouts that it wants and makes, with the sums that wait in them, and its costs."""
 
     placed: OpPlacement
     sums: Unreduced
     """The sums that wait in its operands."""
     wanted: tuple[Layout, ...]
     made: tuple[Layout, ...]
-    price: Price
-    """What it moves itself, and what it computes."""
+    moves: float
+    """What it costs that the op itself exchanges something."""
+    work: float
+    """What it costs to compute it."""
+
+    @property
+    def cost(self) -> float:
+        return self.moves + self.work
 
     @property
     def parts(self) -> int:
@@ -65,13 +70,13 @@ def ways(program: Program, node: Node, mesh: Mesh) -> list[Way]:
 def way_of(program: Program, node: Node, placed: OpPlacement, sums: Unreduced, at: frozenset[int], mesh: Mesh) -> Way:
     """The op under a placement, with sums that wait in the operands `at`."""
     wanted = tuple(layout.with_pending(sums if n in at else ()) for n, layout in enumerate(placed.wanted))
-    price, made = [*own_moves(program, node, placed)], list[Layout]()
+    moves, made = sum(own_moves(program, node, placed)), list[Layout]()
     for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
         if any(each.scans or each.is_gathered for each in pend):
-            price.append(moved(layout.with_pending(pend), layout, itemsize(program.types[value].dtype), mesh.size))
+            moves += moved(layout.with_pending(pend), layout, itemsize(program.types[value].dtype), mesh.size)
             pend = ()
         made.append(layout.with_pending((*pend, *sums)))
-    return Way(placed, sums, wanted, tuple(made), total(price))
+    return Way(placed, sums, wanted, tuple(made), moves, running(node, placed))
 
 
 def placements(signature: Signature, mesh: Mesh) -> Iterator[Placement]:
@@ -122,15 +127,16 @@ def linear_operands(program: Program, node: Node) -> list[frozenset[int]]:
     ]
 
 
-def own_moves(program: Program, node: Node, placed: OpPlacement) -> Iterator[Price]:
+def own_moves(program: Program, node: Node, placed: OpPlacement) -> Iterator[float]:
     """What an op itself exchanges: a merge of the blocks that it sorts, or what it selects of each block."""
     if placed.merged is not None:
-        yield Price.of([(Path((placed.merged,), placed.merged.bytes), 1)])
+        yield weight(Path((placed.merged,), placed.merged.bytes))
     if placed.selected is not None:
         for value in (node.operands[0], *filter(program.is_read, node.results[-1:])):
             width = itemsize(program.types[value].dtype)
-            yield Price.of([(path(placed.selected.apart, placed.selected.gathered, width), 1)])
+            yield weight(path(placed.selected.apart, placed.selected.gathered, width))
 
 
-def total(prices: Sequence[Price]) -> Price:
-    return Price(sum(each.bytes for each in prices), sum(each.collectives for each in prices))
+def running(node: Node, placed: OpPlacement) -> float:
+    """What it costs to compute an op: nothing, as long as `price` counts no flops."""
+    return 0

@@ -8,6 +8,7 @@ little. In the other half most ops are products of large matrices, so that flops
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -156,11 +157,15 @@ def drawn(kind: Kind, seed: int) -> Draw:
     ops: list[Op] = []
     while len(ops) < kind.ops:
         if (op := _next(random, shapes, pool, heavy)) is not None:
-            shape = jax.eval_shape(op.run, [jax.ShapeDtypeStruct(s, jnp.dtype("float32" if n else IDS)) for n, s in enumerate(shapes)])
+            shape = jax.eval_shape(
+                op.run, [jax.ShapeDtypeStruct(s, jnp.dtype("float32" if n else IDS)) for n, s in enumerate(shapes)]
+            )
             if len(shape.shape) <= LARGEST_RANK and 1 < prod(shape.shape) <= LARGEST:
                 ops.append(op)
                 shapes.append(shape.shape)
-    chosen = [Tactic(random.choice(TACTICS), *(random.randrange(1 << 10) for _ in range(3))) for _ in range(random.randint(1, 4))]
+    chosen = [
+        Tactic(random.choice(TACTICS), *(random.randrange(1 << 10) for _ in range(3))) for _ in range(random.randint(1, 4))
+    ]
     return Draw(kind, seed, tuple(arguments), tuple(ops), tuple(chosen), heavy)
 
 
@@ -172,7 +177,9 @@ def _next(random: Random, shapes: list[Shape], pool: list[int], heavy: bool) -> 
     if not x:
         return None
     dim = random.randrange(len(x))
-    name = random.choice((*["dot"] * (16 if heavy else 4), "one", "two", "two", "two", "along", "along", "transpose", "spread", "take", "put"))
+    name = random.choice(
+        (*["dot"] * (16 if heavy else 4), "one", "two", "two", "two", "along", "along", "transpose", "spread", "take", "put")
+    )
     match name:
         case "dot":
             if not (fits := [*_products(n, shapes)]):
@@ -203,4 +210,6 @@ def _next(random: Random, shapes: list[Shape], pool: list[int], heavy: bool) -> 
 
 def _products(n: int, shapes: list[Shape]) -> Iterator[tuple[int, int, int]]:
     for m in range(1, len(shapes)):
-        yield from ((m, i, j) for i, j in product(*map(range, map(len, (shapes[n], shapes[m])))) if shapes[n][i] == shapes[m][j])
+        yield from (
+            (m, i, j) for i, j in product(*map(range, map(len, (shapes[n], shapes[m])))) if shapes[n][i] == shapes[m][j]
+        )
