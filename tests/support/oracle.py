@@ -14,7 +14,8 @@ Fixed are the layouts of arguments and results, and those of the values that a t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
+from itertools import combinations_with_replacement, product
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -176,17 +177,20 @@ class Oracle:
         return [tuple(dict.fromkeys(way.wanted[at] for at in positions)) for way in self.ways[number]]
 
     def bounds(self, value: ValueId, made: list[Layout], wants: list[list[Wants]], returned: Wants) -> Costs:
-        """The least that it can cost to move a value: what a device lacks of the layout of which it lacks most."""
-        targets = [*dict.fromkeys([*returned, *(layout for one in wants for asked in one for layout in asked)])]
-        if not targets:
-            return np.zeros(len(made))
-        number = {each: n for n, each in enumerate(targets)}
-        lack = lacks(made, targets, self.mesh) * itemsize(self.program.types[value].dtype)
-        most = [lack[:, [number[each] for each in returned]].max(1, initial=0)]
-        for one in wants:
-            most.append(np.stack([lack[:, [number[each] for each in asked]].max(1) for asked in one], 1))
-        shapes = [[len(made), *(len(one) if n == at else 1 for n, one in enumerate(wants, 1))] for at in range(len(most))]
-        return reduce(np.maximum, (each.reshape(shape) for each, shape in zip(most, shapes, strict=True)))
+        """The least that it can cost to move a value: what a device lacks of the two layouts of which it lacks most."""
+        every = [[returned], *wants] if returned else wants
+        targets = [*dict.fromkeys(layout for one in every for asked in one for layout in asked)]
+        found = np.zeros([len(made), *map(len, every)])
+        if targets:
+            number = {each: n for n, each in enumerate(targets)}
+            lack = lacks(made, targets, self.mesh) * itemsize(self.program.types[value].dtype)
+            rows = [[[number[layout] for layout in asked] for asked in zip(*padded(one), strict=True)] for one in every]
+            for (a, ones), (b, twos) in combinations_with_replacement(enumerate(rows), 2):
+                others = [1 + n for n in range(len(every)) if n not in (a, b)]
+                for one, two in product(map(np.array, ones), map(np.array, twos)):
+                    most = lack[:, one, two] if a == b else lack[:, one[:, None], two]
+                    found = np.maximum(found, np.expand_dims(most, others))
+        return found[:, 0] if returned else found
 
     def shared(self, moves: Moves, cell: Cell) -> float:
         """What it costs to move a value to several layouts: each move once, directly or by way of their common layout."""
@@ -211,12 +215,26 @@ class Oracle:
     @cached_property
     def best(self) -> tuple[float, Choice]:
         """The least cost, and a way of every op that has it."""
+        self.most = min(self.most, self.exact(self.nearby()))
         while True:
             self.prune()
             chosen = self.least()
             if all(moves.cell(chosen) in moves.known for moves in self.moves):
                 return self.exact(chosen), chosen
             self.most = min(self.most, self.exact(chosen))
+
+    def nearby(self) -> Choice:
+        """A choice from which no op alone can be moved to a lower sum, by the bounds."""
+        tables, chosen = self.tables(), {op: 0 for op in self.ways}
+        while True:
+            before = {**chosen}
+            for op in chosen:
+                costs = np.zeros(len(self.ways[op]))
+                for table in (table for table in tables if op in table.ops):
+                    costs += table.costs[tuple(slice(None) if each == op else chosen[each] for each in table.ops)]
+                chosen[op] = int(costs.argmin())
+            if chosen == before:
+                return chosen
 
     def exact(self, chosen: Choice) -> float:
         """The cost of a choice; the entries of which it is the sum become costs."""
@@ -276,11 +294,17 @@ class Oracle:
         for table in tables:
             order = sorted(range(len(table.ops)), key=lambda n: ops.index(table.ops[n]))
             shape = [len(self.ways[each]) if each in table.ops else 1 for each in ops]
-            costs = costs + table.costs.transpose(order).reshape(shape)
+            costs += table.costs.transpose(order).reshape(shape)
         return Table(ops, costs)
 
 
 T = TypeVar("T")
+
+
+def padded(every: Sequence[Wants]) -> list[Wants]:
+    """The wanted layouts, the last of each repeated so that all are as long as the longest."""
+    longest = max(map(len, every))
+    return [each + each[-1:] * (longest - len(each)) for each in every]
 
 
 def distinct(every: Sequence[T]) -> tuple[list[T], list[int]]:

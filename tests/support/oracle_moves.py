@@ -67,21 +67,30 @@ def reordered(layout: Layout, order: Sequence[int]) -> Layout:
 
 
 def lacks(sources: Sequence[Layout], targets: Sequence[Layout], mesh: Mesh) -> Costs:
-    """The elements that a device receives at least from each source to each target, without a search.
+    """The elements that a device receives at least from each source for each two targets: [source, target, target].
 
-    It receives what it lacks. Of a sum over n devices it is to hold t elements. Each element of the sum takes n - 1 receipts to
-    be added up on one device, and one more for every other device that is to hold it.
+    It receives what it lacks of both. Of a sum over n devices it is to hold t elements. Each element of the sum takes n - 1
+    receipts to be added up on one device, and one more for every other device that is to hold it.
     """
     devices = mesh.size
     starts, ends = ([shrunk(each, devices) for each in layouts] for layouts in (sources, targets))
-    both = np.ones((len(sources), len(targets), devices))
+    shape = prod(starts[0][0].global_shape), starts[0][1]
+    own, shared, wanted, both = (np.ones(1) for _ in range(4))
     for dim in range(sources[0].rank):
-        here, there = (np.stack([holdings(each, mesh, dim) for each, _ in layouts]) for layouts in (starts, ends))
-        both *= np.einsum("sde,tde->std", here, there)
-    size, many = prod(starts[0][0].global_shape), starts[0][1]
-    wanted = np.array([prod(each.local_shape) for each, _ in ends], np.float64)
-    groups = np.array([[prod(p.axis.size for p in {*s.pending} - {*t.pending}) for t in targets] for s in sources])
-    return np.where(groups > 1, wanted + (groups - 2) * size / devices, (wanted[:, None] - both).max(2)) * many
+        here, there = (np.stack([holdings(each, mesh, dim) for each, _ in layouts], 1) for layouts in (starts, ends))
+        wanted = wanted * there.sum(2)
+        own = own * (here @ there.swapaxes(1, 2))
+        shared = shared * (there @ there.swapaxes(1, 2))
+        both = both * np.einsum("dse,dte,due->dstu", here, there, there, optimize=True)
+    union = wanted[:, :, None] + wanted[:, None] - shared
+    lack = (union[:, None] - own[..., None] - own[:, :, None] + both).max(0)
+    over = np.array([[prod(p.axis.size for p in {*s.pending} - {*t.pending}) for t in targets] for s in sources])
+    least, most = (function(over[:, :, None], over[:, None]) for function in (np.minimum, np.maximum))
+    sums = union.mean(0) + (least - 2) * shape[0] / devices
+    # Of a sum that waits in one of the targets and not in the other, each is moved alone.
+    found = np.where(least > 1, sums, np.where(most > 1, 0, lack))
+    alone = np.einsum("stt->st", found)
+    return np.maximum(found, np.maximum(alone[:, :, None], alone[:, None])) * shape[1]
 
 
 @cache

@@ -23,6 +23,7 @@ from small_programs import KINDS, Draw, Kind, drawn
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.definitions.flops import flops
+from partita.dialects.ranges.algebra import MeshAxis
 from partita.rewrites.decide import price
 from partita.rewrites.program.program import Node
 
@@ -97,11 +98,13 @@ def changed(oracle: Oracle, chosen: Choice) -> Iterator[tuple[int, tuple[Node, s
         then = oracle.ways[node.number][chosen[node.number]]
         if (own.wanted, own.made) != (then.wanted, then.made):
             conflict = "in conflict, " if node.number in in_conflict else ""
-            yield node.number, (node, conflict + ", ".join(sorted(difference(own, then))))
+            values = map(oracle.placements.with_sums, (*node.operands, *node.results))
+            around = {axis for layout in values for axis in layout.named}
+            yield node.number, (node, conflict + ", ".join(sorted(difference(own, then, around))))
 
 
-def difference(own: Way, then: Way) -> set[str]:
-    """How one way of an op differs from another one, axis by axis."""
+def difference(own: Way, then: Way, around: set[MeshAxis]) -> set[str]:
+    """How one way of an op differs from another one, axis by axis; `around` are the axes that its values have in the plan."""
     here, there = ({factor.axis: (index, factor) for index, factor in way.placed.placement} for way in (own, then))
     waits, waited = ({each.axis for each in way.sums} for way in (then, own))
     found = {"a sum waits" for axis in waits if axis not in waited} | {"no sum waits" for axis in waited if axis not in waits}
@@ -110,7 +113,7 @@ def difference(own: Way, then: Way) -> set[str]:
             case (_, None):
                 found |= set() if axis in waits else {"whole"}
             case (None, _):
-                found |= {"tiled"}
+                found |= {"tiled" if axis in around else "tiled on an axis that no value around has"}
             case ((index, factor), (other, stride)) if (index, factor) != (other, stride):
                 found |= {"another index" if index != other else "another stride"}
             case _:
