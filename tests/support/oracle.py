@@ -225,7 +225,7 @@ class Oracle:
 
     def nearby(self) -> Choice:
         """A choice from which no op alone can be moved to a lower sum, by the bounds."""
-        tables, chosen = self.tables(), {op: 0 for op in self.ways}
+        tables, chosen = self.tables(), dict.fromkeys(self.ways, 0)
         while True:
             before = {**chosen}
             for op in chosen:
