@@ -25,6 +25,7 @@ from oracle_ways import Way, way_of, ways
 from partita.compiler.api.plan import Plan
 from partita.dialects.ground.dtypes import itemsize
 from partita.dialects.layouts import Layout
+from partita.dialects.ranges.algebra import MeshAxis
 from partita.rewrites.decide.decide import Decisions
 from partita.rewrites.decide.placements import boundary
 from partita.rewrites.decide.price import is_stored
@@ -87,9 +88,9 @@ class Moves:
 
 
 class Oracle:
-    """The tables of a plan's program. `frugal`: no op divides its work among fewer devices than in the plan."""
+    """The tables of a plan's program. `near`: no op takes an axis that none of its values has in the plan."""
 
-    def __init__(self, plan: Plan, frugal: bool = False) -> None:
+    def __init__(self, plan: Plan, near: bool = False) -> None:
         self.decisions: Decisions = plan.decisions
         self.placements = self.decisions.placements
         self.program, self.mesh = plan.source.program, plan.mesh
@@ -97,7 +98,7 @@ class Oracle:
         """The ops whose ways in the plan are not among all ways."""
         self.decided = [self.decide(node) for node in self.program.nodes]
         """The ways in which the plan runs its ops."""
-        self.ways = {node.number: [*self.ways_of(node, frugal)] for node in self.program.nodes}
+        self.ways = {node.number: [*self.ways_of(node, near)] for node in self.program.nodes}
         self.own: dict[NodeId, int] = dict.fromkeys(self.ways, 0)
         """The number of each op's way in the plan, unless it has been dropped."""
         self.always = sum(self.entering())
@@ -113,7 +114,11 @@ class Oracle:
 
     # --- the ways of ops --------------------------------------------------------------------------------------------------
 
-    def ways_of(self, node: Node, frugal: bool) -> Iterator[Way]:
+    def around(self, node: Node) -> set[MeshAxis]:
+        """The axes that values of an op have in the plan."""
+        return {axis for value in (*node.operands, *node.results) for axis in self.placements.with_sums(value).named}
+
+    def ways_of(self, node: Node, near: bool) -> Iterator[Way]:
         """The ways to run an op, that of the plan first."""
         own, every = self.decided[node.number], ways(self.program, node, self.mesh)
         ends = own.wanted, own.made
@@ -121,7 +126,7 @@ class Oracle:
         if len(others) == len(every):
             self.foreign.append(node.number)
         yield own
-        yield from (each for each in others if not (frugal and each.parts < own.parts))
+        yield from (each for each in others if not near or each.axes <= self.around(node) | own.axes)
 
     def decide(self, node: Node) -> Way:
         """The way in which the plan runs an op."""

@@ -52,17 +52,17 @@ class Compared:
         return self.cost / self.optimum if self.optimum >= 1 else float("inf")
 
 
-def compared(kind: Kind, number: int, first: int = 0) -> list[Compared]:
+def compared(kind: Kind, number: int, first: int = 0, near: bool = False) -> list[Compared]:
     """So many draws, from a seed on: those with an even seed dominated by bytes, those with an odd one by flops."""
     found = list[Compared]()
     for heavy in (False, True):
         draws = (drawn(kind, first + 2 * n + heavy) for n in count())
-        mine = (each for draw in draws if (each := compare(draw)) is not None)
+        mine = (each for draw in draws if (each := compare(draw, near)) is not None)
         found += [next(mine) for _ in range(number // 2)]
     return found
 
 
-def compare(draw: Draw) -> Compared | None:
+def compare(draw: Draw, near: bool = False) -> Compared | None:
     """Compares a plan with the optimum; None if it receives nothing, or is not dominated by what it was drawn for."""
     plan = draw.plan
     try:
@@ -71,7 +71,7 @@ def compare(draw: Draw) -> Compared | None:
         return Compared(draw, float("inf"), 1, "an exception", f"{draw}\n    {type(error).__name__}: {error}")
     if not received or (computed(plan) > received * FLOPS_PER_BYTE) != draw.is_heavy:
         return None
-    oracle = Oracle(plan)
+    oracle = Oracle(plan, near)
     assert not oracle.foreign, f"an op runs in a way that the oracle does not know: {draw}"
     told = received + TIE * plan.decisions.price.collectives
     assert abs(told - oracle.plan_moves) < TIE / 2, f"the plan's price is {told:,}, here {oracle.plan_moves:,}: {draw}"
@@ -98,9 +98,7 @@ def changed(oracle: Oracle, chosen: Choice) -> Iterator[tuple[int, tuple[Node, s
         then = oracle.ways[node.number][chosen[node.number]]
         if (own.wanted, own.made) != (then.wanted, then.made):
             conflict = "in conflict, " if node.number in in_conflict else ""
-            values = map(oracle.placements.with_sums, (*node.operands, *node.results))
-            around = {axis for layout in values for axis in layout.named}
-            yield node.number, (node, conflict + ", ".join(sorted(difference(own, then, around))))
+            yield node.number, (node, conflict + ", ".join(sorted(difference(own, then, oracle.around(node)))))
 
 
 def difference(own: Way, then: Way, around: set[MeshAxis]) -> set[str]:
@@ -170,12 +168,15 @@ def missed(found: Sequence[Compared], most: int) -> Iterator[str]:
 
 def main(number: int) -> None:
     every = list[Compared]()
-    for start in (price.START, 0):
-        price.START = start
-        for kind in KINDS:
-            found = compared(kind, number)
-            print(f"{kind}, a threshold of {start}: {shares(found)}")
-            every += found if not start else []
+    for kind in KINDS:
+        with_start = compared(kind, number)
+        before, price.START = price.START, 0
+        found, near = compared(kind, number), compared(kind, number, near=True)
+        price.START = before
+        print(f"{kind}: {shares(with_start)}")
+        print(f"    with the threshold at 0: {shares(found)}")
+        print(f"    if no op takes an axis that none of its values has: {shares(near)}", flush=True)
+        every += found
     print("\n".join(missed(every, 4)))
 
 

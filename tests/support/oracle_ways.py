@@ -47,9 +47,9 @@ class Way:
         return self.moves + self.work
 
     @property
-    def parts(self) -> int:
-        """Among how many devices its work is divided."""
-        return prod(factor.size for _, factor in self.placed.placement)
+    def axes(self) -> set[MeshAxis]:
+        """The axes on which it is placed."""
+        return {factor.axis for _, factor in self.placed.placement}
 
     def __str__(self) -> str:
         where = ", ".join(f"{factor.place}: {'ijklmnopq'[index]}*{factor.stride}" for index, factor in self.placed.placement)
