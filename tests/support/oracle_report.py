@@ -2,6 +2,8 @@
 
     python tests/support/oracle_report.py 100      the shares of 100 draws of each kind, and what they miss, by kinds
 
+The shares are given with the threshold as it is and at 0, and beside an optimum that leaves idle axes idle.
+
 Of the draws of a kind, half are dominated by bytes and half by flops: a device then computes longer than it receives. All of
 them receive something; the others leave nothing to decide.
 """

@@ -1,6 +1,6 @@
 """Small programs for the oracle: a few ops, each one node, on a mesh of one or two axes, with tactics; drawn from a seed.
 
-    drawn(SHAPES[0], 7)   -->   six ops on {"a": 2}, always the same
+    drawn(KINDS[0], 7)   -->   six ops on {"a": 2}, always the same
 
 They are only planned, never run, so extents may be large. In half of them bytes decide: extents are small, and ops compute
 little. In the other half most ops are products of large matrices, so that flops decide.
