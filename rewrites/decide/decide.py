@@ -19,13 +19,14 @@ from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
+from .choices import Choices, is_stored
 from .deferred_reductions import DeferredReduction
-from .loop_hoisting import carried_sums
+from .loop_hoisting import carried_sums, gather_before_loops
 from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read_table
-from .price import Price, is_stored
-from .regather import gathered_at_source
+from .price import Price
+from .regather import gather_at_source
 from .relocate import Mismatch, relocated
-from .sort_strategy import unmerged
+from .sort_strategy import sort_gathered
 from .table import Table
 
 FARTHEST = 64
@@ -107,8 +108,10 @@ def decide(table: Table) -> Decisions:
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:
     placements = read_table(table, instead)
-    gathered = unmerged(placements)
-    gathered_at_source(placements)
+    choices = Choices(placements, {})
+    gathered = sort_gathered(choices)
+    gather_at_source(choices)
+    gather_before_loops(choices)
     carried = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]

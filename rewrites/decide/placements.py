@@ -54,7 +54,7 @@ class Selected(NamedTuple):
     gathered: Layout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpPlacement:
     """One op under one placement."""
 
@@ -232,6 +232,10 @@ class Placements:
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
         return all(misfit(node.signature, index, factors) is None for index, factors in left if factors)
 
+    def width(self, value: ValueId) -> int:
+        """The bytes of an element of the value."""
+        return itemsize(self.program.types[value].dtype)
+
     def local_bytes(self, value: ValueId, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout. Cached: thousands of values have a few hundred layouts."""
         key = layout, self.program.types[value].dtype
@@ -245,7 +249,7 @@ class Placements:
 
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
-        return path(source, target, itemsize(self.program.types[value].dtype))
+        return path(source, target, self.width(value))
 
     def received(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device receives if the value changes its layout."""

@@ -23,10 +23,10 @@ from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
+from .choices import Alternative, Choices
 from .deferred_reductions import DeferredReduction, is_linear, makers
-from .place_by_cut import AsItIs, TwoPlaces
+from .place_by_cut import take
 from .placements import Instead, Placement, Placements, Unreduced, place_op
-from .price import Alternative
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
@@ -70,7 +70,7 @@ class _Search:
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
         self.known: dict[object, bool] = {}
-        self.now = AsItIs(placements, self.carried)
+        self.choices = Choices(placements, self.carried)
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
@@ -93,15 +93,12 @@ class _Search:
         if keys <= self.tried:
             return
         self.tried |= keys
-        ways = self.ways(axis, claims)
-        chosen = sorted(TwoPlaces(self.now, ways).best())
+        chosen = take(self.choices, self.ways(axis, claims), departs=True)
         if chosen:
-            self.now.forget()
             for known in (self.movable, self.patient, self.known_ways):
                 known.clear()
-        for number in chosen:
-            node, way = self.program.nodes[number], ways[number]
-            self.placements.put_otherwise(node, way.placed)
+        for number, way in chosen.items():
+            node = self.program.nodes[number]
             self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
             self.carried.pop(number, None)
             if way.carries:
