@@ -43,9 +43,12 @@ Ways = Mapping[NodeId, Alternative]
 
 
 class Want(NamedTuple):
-    """A layout that uses of a value want, and how often it is read. Uses of one group share a move to the same layout."""
+    """A layout that uses of a value want, and how often it is read. Uses of one group share a move to the same layout.
 
-    layout: Layout
+    With None for the layout, the program returns the value: the layout at the boundary follows from the value's own.
+    """
+
+    layout: Layout | None
     group: int
     trips: int
 
@@ -74,6 +77,8 @@ class Choices:
         return found
 
     def want(self, value: ValueId, use: Use, apart: bool) -> Want:
+        if use[0] == self.program.end:
+            return Want(None, -1, 1)
         carry = self.carried.get(use[0]) if value in self.placements.sources else None
         layout = self.placements.wanted(*use).with_pending(() if carry is None else carry.pend)
         region = self.program.use_region(*use)
@@ -110,7 +115,12 @@ class Choices:
             for use, want in self.wants(value).items()
         }
         for want in wants:
-            yield self.placements.way(value, made, want.layout), want.trips
+            yield self.way(value, made, want), want.trips
+
+    def way(self, value: ValueId, made: Layout, want: Want) -> Path:
+        """How a value gets from the layout in which it is made to one in which it is read."""
+        target = self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
+        return self.placements.way(value, made, target)
 
     def pinned(self, value: ValueId, home: Layout, maker: Alternative | None) -> tuple[Path, int]:
         """How a value gets to the layout in which a tactic placed it."""

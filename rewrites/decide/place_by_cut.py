@@ -131,7 +131,7 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        return {key: self.price(self.placements.way(value, home, key[0].layout), key[0].trips) for key in moves}
+        return {key: self.price(self.choices.way(value, home, key[0]), key[0].trips) for key in moves}
 
     def price(self, way: Path, times: int) -> int:
         return _capacity(Price.of([(way, times)]))

@@ -157,6 +157,8 @@ class Placements:
     """The ops that do not take the table's claims, with what they take instead."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
+    opened: dict[ValueId, Set[MeshAxis]] = field(default_factory=dict[ValueId, Set[MeshAxis]])
+    """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
 
@@ -191,6 +193,23 @@ class Placements:
         if number == len(self.program.nodes):
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
+
+    def outside(self, value: ValueId, lies: Layout) -> Layout:
+        """The layout at the program's boundary of an argument or a result that lies so inside.
+
+        A result goes back to where claims have it, but not along an axis on which its claims stopped. It has contiguous blocks,
+        because a NamedSharding can express only these.
+        """
+        claimed = self.results.get(value, self.homes[value])
+        moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
+        return (lies if moved and moved <= self.open_axes(value) else claimed).natural
+
+    def open_axes(self, value: ValueId) -> Set[MeshAxis]:
+        """The axes on which a result has no claim because the claims of what it is made of stopped, or were in conflict."""
+        if (found := self.opened.get(value)) is None:
+            axes = (axis for axis in self.table.axes if self.table.claim(value, axis) is None)
+            found = self.opened[value] = {axis for axis in axes if self.table.is_stopped(value, axis)}
+        return found
 
     def put(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
@@ -320,5 +339,5 @@ def _pinned(table: Table) -> dict[ValueId, Layout]:
 
 
 def boundary(placements: Placements, value: ValueId) -> Layout:
-    """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
-    return placements.results.get(value, placements.home(value)).natural
+    """The layout at the program's boundary."""
+    return placements.outside(value, placements.home(value))

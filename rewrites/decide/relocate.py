@@ -86,6 +86,8 @@ class _Search:
                 parts = ((dim, factor) for dim, factor in each.target.factors if factor.axis == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
                 self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
+        for axis, claim in list(self.other_dims(each)):
+            self.attempt(axis, self.region(each.value, axis, claim), each.value)
 
     def attempt(self, axis: MeshAxis, claims: Claims, value: ValueId) -> None:
         """Places ops elsewhere if that receives less, unless all of them have been tried before."""
@@ -119,6 +121,19 @@ class _Search:
         for dim, factor in each.target.factors:
             if factor.axis in pending and self.promises_parts(each, factor, terms):
                 yield factor.axis, self.claim(each.value, dim, factor)
+
+    def other_dims(self, each: Mismatch) -> Iterator[tuple[MeshAxis, Claim]]:
+        """The claims on other dims of a value that is gathered along one, for ops at which its claim has stopped."""
+        kept = set(each.target.factors)
+        for dim, factor in each.source.factors:
+            axis = factor.axis
+            stopped = (number for number, _ in each.uses if number < self.program.end)
+            nodes = (self.program.nodes[number] for number in stopped if (dim, factor) not in kept)
+            if any(axis not in self.placements.axes(node) and self.may_move(node, axis) for node in nodes):
+                for other, extent in enumerate(each.source.global_shape):
+                    block = min((own.stride for own in each.source.at(other)), default=extent)
+                    if other != dim and block % factor.size == 0:
+                        yield axis, self.claim(each.value, other, Factor(axis, block // factor.size))
 
     def claim(self, value: ValueId, dim: int, factor: Factor) -> Claim:
         """A claim by the tactic that has placed the value or, if none has, a use of it."""

@@ -230,6 +230,11 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
+    def is_stopped(self, value: ValueId, axis: MeshAxis) -> bool:
+        """Whether claims on the axis stopped, or met in a conflict, at an op from which the value is computed without it."""
+        claims, stops = self.axes[axis].nodes, {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+        return any(node.number in stops for node in self.program.upstream([value], lambda node: claims[node.number] is None))
+
     def layout(self, value: ValueId) -> Layout:
         """A value's own layout, pending sums left out."""
         claims = [c for axis in self.axes if (c := self.claim(value, axis)) is not None and c.at != WHOLE]
