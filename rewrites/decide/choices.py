@@ -56,17 +56,34 @@ class Want(NamedTuple):
 class Choices:
     """The present placements, and what follows from them: cached until an op moves."""
 
-    def __init__(self, placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
+    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried
         self.known: dict[ValueId, dict[Use, Want]] = {}
         self.counted: dict[ValueId, Counter[Want]] = {}
         self.edges: dict[object, list[tuple[object, object, int]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
 
-    def forget(self) -> None:
-        """Forgets what was cached, because ops have moved."""
+        self.in_conflict = {node for node, _, _ in placements.table.conflicts}
+
+    def is_free(self, node: Node) -> bool:
+        """Whether claims alone decide where the op runs: no conflict, no loop border, and no tactic that places its result."""
+        settled = any(value in self.placements.pinned or value in self.placements.reduced_at_def for value in node.results)
+        return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
+
+    def put(self, after: Ways) -> None:
+        """Places ops otherwise, and forgets what was cached."""
         for cache in (self.known, self.counted, self.edges):
             cache.clear()
+        for number, way in after.items():
+            node = self.program.nodes[number]
+            self.placements.put_otherwise(node, way.placed)
+            self.carried.pop(number, None)
+            if way.carries:
+                self.carried[number] = DeferredReduction(way.pend)
+            for value in node.results:
+                self.placements.sources.pop(value, None)
+                if way.pend:
+                    self.placements.sources[value] = way.pend
 
     def wants(self, value: ValueId) -> dict[Use, Want]:
         """Maps each use of a value to the layout that it wants."""

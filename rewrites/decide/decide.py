@@ -20,6 +20,7 @@ from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from .choices import Choices, is_stored
+from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums, gather_before_loops
 from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read_table
@@ -112,6 +113,7 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
     gathered = sort_gathered(choices)
     gather_at_source(choices)
     gather_before_loops(choices)
+    compute_constants_whole(choices)
     carried = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]

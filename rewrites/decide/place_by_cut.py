@@ -41,9 +41,7 @@ def take(choices: Choices, ways: Ways, departs: bool = False) -> Ways:
     then, chosen = min(zip(prices, (chosen, ways), strict=True), key=itemgetter(0))
     if not (then.pays(before) if departs else then < before):
         return {}
-    choices.forget()
-    for number, way in chosen.items():
-        choices.placements.put_otherwise(choices.program.nodes[number], way.placed)
+    choices.put(chosen)
     return chosen
 
 

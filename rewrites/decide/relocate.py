@@ -75,7 +75,6 @@ class _Search:
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
         self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
-        self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
     def try_around(self, each: Mismatch) -> None:
         terms = makers(self.placements, self.carried, each.value) if each.source.pending else []
@@ -99,16 +98,8 @@ class _Search:
         if chosen:
             for known in (self.movable, self.patient, self.known_ways):
                 known.clear()
-        for number, way in chosen.items():
-            node = self.program.nodes[number]
+        for number in chosen:
             self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
-            self.carried.pop(number, None)
-            if way.carries:
-                self.carried[number] = DeferredReduction(way.pend)
-            for result in node.results:
-                self.placements.sources.pop(result, None)
-                if way.pend:
-                    self.placements.sources[result] = way.pend
 
     # --- what could receive less ------------------------------------------------------------------------------------------
 
@@ -209,11 +200,6 @@ class _Search:
 
     # --- which ops --------------------------------------------------------------------------------------------------------
 
-    def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no conflict, no loop border, and no tactic that places its result."""
-        settled = any(value in self.placements.pinned or value in self.placements.reduced_at_def for value in node.results)
-        return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
-
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it, or if it has moved before.
 
@@ -224,7 +210,7 @@ class _Search:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
+        if not self.choices.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
             return False
         claims = [table.nodes[node.number] for table in self.table.axes.values()]
         own = self.table.axes[axis].nodes[node.number]
@@ -256,7 +242,7 @@ class _Search:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
+        if len(node.results) != 1 or not self.choices.is_free(node) or not is_linear(self.program, node, positions):
             return False
         ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
         work = flops(node.op_name, node.params, ins, outs)
