@@ -37,6 +37,11 @@ class Alternative:
     pend: Unreduced = ()
     carries: bool = False
 
+    @staticmethod
+    def of(placed: OpPlacement) -> Alternative:
+        """The placement, with the sum that the op itself leaves in its result."""
+        return Alternative(placed, placed.pending[0] if len(placed.pending) == 1 else ())
+
 
 Ways = Mapping[NodeId, Alternative]
 """Ops that may be placed otherwise, and how."""
@@ -66,8 +71,8 @@ class Choices:
         self.in_conflict = {node for node, _, _ in placements.table.conflicts}
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no conflict, no loop border, and no tactic that places its result."""
-        settled = any(value in self.placements.pinned or value in self.placements.reduced_at_def for value in node.results)
+        """Whether claims alone decide where the op runs: no conflict, no loop border, and no sum that is resolved at once."""
+        settled = any(value in self.placements.reduced_at_def for value in node.results)
         return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
 
     def put(self, after: Ways) -> None:

@@ -220,7 +220,8 @@ class Placements:
     def put_otherwise(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement, but leaves the layouts of the program's results as claims have them."""
         for value, layout in zip(node.results, self.nodes[node.number].produced, strict=True):
-            self.results.setdefault(value, layout)
+            if value not in self.pinned:
+                self.results.setdefault(value, layout)
         self.put(node, placed)
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
@@ -282,12 +283,14 @@ class Placements:
 def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
+    pinned = _pinned(table)
     nodes, results, axes = _all_placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
         claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
-        results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
+        made = zip(program.nodes[number].results, nodes[number].produced, strict=True)
+        results |= {value: layout for value, layout in made if value not in pinned}
         nodes[number] = place_op(program.nodes[number].signature, tuple(claimed))
     homes = [type.layout for type in program.types]
     sources: dict[ValueId, Unreduced] = {}
@@ -303,7 +306,6 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
                     node.signature.once and bool(program.uses[value] or value in returned)
                 )
                 (reduced_at_def if at_once else sources)[value] = pend
-    pinned = _pinned(table)
     for value, layout in pinned.items():
         homes[value] = layout
         sources.pop(value, None)

@@ -55,7 +55,7 @@ def relocated(
 ) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
-    for each in mismatches:
+    for each in [*mismatches, *search.compared()]:
         search.try_around(each)
     return search.found
 
@@ -118,13 +118,28 @@ class _Search:
         kept = set(each.target.factors)
         for dim, factor in each.source.factors:
             axis = factor.axis
-            stopped = (number for number, _ in each.uses if number < self.program.end)
-            nodes = (self.program.nodes[number] for number in stopped if (dim, factor) not in kept)
-            if any(axis not in self.placements.axes(node) and self.may_move(node, axis) for node in nodes):
+            readers = (number for number, _ in each.uses if number < self.program.end and (dim, factor) not in kept)
+            nodes = (self.program.nodes[number] for number in readers)
+            if any(
+                (axis not in self.placements.axes(node) or self.merges(node)) and self.may_move(node, axis) for node in nodes
+            ):
                 for other, extent in enumerate(each.source.global_shape):
                     block = min((own.stride for own in each.source.at(other)), default=extent)
                     if other != dim and block % factor.size == 0:
                         yield axis, self.claim(each.value, other, Factor(axis, block // factor.size))
+
+    def merges(self, node: Node) -> bool:
+        """Whether devices compare blocks along an index of the op: those that it sorts, or what it selects of each."""
+        placed = self.placements.nodes[node.number]
+        return placed.merged is not None or placed.selected is not None
+
+    def compared(self) -> Iterator[Mismatch]:
+        """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
+        for node in filter(self.merges, self.program.nodes):
+            value, axes = node.operands[0], self.placements.axes(node)
+            lies = self.placements.home(value)
+            left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
+            yield Mismatch(value, lies, left, ((node.number, 0),))
 
     def claim(self, value: ValueId, dim: int, factor: Factor) -> Claim:
         """A claim by the tactic that has placed the value or, if none has, a use of it."""
