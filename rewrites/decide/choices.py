@@ -68,12 +68,11 @@ class Choices:
         self.edges: dict[object, list[tuple[object, object, int]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
 
-        self.in_conflict = {node for node, _, _ in placements.table.conflicts}
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no conflict, no loop border, and no sum that is resolved at once."""
+        """Whether claims alone decide where the op runs: no axes of its own, no loop border, no sum that is resolved at once."""
         settled = any(value in self.placements.reduced_at_def for value in node.results)
-        return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
+        return not (node.is_border or node.signature.own or node.signature.once or settled)
 
     def put(self, after: Ways) -> None:
         """Places ops otherwise, and forgets what was cached."""
