@@ -9,7 +9,7 @@ the reader; and each op computes on what it reads. Only the values that the ops 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class Alternative:
         return Alternative(placed, placed.pending[0] if len(placed.pending) == 1 else ())
 
 
-Ways = Mapping[NodeId, Alternative]
+Ways = dict[NodeId, Alternative]
 """Ops that may be placed otherwise, and how."""
 
 
@@ -68,9 +68,8 @@ class Choices:
         self.edges: dict[object, list[tuple[object, object, int]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
 
-
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no axes of its own, no loop border, no sum that is resolved at once."""
+        """Whether claims alone decide where the op runs: no own axes, no loop border, no sum that is resolved at once."""
         settled = any(value in self.placements.reduced_at_def for value in node.results)
         return not (node.is_border or node.signature.own or node.signature.once or settled)
 

@@ -20,7 +20,7 @@ def compute_constants_whole(choices: Choices) -> None:
             continue
         made = [each for each in program.upstream(node.results, lambda each: each.number in constant) if placements.axes(each)]
         axes = placements.axes(node)
-        take(choices, {each.number: Alternative.of(placements.without(each, axes)) for each in made}, departs=True)
+        take(choices, [{each.number: Alternative.of(placements.without(each, axes)) for each in made}], departs=True)
 
 
 def _constants(choices: Choices) -> list[Node]:

@@ -71,7 +71,7 @@ def _gather_before(choices: Choices, border: Node) -> None:
         return
 
     ops = (program.nodes[number] for number in (border.number, *moved))
-    take(choices, {node.number: Alternative(placements.without(node, axes)) for node in ops})
+    take(choices, [{node.number: Alternative(placements.without(node, axes)) for node in ops}])
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ in which an op reads it. So the price depends on pairs of choices, and the best 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from operator import itemgetter
 
 from ..program.program import Node, NodeId, ValueId
@@ -30,19 +30,29 @@ Moves = dict[tuple[Want, bool | None], list[NodeId]]
 placement, False its present one. With None, the value moves in any case."""
 
 
-def take(choices: Choices, ways: Ways, departs: bool = False) -> Ways:
-    """Places those of the ops otherwise, or all, that cost less so, and returns them.
+def take(choices: Choices, options: Sequence[Ways], departs: bool = False) -> tuple[int, Ways]:
+    """Places ops otherwise if that costs less: those of one option that save the most, or all of it. Returns which.
 
     `departs`: the ops would leave where the tactics put them, so they have to save what collectives take to start.
     """
+    best, at, taken = 0.0, 0, Ways()
+    for number, ways in enumerate(options):
+        chosen, before, then = _cheapest(choices, ways)
+        saved = before.seconds - then.seconds
+        if (then.pays(before) if departs else then < before) and (saved > best or not taken):
+            best, at, taken = saved, number, chosen
+    if taken:
+        choices.put(taken)
+    return at, taken
+
+
+def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
+    """The ops to place otherwise, and the prices before and then."""
     side = _Cut(choices, ways).otherwise()
     chosen = {number: way for number, way in ways.items() if number in side}
     before, *prices = choices.prices(ways, {}, chosen, ways)
     then, chosen = min(zip(prices, (chosen, ways), strict=True), key=itemgetter(0))
-    if not (then.pays(before) if departs else then < before):
-        return {}
-    choices.put(chosen)
-    return chosen
+    return chosen, before, then
 
 
 class _Cut:

@@ -29,7 +29,7 @@ def gather_at_source(choices: Choices) -> None:
         after = {number: Alternative(placements.without(program.nodes[number], gone)) for number, gone in lost.items() if gone}
         fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
         if not fixed:
-            take(choices, after)
+            take(choices, [after])
 
 
 def _read_on(placements: Placements, value: ValueId) -> set[MeshAxis]:

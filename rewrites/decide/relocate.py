@@ -16,6 +16,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
@@ -50,13 +51,24 @@ class Mismatch:
     uses: tuple[tuple[NodeId, int], ...]
 
 
+class Option(NamedTuple):
+    """Claims that ops could follow along an axis, and the value that they come from."""
+
+    axis: MeshAxis
+    claims: Claims
+    value: ValueId
+
+
 def relocated(
     placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
 ) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
+    groups = dict[NodeId, list[Mismatch]]()
     for each in [*mismatches, *search.compared()]:
-        search.try_around(each)
+        groups.setdefault(each.uses[0][0], []).append(each)
+    for group in groups.values():
+        search.attempt([option for each in group for option in search.options(each)])
     return search.found
 
 
@@ -76,30 +88,31 @@ class _Search:
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
         self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
 
-    def try_around(self, each: Mismatch) -> None:
+    def options(self, each: Mismatch) -> Iterator[Option]:
+        """What ops around a value that changes its layout could do instead."""
         terms = makers(self.placements, self.carried, each.value) if each.source.pending else []
-        for axis, claim in list(self.claims(each, terms)):
-            self.attempt(axis, self.region(each.value, axis, claim), each.value)
+        for axis, claim in (*self.claims(each, terms), *self.other_dims(each)):
+            yield Option(axis, self.region(each.value, axis, claim), each.value)
         for axis in sorted({pending.axis for pending in each.source.pending}):
             if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
                 parts = ((dim, factor) for dim, factor in each.target.factors if factor.axis == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
-                self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
-        for axis, claim in list(self.other_dims(each)):
-            self.attempt(axis, self.region(each.value, axis, claim), each.value)
+                yield Option(axis, (around[0] if around else {}) | lookups, each.value)
 
-    def attempt(self, axis: MeshAxis, claims: Claims, value: ValueId) -> None:
-        """Places ops elsewhere if that receives less, unless all of them have been tried before."""
-        keys = {(number, axis, claim) for number, claim in claims.items()}
-        if keys <= self.tried:
-            return
-        self.tried |= keys
-        chosen = take(self.choices, self.ways(axis, claims), departs=True)
+    def attempt(self, options: list[Option]) -> None:
+        """Places ops as the best option says if that costs less. Options whose ops were all tried before are left out."""
+        new = list[Option]()
+        for each in options:
+            keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
+            if not keys <= self.tried:
+                self.tried |= keys
+                new.append(each)
+        at, chosen = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
+        for number in chosen:
+            self.found.setdefault(number, {})[new[at].axis] = Instead(new[at].claims.get(number), new[at].value)
         if chosen:
             for known in (self.movable, self.patient, self.known_ways):
                 known.clear()
-        for number in chosen:
-            self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
 
     # --- what could receive less ------------------------------------------------------------------------------------------
 
@@ -216,7 +229,7 @@ class _Search:
     # --- which ops --------------------------------------------------------------------------------------------------------
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op may move on the axis. It stays if a tactic holds it, or if it has moved before.
+        """Whether the op may move on the axis. It stays if a tactic holds it.
 
         An op that is held and carries a sum may still be placed where it is held.
         """
@@ -225,9 +238,10 @@ class _Search:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.choices.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
+        if not self.choices.is_free(node) or node.signature.rivals:
             return False
-        claims = [table.nodes[node.number] for table in self.table.axes.values()]
+        moved, every = self.found.get(node.number, {}), self.table.axes.items()
+        claims = [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
         axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
