@@ -10,7 +10,7 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -225,6 +225,8 @@ class Program:
     """Per value the part of the program that it is in, once `parts` has found them."""
     listed: list[list[list[Node] | Control]] = field(default_factory=list[list[list[Node] | Control]])
     """What `entries` has listed."""
+    constant: dict[NodeId, None] = field(default_factory=dict[NodeId, None])
+    """What `constants` has found."""
 
     def __repr__(self) -> str:
         return f"Program({len(self.nodes):,} ops, {len(self.types):,} values)"
@@ -257,6 +259,17 @@ class Program:
                     entries += controls
                     entries.sort(key=number_of)
         return self.listed
+
+    def constants(self) -> Collection[NodeId]:
+        """The ops that depend on no argument, in program order. Found once."""
+        if not self.constant:
+            depends = set(self.arguments)
+            for node in self.nodes:
+                if node.is_border or node.signature.once or not depends.isdisjoint(node.operands):
+                    depends.update(node.results)
+                else:
+                    self.constant[node.number] = None
+        return self.constant.keys()
 
     @property
     def values(self) -> Sequence[ValueId]:
