@@ -1,6 +1,7 @@
 """The program as the page draws it: arguments, ops and results, each in its fold, and the values between them."""
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from ...rewrites.program.program import ValueId
@@ -67,11 +68,11 @@ def program_rows(plan: State, pools: Pools) -> Shown:
         "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
         "results": list(program.result_names),
     }
-    outer = (names[value] for value in (*program.arguments, *program.returned))
-    made = (names.get(main_value(node), "") for node in program.nodes)
+    outer = [("argument", starred(name), -1) for name in program.argument_names]
+    outer += [("result", starred(name), -1) for name in program.result_names]
+    made = (starred(names.get(main_value(node), "")) for node in program.nodes)
     known: dict[object, int] = {}
-    named = ((starred(name), line) for name, line in (*((name, -1) for name in outer), *zip(made, places, strict=True)))
-    return Shown(json, [known.setdefault(each, len(known)) for each in named])
+    return Shown(json, [known.setdefault(each, len(known)) for each in (*outer, *zip(repeat("op"), made, places))])
 
 
 def _outside(kind: str, names: Sequence[str], tree: FoldTree) -> list[int]:

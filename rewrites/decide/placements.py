@@ -239,10 +239,6 @@ class Placements:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
-    def bytes_outside(self, value: ValueId) -> int:
-        """The local bytes of an argument or a result, in its layout at the program's boundary."""
-        return self.local_bytes(value, boundary(self, value))
-
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
         return path(source, target, itemsize(self.program.types[value].dtype))
