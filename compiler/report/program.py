@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from ...rewrites.program.program import ValueId
 from ..advice.stops import main_value
 from ..cost.flops import shown_op_name
 from ..inputs.names import name_parts
@@ -22,16 +21,14 @@ class OpNumbers:
         self.program = plan.source.program
         self.first = len(self.program.arguments)
         self.end = self.first + len(self.program.nodes)
-        self._arguments = {value: number for number, value in enumerate(self.program.arguments)}
+        self.makers = [self.first + made if made >= 0 else -1 for made in self.program.producer]
+        """For each value the number of the op that makes it, or of the argument that it is."""
+        for number, value in enumerate(self.program.arguments):
+            self.makers[value] = number
 
     def op(self, node: int, position: int = 0) -> int:
         """The number of an op; for the number after the last op, that of the result at `position`."""
         return self.first + node if node < len(self.program.nodes) else self.end + position
-
-    def maker(self, value: ValueId) -> int:
-        """The number of the op that makes a value, or of the argument that it is."""
-        made = self.program.producer[value]
-        return self._arguments.get(value, -1) if made < 0 else self.first + made
 
 
 class Shown(NamedTuple):
@@ -62,9 +59,9 @@ def program_rows(plan: State, pools: Pools) -> Shown:
         "folds": tree.json(pools),
         "fold": [*arguments, *ops, *results],
         "kind": [pools.text(kind) for kind in kinds],
-        "reads": [*([] for _ in arguments), *(list(node.operands) for node in program.nodes), *([v] for v in program.returned)],
+        "reads": [*([] for _ in arguments), *(node.operands for node in program.nodes), *([v] for v in program.returned)],
         "name": [names[value] for value in program.values],
-        "maker": [numbers.maker(value) for value in program.values],
+        "maker": numbers.makers,
         "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
         "results": list(program.result_names),
     }

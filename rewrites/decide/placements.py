@@ -269,8 +269,9 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     for value in program.arguments:
         homes[value] = table.layout(value)
     for node, placed in zip(program.nodes, nodes, strict=True):
-        for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
+        for value, layout in zip(node.results, placed.produced, strict=True):
             homes[value] = layout
+        for value, pend in zip(node.results, placed.pending, strict=True) if any(placed.pending) else ():
             if pend:
                 at_once = any(each.scans or each.is_gathered for each in pend) or (
                     node.signature.once and bool(program.uses[value] or value in returned)
