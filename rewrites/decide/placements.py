@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple, cast
 
@@ -268,9 +268,10 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     returned = frozenset(program.returned)
     for value in program.arguments:
         homes[value] = table.layout(value)
+    made, produced = (node.results for node in program.nodes), (placed.produced for placed in nodes)
+    for value, layout in zip(chain.from_iterable(made), chain.from_iterable(produced), strict=True):
+        homes[value] = layout
     for node, placed in zip(program.nodes, nodes, strict=True):
-        for value, layout in zip(node.results, placed.produced, strict=True):
-            homes[value] = layout
         for value, pend in zip(node.results, placed.pending, strict=True) if any(placed.pending) else ():
             if pend:
                 at_once = any(each.scans or each.is_gathered for each in pend) or (
@@ -314,4 +315,4 @@ def _pinned(table: Table) -> dict[ValueId, Layout]:
 
 def boundary(placements: Placements, value: ValueId) -> Layout:
     """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
-    return placements.results.get(value, placements.home(value)).natural
+    return placements.results.get(value, placements.homes[value]).natural
