@@ -41,8 +41,10 @@ def alike_ends(plan: State) -> Sequence[AlikeEnds]:
 
 def bytes_of_ends(plan: State) -> Sequence[int]:
     """The bytes of each argument, then of each result, on one device."""
-    sizes = {number: each.bytes for each in plan.once(alike_ends) for number in each.numbers}
-    return [sizes[number] for number in range(len(sizes))]
+    sizes: dict[int, int] = {}
+    for each in plan.once(alike_ends):
+        sizes.update(dict.fromkeys(each.numbers, each.bytes))
+    return [*map(sizes.__getitem__, range(len(sizes)))]
 
 
 def argument_bytes(plan: State) -> int:

@@ -22,7 +22,6 @@ from ..cost.memory import Memory, over_time
 from ..inputs.lines import place_of
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
-from ..views.grouping import alike
 from ..views.listing import starred
 from .scopes import Scopes
 from .string_table import Json, Pools
@@ -59,7 +58,14 @@ def _rows(stored: Memory, kinds: Sequence[int]) -> list[list[int]]:
     sizes, outer = stored.sizes, len(stored.sizes) - len(stored.peak.arrays)
     temporaries = map(stored.array, range(outer, len(sizes)))
     of: list[object] = [*kinds[:outer], *((starred(each.value), each.form, place_of(each.source)) for each in temporaries)]
-    return nlargest(MOST_ROWS, alike(stored.largest, of.__getitem__), key=lambda some: sum([sizes[each] for each in some]))
+    totals: dict[object, int] = {}
+    for each in stored.largest:
+        totals[of[each]] = totals.get(of[each], 0) + sizes[each]
+    rows = {key: list[int]() for key in nlargest(MOST_ROWS, totals, key=totals.__getitem__)}
+    for each in stored.largest:
+        if of[each] in rows:
+            rows[of[each]].append(each)
+    return [*rows.values()]
 
 
 def _row(stored: Memory, some: Sequence[int], pools: Pools) -> Json:

@@ -49,7 +49,9 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     lines = [line_of_op(plan, node) for node in program.nodes]
     ops = scopes.folds(program, lines, tree)
     results = _outside("result", program.result_names, tree)
-    places = [*map(pools.line, lines)]
+    # Thousands of ops come from a few hundred lines.
+    known_lines = {key: pools.line(line) for key, line in {id(line): line for line in lines}.items()}
+    places = [known_lines[id(line)] for line in lines]
     kinds = [
         *("argument" for _ in arguments),
         *(shown_op_name(node) if not node.is_border else node.op_name for node in program.nodes),
