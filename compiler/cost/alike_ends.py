@@ -47,6 +47,10 @@ def bytes_of_ends(plan: State) -> Sequence[int]:
     return [*map(sizes.__getitem__, range(len(sizes)))]
 
 
+def bytes_of_arguments(plan: State) -> Sequence[int]:
+    return plan.once(bytes_of_ends)[: len(plan.source.program.arguments)]
+
+
 def argument_bytes(plan: State) -> int:
     """The bytes of arguments that one device holds."""
-    return sum(plan.once(bytes_of_ends)[: len(plan.source.program.arguments)])
+    return sum(bytes_of_arguments(plan))

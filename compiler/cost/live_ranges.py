@@ -20,7 +20,6 @@ from typing import NamedTuple
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
 from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.placements import boundary
 from ...rewrites.lower.walk import Walk
 from ...rewrites.program.program import Control, Node, ValueId
 
@@ -98,9 +97,12 @@ class LiveRanges:
         return [each - self.counted for each in over_steps(self.arrays, len(self.steps))]
 
 
-def live_ranges(decisions: Decisions) -> LiveRanges:
-    """The steps of a plan's program, and the arrays that one device stores while they run."""
-    return _Ranges(decisions).main()
+def live_ranges(decisions: Decisions, sizes: Iterable[int]) -> LiveRanges:
+    """The steps of a plan's program, and the arrays that one device stores while they run.
+
+    `sizes` are the bytes of each of its arguments.
+    """
+    return _Ranges(decisions).main(sizes)
 
 
 def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:
@@ -146,17 +148,17 @@ class _Ranges(Walk[LocalArray]):
         self.known: dict[int, tuple[Traits, Sequence[int]]] = {}
         """The traits of an op and the bytes of its results, by its placement, which ops of one signature share."""
 
-    def main(self) -> LiveRanges:
-        for value in self.program.arguments:
-            self.define(value, self.array(value, boundary(self.placements, value), given=True))
+    def main(self, sizes: Iterable[int]) -> LiveRanges:
+        for value, size in zip(self.program.arguments, sizes, strict=True):
+            self.define(value, LocalArray(size, value, given=True))
         self.body(0)
         results = self.returned()
         for result in results:
             result.given = True
         return _settled(self.steps, results)
 
-    def array(self, value: ValueId, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
-        return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
+    def array(self, value: ValueId, layout: Layout, form: str = "") -> LocalArray:
+        return LocalArray(self.placements.local_bytes(value, layout), value, form)
 
     def add(self, step: MemoryStep) -> None:
         self.steps.append(step)

@@ -23,7 +23,7 @@ from ..inputs.names import Patterns
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View
-from .alike_ends import argument_bytes, bytes_of_ends
+from .alike_ends import argument_bytes, bytes_of_arguments, bytes_of_ends
 from .live_ranges import LiveRanges, Peak, live_ranges
 
 MOST_ROWS = 12
@@ -157,7 +157,7 @@ def memory(plan: State, donate: Patterns = ()) -> Memory:
 def over_time(plan: State) -> tuple[Memory, LiveRanges]:
     """The memory of one device at the peak, and the temporaries that it stores during each step."""
     with without_collector():
-        found = live_ranges(plan.decisions)
+        found = live_ranges(plan.decisions, bytes_of_arguments(plan))
     return _memory(plan, _left_by(found.peak), _donated(plan)), found
 
 
@@ -184,7 +184,7 @@ def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
 
 def _peak(plan: State) -> _Peak:
     with without_collector():
-        return _left_by(live_ranges(plan.decisions).peak)
+        return _left_by(live_ranges(plan.decisions, bytes_of_arguments(plan)).peak)
 
 
 def _left_by(found: Peak) -> _Peak:

@@ -60,7 +60,7 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     json: Json = {
         "folds": tree.json(pools),
         "fold": [*arguments, *ops, *results],
-        "kind": [pools.text(kind) for kind in kinds],
+        "kind": pools.each(kinds),
         "reads": [*([] for _ in arguments), *(node.operands for node in program.nodes), *([v] for v in program.returned)],
         "name": [names[value] for value in program.values],
         "maker": numbers.makers,

@@ -266,8 +266,13 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     sources: dict[ValueId, Unreduced] = {}
     reduced_at_def: dict[ValueId, Unreduced] = {}
     returned = frozenset(program.returned)
+    # Thousands of arguments have a few layouts.
+    known: dict[object, Layout] = {}
     for value in program.arguments:
-        homes[value] = table.layout(value)
+        key = program.types[value].layout, *[claims.values[value] for claims in table.axes.values()]
+        if (layout := known.get(key)) is None:
+            layout = known[key] = table.layout(value)
+        homes[value] = layout
     made, produced = (node.results for node in program.nodes), (placed.produced for placed in nodes)
     for value, layout in zip(chain.from_iterable(made), chain.from_iterable(produced), strict=True):
         homes[value] = layout
