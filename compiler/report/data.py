@@ -87,7 +87,7 @@ def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools)
         "flops": flops.known,
         "unknown": list(flops.unknown),
         "excess": redundant_flops(plan),
-        "memory": memory_json(plan, pools),
+        "memory": memory_json(plan, kinds, pools),
         "sent": sent_json(plan, pools),
         "open": open_json(plan, kinds, pools),
         "graph": None if graph is None else kernels_json(graph, pools),

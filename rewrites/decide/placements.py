@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple, cast
 
@@ -263,10 +263,6 @@ class Placements:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
-    def bytes_outside(self, value: ValueId) -> int:
-        """The local bytes of an argument or a result, in its layout at the program's boundary."""
-        return self.local_bytes(value, boundary(self, value))
-
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
         return path(source, target, self.width(value))
@@ -296,11 +292,18 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     sources: dict[ValueId, Unreduced] = {}
     reduced_at_def: dict[ValueId, Unreduced] = {}
     returned = frozenset(program.returned)
+    # Thousands of arguments have a few layouts.
+    known: dict[object, Layout] = {}
     for value in program.arguments:
-        homes[value] = table.layout(value)
+        key = program.types[value].layout, *[claims.values[value] for claims in table.axes.values()]
+        if (layout := known.get(key)) is None:
+            layout = known[key] = table.layout(value)
+        homes[value] = layout
+    made, produced = (node.results for node in program.nodes), (placed.produced for placed in nodes)
+    for value, layout in zip(chain.from_iterable(made), chain.from_iterable(produced), strict=True):
+        homes[value] = layout
     for node, placed in zip(program.nodes, nodes, strict=True):
-        for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
-            homes[value] = layout
+        for value, pend in zip(node.results, placed.pending, strict=True) if any(placed.pending) else ():
             if pend:
                 at_once = any(each.scans or each.is_gathered for each in pend) or (
                     node.signature.once and bool(program.uses[value] or value in returned)
@@ -342,4 +345,4 @@ def _pinned(table: Table) -> dict[ValueId, Layout]:
 
 def boundary(placements: Placements, value: ValueId) -> Layout:
     """The layout at the program's boundary."""
-    return placements.outside(value, placements.home(value))
+    return placements.outside(value, placements.homes[value])

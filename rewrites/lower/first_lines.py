@@ -49,9 +49,12 @@ class _Beginning(Writer):
             if region == 0 and isinstance(self.into, _Counting) and self.is_enough(number_of(entry), self.into):
                 self.is_whole, self.end = False, number_of(entry)
                 return
-            if region == 0 and isinstance(entry, Control) and isinstance(entry.op, (ScanOp, WhileOp)):
-                self.most = sys.maxsize
-            self.entry(entry)
+            if isinstance(entry, Control):
+                if region == 0 and isinstance(entry.op, (ScanOp, WhileOp)):
+                    self.most = sys.maxsize
+                self.control(entry)
+            else:
+                self.op(entry)
 
     def is_enough(self, number: NodeId, into: _Counting) -> bool:
         return into.final + (into.open_ops if number > self.last else 0) >= self.most
