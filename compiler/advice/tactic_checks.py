@@ -33,7 +33,7 @@ def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Err
     node = program.nodes[first.node]
     value = node.end(first.operand)
     source = line_of(plan, value, node)
-    splits = plan.table.ways_across(first) and first.axis is first.axis.axis
+    splits = plan.table.ways_across(first)
     tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
     split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(

@@ -16,6 +16,7 @@ from typing import Never, Self, TypeVar, cast
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import SubAxis
 from ...rewrites.decide.decide import Decisions, decide
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
@@ -170,6 +171,17 @@ class State:
         """Where pending sums are resolved, and which values move. All reports of a plan are read off these."""
         with without_collector():
             return decide(self.table)
+
+    @cached_property
+    def decided(self) -> Self:
+        """The plan as it runs: its mesh and table have the sub-axes into which its decisions split axes."""
+        table = self.decisions.placements.table
+        split = {part.name: part.split for part in table.axes if isinstance(part, SubAxis) and part.axis in self.mesh.places}
+        if not split:
+            return self
+        made = replace(self, mesh=self.mesh.refine(**split), table=table)
+        vars(made)["decisions"] = self.decisions
+        return made
 
     @cached_property
     def _known(self) -> dict[Callable[[Self], object], object]:

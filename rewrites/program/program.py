@@ -277,6 +277,10 @@ class Program:
         """The global shape of a value."""
         return self.types[value].shape
 
+    def is_kept_whole(self, axis: MeshAxis) -> bool:
+        """Whether an axis cannot be split into sub-axes, because a `shard_map` of the program runs on it."""
+        return any(axis in node.signature.own and not node.signature.once for node in self.nodes)
+
     def is_read(self, value: ValueId) -> bool:
         """Whether an op reads the value, or the program returns it."""
         return bool(self.uses[value]) or value in self.returned
