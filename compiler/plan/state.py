@@ -16,13 +16,13 @@ from typing import Never, Self, TypeVar, cast
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import SubAxis
+from ...dialects.ranges.algebra import MeshAxis, SubAxis
 from ...rewrites.decide.decide import Decisions, decide
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
-from ...rewrites.program.program import Program, Signatures, ValueId
+from ...rewrites.program.program import NodeId, Program, Signatures, ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
 from ..inputs.message_language import Question, cited, question, step
@@ -182,6 +182,11 @@ class State:
         made = replace(self, mesh=self.mesh.refine(**split), table=table)
         vars(made)["decisions"] = self.decisions
         return made
+
+    def placed_on(self, axis: MeshAxis, number: NodeId) -> bool:
+        """Whether the table places an op on an axis, or on any of the sub-axes that the mesh has instead."""
+        tables = (self.table.axes.get(part) for part in self.mesh.split(axis))
+        return any(table is not None and table.nodes[number] is not None for table in tables)
 
     @cached_property
     def _known(self) -> dict[Callable[[Self], object], object]:

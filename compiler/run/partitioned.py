@@ -162,7 +162,11 @@ class Partitioned:
         layout = boundary(self.plan.decisions.placements, value)
         joined = layout.joined(self.root.mesh.places)
         on_whole = all(axis in self.root.mesh.places for axis in joined.axes)
-        return NamedSharding(self.mesh, self.spec(value, joined)) if on_whole else NamedSharding(self.there, self.spec(value, layout))
+        return (
+            NamedSharding(self.mesh, self.spec(value, joined))
+            if on_whole
+            else NamedSharding(self.there, self.spec(value, layout))
+        )
 
     def spec(self, value: ValueId, layout: Layout) -> PartitionSpec:
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors)])

@@ -76,7 +76,9 @@ class Decisions:
     homes: dict[ValueId, Move]
     """Values that are redistributed where they are computed, because a tactic placed them -> the move."""
     weighed: bool = False
-    """Whether ops could run elsewhere than the table says: they do if that pays in the program as a whole."""
+    """Whether axes are split, or ops could run elsewhere than the table says: if that pays in the program as a whole."""
+    unsplit: Price | None = None
+    """What a device would receive if no axis were split into sub-axes; None if none is."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
@@ -90,9 +92,10 @@ class Decisions:
 
 def decide(table: Table) -> Decisions:
     """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that receives less."""
-    found = _decide_as_split(table)
+    found = whole = _decide_as_split(table)
     while others := [each for other in _splits(found) if (each := _decide_as_split(other)).price.pays(found.price)]:
         found = min(others, key=lambda each: each.price)
+        found.unsplit, found.weighed = whole.price, True
     return found
 
 
