@@ -12,7 +12,7 @@ It follows the same tactics. Tangents and cotangents have the layouts of their p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
@@ -44,7 +44,7 @@ from ..plan.lowering import spmd
 from ..plan.state import State
 from ..trace.trace import trace
 from .device_code import run_local
-from .extended_shard_map import Gathered, given, on_no_mesh, over_devices, spec, to_program_mesh, typed, varying
+from .extended_shard_map import Gathered, given, is_inside, on_no_mesh, over_devices, spec, to_program_mesh, typed, varying
 from .jaxprs import (
     Flags,
     avals,
@@ -204,7 +204,17 @@ class Partitioned:
         local.__name__ = traced.name
         return over_devices(local, self.there, ins, outs, self.root.source.traced.function.location())
 
+    @cached_property
+    def unsplit(self) -> Partitioned:
+        """The same program on whole axes: inside of a `shard_map` there are no parts of them."""
+        if self.root.decided is self.root:
+            return self
+        root = replace(self.root, table=replace(self.root.table, may_split=False))
+        return Partitioned(root, self.mesh, self.made, self.likes, self.gathered)
+
     def __call__(self, *arrays: Array) -> list[Array]:
+        if is_inside() and self.unsplit is not self:
+            return self.unsplit(*arrays)
         traced = self.plan.source.traced
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]
         ends = self.shardings[1]
