@@ -298,8 +298,9 @@ def _joined(layout: Layout, split: frozenset[Axis]) -> Layout:
     for (dim, axis), of in itertools.groupby(layout.factors, key=lambda each: (each[0], each[1].axis.axis)):
         parts = [factor for _, factor in of]
         one = joined(shape[dim], parts) if axis in split else None
-        is_whole = one is not None and one.size == axis.size and one.axes == major_to_minor(one.axes)
-        found += [(dim, Factor(axis, one.stride, one.halo))] if is_whole else [(dim, each) for each in parts]
+        if one is not None and one.size == axis.size and one.axes == major_to_minor(one.axes):
+            parts = [Factor(axis, one.stride, one.halo)]
+        found += [(dim, each) for each in parts]
     return Layout.of(shape, found, layout.pending)
 
 
