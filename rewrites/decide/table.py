@@ -196,7 +196,7 @@ class Table:
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
         ```
         """
-        if stop.axis is not stop.axis.axis or stop.weight is not None or self.program.is_kept_whole(stop.axis):
+        if stop.axis is not stop.axis.axis or stop.weight is not None or stop.axis in self.program.mapped:
             return ()
         node, factor = self.program.nodes[stop.node], stop.factor
         dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]

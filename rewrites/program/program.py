@@ -221,6 +221,8 @@ class Program:
     """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
     shifting: set[NodeId] = field(default_factory=set[NodeId])
     """The nodes that only shift elements, by windows."""
+    mapped: set[MeshAxis] = field(default_factory=set[MeshAxis])
+    """The axes on which a `shard_map` of the program runs. They cannot be split into sub-axes."""
     part: list[ValueId] = field(default_factory=list[ValueId])
     """Per value the part of the program that it is in, once `parts` has found them."""
     listed: list[list[list[Node] | Control]] = field(default_factory=list[list[list[Node] | Control]])
@@ -276,10 +278,6 @@ class Program:
     def shape(self, value: ValueId) -> tuple[int, ...]:
         """The global shape of a value."""
         return self.types[value].shape
-
-    def is_kept_whole(self, axis: MeshAxis) -> bool:
-        """Whether an axis cannot be split into sub-axes, because a `shard_map` of the program runs on it."""
-        return any(axis in node.signature.own and not node.signature.once for node in self.nodes)
 
     def is_read(self, value: ValueId) -> bool:
         """Whether an op reads the value, or the program returns it."""
