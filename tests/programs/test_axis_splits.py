@@ -84,6 +84,19 @@ def test_a_split_pays_only_where_it_saves_more_than_the_start_of_a_collective():
 
 
 @pytest.mark.usefixtures("at_once")
+def test_one_split_passes_reshapes_of_several_kinds():
+    def program(x: Any) -> Any:
+        return x.reshape(4, 16, 32) * 2, x.reshape(2, 32, 32) * 3
+
+    plan = agrees(pt.plan(program, EIGHT, ROWS).tile("x", 0, "d"), program, ROWS, derived=True)
+    assert sent(plan, ROWS) == {}
+    assert plan.layout("result/*") == {
+        "result/0": "f32[d.0:2*d.1:2, d.2:2*8, 32]",
+        "result/1": "f32[d.0:2, d.1:2*d.2:2*8, 32]",
+    }
+
+
+@pytest.mark.usefixtures("at_once")
 def test_one_of_two_axes_is_split():
     def split(x: Any, w: Any) -> Any:
         return jnp.tanh(x @ w).reshape(2, 4, 16)
