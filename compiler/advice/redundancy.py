@@ -158,7 +158,7 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
 
 def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
     """The mesh axes with more than one device that are not among `placed`."""
-    return tuple(axis for axis in plan.mesh.places if axis.size > 1 and axis not in placed)
+    return tuple(axis for axis in plan.decided.mesh.places if axis.size > 1 and axis not in placed)
 
 
 def _texts(axes: Iterable[MeshAxis]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..advice.conflicts import Conflict, claims_text, its_own, met_at
-from ..advice.open_stops import open_stops
+from ..advice.open_stops import open_stops, passed_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
 from ..cost.flops import in_blocks, shown_op_name, work
@@ -89,11 +89,11 @@ def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Expla
         case Stop():
             return Explanation(_stop(plan, what))
         case Collective():
-            return Explanation(_collective(plan, what))
+            return Explanation(_collective(plan.decided, what))
         case Conflict():
             return Explanation(_conflict(plan, what))
         case _:
-            return Explanation(_values(plan, what))
+            return Explanation(_values(plan.decided, what))
 
 
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:
@@ -212,7 +212,7 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
 
 def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     """Explains a stop: whose claim stops, at which index of the op, what runs in full because of it, and the cures."""
-    if stop.first not in open_stops(plan):
+    if stop.first not in (*open_stops(plan), *passed_stops(plan)):
         raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
     node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
     yield Reason(stop.title, 0, stop.source, (tactic + 1,))

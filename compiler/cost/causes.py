@@ -34,7 +34,7 @@ def causes(plan: State, move: Move, step: Step) -> tuple[Cause, ...]:
 
     If no tactic has placed anything on the axes of the step, the causes of its whole redistribution are taken.
     """
-    found = _tactics(plan, move, step.axes) or _tactics(plan, move, plan.table.axes)
+    found = _tactics(plan, move, step.axes) or _tactics(plan, move, plan.decisions.placements.table.axes)
     return tuple(Cause(number + 1, plan.actions[number].said) for number in sorted(found))
 
 
@@ -51,7 +51,8 @@ def _tactics(plan: State, move: Move, axes: Iterable[MeshAxis]) -> set[int]:
 
 def _claims(plan: State, move: Move, axis: MeshAxis) -> Iterator[Claim]:
     """Yields the claims along an axis that make a value change its layout: those that it leaves, and those that it reaches."""
-    nodes, placements, table = plan.source.program.nodes, plan.decisions.placements, plan.table.axes.get(axis)
+    nodes, placements = plan.source.program.nodes, plan.decisions.placements
+    table = placements.table.axes.get(axis)
     uses = [(nodes[number], position) for number, position in move.uses if number < len(nodes)]
     ran, claims = list[Node](), list[Claim | None]()
     if is_own(move):
@@ -66,7 +67,7 @@ def _claims(plan: State, move: Move, axis: MeshAxis) -> Iterator[Claim]:
         if axis in move.target.axes:
             ran += [node for node, position in uses if _is_along(plan, node, position, axis)]
             # A result has the layout of the table, wherever its op runs.
-            claims.append(plan.table.claim(move.value, axis) if len(uses) < len(move.uses) else None)
+            claims.append(placements.table.claim(move.value, axis) if len(uses) < len(move.uses) else None)
     claims += [placements.claim(node.number, axis) for node in ran]
     yield from (claim for claim in claims if claim is not None)
 

@@ -31,7 +31,7 @@ def lowered(plan: State, constructor: Start) -> ModuleOp:
     """Writes a plan's decisions by a constructor."""
     with without_collector():
         module = materialise(_decided(plan), constructor)
-        set_mesh(module, plan.mesh)
+        set_mesh(module, plan.decided.mesh)
         return module
 
 
@@ -46,7 +46,7 @@ def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     with without_collector():
         # A product and its transpose become one op.
         module, is_whole = beginning(_decided(plan), 2 * most)
-        set_mesh(module, plan.mesh)
+        set_mesh(module, plan.decided.mesh)
         return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
 
 

@@ -80,7 +80,7 @@ def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools)
     return {
         "tactic": plan.actions[-1].text if number else "",
         "number": len(plan.actions),
-        "mesh": [list(pair) for pair in plan.mesh.axes.items()],
+        "mesh": [list(pair) for pair in plan.decided.mesh.axes.items()],
         "counts": {"always": dict(sent), "in_branches": sent.in_branches, "own": dict(sent.own), "text": sent.text()},
         "bytes": bytes_per_device(plan),
         "by_axes": [[list(axes), size] for axes, size in bytes_by_axes(plan).items() if size],

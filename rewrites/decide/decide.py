@@ -9,7 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from ...dialects.ground.dtypes import itemsize
@@ -19,6 +19,7 @@ from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
+from .axis_splits import split_tables
 from .choices import Choices, is_stored
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
@@ -77,7 +78,9 @@ class Decisions:
     homes: dict[ValueId, Move]
     """Values that are redistributed where they are computed, because a tactic placed them -> the move."""
     weighed: bool = False
-    """Whether ops could run elsewhere than the table says: they do if that pays in the program as a whole."""
+    """Whether axes are split, or ops could run elsewhere than the table says: if that pays in the program as a whole."""
+    unsplit: Price | None = None
+    """What a device would receive if no axis were split into sub-axes; None if none is."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
@@ -90,7 +93,23 @@ class Decisions:
 
 
 def decide(table: Table) -> Decisions:
-    """Returns all decisions of a plan. Ops run elsewhere than the table says if that receives fewer bytes."""
+    """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that receives less."""
+    found = whole = _decide_as_split(table)
+    while others := [each for other in _splits(found) if (each := _decide_as_split(other)).price.pays(found.price)]:
+        found = min(others, key=lambda each: each.price)
+        found.unsplit, found.weighed = whole.price, True
+    return found
+
+
+def _splits(found: Decisions) -> Iterator[Table]:
+    """Yields the table with an axis split, for the stops at which something is sent over the axis."""
+    steps = ((move, step) for move in found.moves for step in move.path.steps)
+    reads = {(number, axis) for move, step in steps for axis in step.axes for number, _ in move.uses}
+    return split_tables(found.placements.table, reads)
+
+
+def _decide_as_split(table: Table) -> Decisions:
+    """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
     before = found.price
     moves = [

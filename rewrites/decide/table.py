@@ -142,6 +142,8 @@ class Table:
     """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
     each_trip: frozenset[ValueId] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
+    may_split: bool = True
+    """Whether decisions may split axes into sub-axes. A derivative follows the splits of its function, and makes none."""
     closed: dict[ValueId, frozenset[int]] = field(default_factory=dict[ValueId, frozenset[int]])
     """Values whose layout the program sets -> the dims that it sets, on which propagation puts no other axis."""
     reconciled: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
@@ -194,6 +196,8 @@ class Table:
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
         ```
         """
+        if stop.axis is not stop.axis.axis or stop.weight is not None or stop.axis in self.program.mapped:
+            return ()
         node, factor = self.program.nodes[stop.node], stop.factor
         dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]
         digits = dims[stop.dim]

@@ -221,6 +221,8 @@ class Program:
     """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
     shifting: set[NodeId] = field(default_factory=set[NodeId])
     """The nodes that only shift elements, by windows."""
+    mapped: set[MeshAxis] = field(default_factory=set[MeshAxis])
+    """The axes on which a `shard_map` of the program runs. They cannot be split into sub-axes."""
     part: list[ValueId] = field(default_factory=list[ValueId])
     """Per value the part of the program that it is in, once `parts` has found them."""
     listed: list[list[list[Node] | Control]] = field(default_factory=list[list[list[Node] | Control]])
