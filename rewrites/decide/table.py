@@ -274,7 +274,9 @@ class Table:
                 continue
             if claim.at == index:
                 factors.append(claim.factor)
-            elif claim.at in rivals:
+            elif claim.at in rivals or (
+                (factor.has_halo or claim.factor.has_halo) and node.signature.are_beside(index, claim.at)
+            ):
                 return UNEVEN
         for merging in node.signature.indices[index].parts(Merging):
             if not self.pays(node, merging, factors):

@@ -93,15 +93,17 @@ class Signature:
         return any(digit.at == index and digit.extent is not None for digits in self.dims for digit in digits)
 
     def follows_windows(self, index: int, window: Factor) -> bool:
-        """Whether the index may be placed in windows: it is alone in its dims, and a fold over it can count each element once.
+        """Whether the index may be placed in windows: it is major in its dims, and a fold over it can count each element once.
 
         With overlapping windows, a fold also needs blocks that are not the whole range, because it computes on all elements.
         """
         info = self.indices[index]
-        every = ([digit.at for digit in digits if digit.reach is None] for digits in self.dims)
-        alone = all(len(together) == 1 for together in every if index in together)
         overlaps = not info.parts(Scan) and window.stride > 0 and window.span != info.extent
-        return alone and (info.folds is None or window.is_tiling or overlaps)
+        return not self.is_minor(index) and (info.folds is None or window.is_tiling or overlaps)
+
+    def are_beside(self, index: int, other: int) -> bool:
+        """Whether both are indices of one dim. If one of them comes in windows, the other one is not placed."""
+        return any({index, other} <= {digit.at for digit in digits} for digits in self.dims)
 
     def reaches(self, index: int) -> list[AffineRead]:
         """The windows through which the index reads dims."""
