@@ -33,9 +33,10 @@ def dialects() -> "dict[str, Dialect]":
     from .array import ARRAY
     from .flow import FLOW
     from .lax import lax
+    from .plan import PLAN
     from .spmd import SPMD
 
-    return {each.name: each for each in (ARRAY, FLOW, lax(), SPMD)}
+    return {each.name: each for each in (ARRAY, FLOW, lax(), PLAN, SPMD)}
 
 
 def context() -> "Context":
