@@ -28,7 +28,7 @@ from ..redistribute.kinds.halo import joint
 from ..redistribute.path_text import path_text, read_path
 from ..redistribute.search import path
 from .ends import Ends, Holder, Notes, Texts, said
-from .verify import check_factors, refused, verify
+from .verify import check_factors, check_moves, check_sums, refused
 
 Use = tuple[NodeId, int]
 
@@ -102,7 +102,7 @@ def read_decisions(program: Program, texts: Texts, mesh: Mesh) -> Decisions:
         made.add(holder, text)
     made.link(texts)
     found = moved_so(placements, carried, list(made.moves.values()), made.homes)
-    verify(found)
+    check_moves(found)
     return found
 
 
@@ -121,6 +121,7 @@ def read_placements(program: Program, texts: Texts) -> tuple[Placements, dict[No
             raise refused(node, f"{said(holder)} has no result, and carries no sum")
         carried[node.number] = DeferredReduction(pending, once)
         placements.sources.update(dict.fromkeys(node.results, pending))
+    check_sums(placements, carried)
     return placements, dict(sorted(carried.items()))
 
 
@@ -151,12 +152,16 @@ class _Moves:
             raise Error(f"two moves have the number {text.number}", helps=["each move has a number of its own"])
         is_home = "operand" not in text.end
         use = None if is_home else self.ends.use(holder, text.end)
-        value, region = self.ends.value(holder, text.end), 0
+        value = self.ends.value(holder, text.end)
         region = self.program.region[value] if use is None else self.program.use_region(*use)
         source, pending = text.source.with_pending(()), text.source.pending
         self.check_ends(holder, text, value)
         width = itemsize(self.program.types[value].dtype)
-        way = read_path(text.path, text.source, text.target, width, self.mesh)
+        node = self.program.maker(value) if use is None or use[0] == self.program.end else self.program.nodes[use[0]]
+        try:
+            way = read_path(text.path, text.source, text.target, width, self.mesh)
+        except Error as error:
+            raise refused(node, error.title, *error.helps) from None
         move = Move(value, source, (), text.target, way, None, not text.is_alone, region, self.program.trips(region))
         move.pending = tuple(sorted(pending, key=lambda each: -each.axis.stride))
         move.is_said = way is not path(text.source, text.target, width)

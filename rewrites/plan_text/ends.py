@@ -39,8 +39,8 @@ T = TypeVar("T")
 Holder = Operation | int
 """What an attribute stands at: an op, or an argument of the program by its number."""
 
-NAMES: dict[type[Said[object]], str] = {
-    cast("type[Said[object]]", kind): PREFIX + name
+NAMES: dict[type[Attribute], str] = {
+    kind: PREFIX + name
     for kind, name in (
         (ClaimAttr, "claims"),
         (OwnAttr, "own"),
@@ -150,7 +150,7 @@ class Notes:
 
     def note(self, holder: Holder, attribute: Attribute, name: str = "") -> None:
         """Adds an attribute to the list of its kind."""
-        name = name or NAMES[cast("type[Said[object]]", type(attribute))]
+        name = name or NAMES[type(attribute)]
         self.noted.setdefault(holder, {}).setdefault(name, []).append(attribute)
 
     def module(self, mesh: Mesh, tactics: Iterable[str]) -> ModuleOp:
@@ -189,12 +189,15 @@ class Texts:
             if name.startswith(PREFIX) and name not in known:
                 near = [f"did you mean `{one}`?" for one in nearest(name, known, 1)]
                 raise Error(f"{said(holder)} has an unknown attribute `{name}`", helps=near)
-            for one in _listed(each):
-                self.read.setdefault(name, []).append((holder, one))
+            self.read.setdefault(name, []).extend((holder, one) for one in _listed(each))
+
+    def has(self, *kinds: type[Attribute]) -> bool:
+        """Whether anything of these kinds is said."""
+        return any(NAMES[kind] in self.read for kind in kinds)
 
     def of(self, kind: type[Said[T]], name: str = "") -> Iterator[tuple[Holder, T]]:
         """What the attributes of a kind say, each with its holder."""
-        name = name or NAMES[cast("type[Said[object]]", kind)]
+        name = name or NAMES[kind]
         for holder, each in self.read.get(name, ()):
             if not isinstance(each, kind):
                 raise Error(f"`{name}` of {said(holder)} has {each}", helps=[f"it is a list of `#{kind.name}<{kind.LIKE}>`"])

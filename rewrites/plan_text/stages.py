@@ -6,8 +6,11 @@ claims of tactics --propagated--> claims of all ops --decided--> decisions --mat
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from ...dialects.array import mesh_of
+from ...dialects.ground.errors import Error
+from ...dialects.plan import PREFIX, ClaimAttr, HomeAttr, MoveAttr, OwnAttr, PlaceAttr, SumAttr
 from ...dialects.ranges.algebra import MeshAxis
 from ..decide.decide import Decisions, decide, moved
 from ..decide.propagate import propagate
@@ -21,8 +24,29 @@ from .ends import Texts, tactics_of_text
 
 def _opened(module: ModuleOp) -> tuple[Program, Texts]:
     """The program of a module, and what its attributes say; it loses them."""
+    main = module.body.block.first_op
+    foreign = [op.name for op in main.walk() if op is not main and op.name.split(".")[0] not in ("lax", "func")] if main else []
+    if not isinstance(main, FuncOp) or foreign:
+        what = f"it has `{foreign[0]}`" if foreign else "it does not begin with a `func.func`"
+        raise Error(f"claims and decisions are of a program of `lax` ops, but {what}")
     texts = Texts(module)
     return flatten(module, mesh_of(module)), texts
+
+
+def verified(module: ModuleOp) -> None:
+    """Raises Error if the claims or the decisions of a module are wrong.
+
+    A text without moves says only where ops run and which sums they carry; its moves are still to be found.
+    """
+    if not any(name.startswith(PREFIX) for op in module.walk() for name in (*op.attributes, *op.properties)):
+        return
+    program, texts = _opened(module.clone())
+    if texts.has(ClaimAttr, OwnAttr):
+        read_claims(program, texts)
+    if texts.has(MoveAttr):
+        read_decisions(program, texts, mesh_of(module))
+    elif texts.has(PlaceAttr, SumAttr, HomeAttr):
+        read_placements(program, texts)
 
 
 def propagated(module: ModuleOp) -> ModuleOp:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
@@ -55,12 +55,14 @@ def check_factors(node: Node, placement: Placement) -> None:
             )
 
 
-def verify(decisions: Decisions) -> None:
-    """Raises Error unless every op carries only sums in which it is linear, and every value moves as its uses need it."""
-    placements = decisions.placements
-    nodes = placements.program.nodes
-    for number, carry in decisions.carried.items():
-        _check_sum(placements, nodes[number], carry)
+def check_sums(placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
+    """Raises Error unless every op carries only sums in which it is linear."""
+    for number, carry in carried.items():
+        _check_sum(placements, placements.program.nodes[number], carry)
+
+
+def check_moves(decisions: Decisions) -> None:
+    """Raises Error unless every value moves as its uses need it, and not otherwise."""
     _check_homes(decisions)
     _check_uses(decisions)
     for move in decisions.moves:
