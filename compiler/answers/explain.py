@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ...dialects.definitions import printer
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
@@ -23,7 +24,7 @@ from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
 from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
-from ..cost.op_strategies import is_own, lines, summed_ops
+from ..cost.op_strategies import lines
 from ..cost.relocations import because, parameter, relocated_ops
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import all_of, step
@@ -115,7 +116,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     move = moves[each.move]
     yield Reason(str(each), 0, each.source, each.tactics)
     axes = tuple(part for axis in each.axes for part in plan.mesh.named(axis))
-    terms = summed_ops(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
+    terms = summed_ops(plan.decisions, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
         yield from _terms(plan, terms, axes)
         waits = plan.source.addresses.names[move.value]

@@ -17,6 +17,7 @@
       place_by_cut       which of these ops to move, as a minimum cut
     sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
     decide               all decisions of a plan, which reports read and lowering writes
+    causes               the tactics that cause a redistribution
 
 Imports `redistribute`, `program` and `rules`.
 """

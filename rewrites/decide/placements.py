@@ -5,7 +5,7 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from math import prod
@@ -211,6 +211,33 @@ class Placements:
             found = self.opened[value] = {axis for axis in axes if self.table.is_stopped(value, axis)}
         return found
 
+    def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:
+        """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
+        if self.program.from_outside(number, position):
+            return self.nodes[self.program.producer[value]].produced[0]
+        return self.homes[value]
+
+    def unsettled(self) -> Iterator[tuple[ValueId, Layout, Unreduced]]:
+        """The values that move where they are made: in which layout, and with which pending sums, their ops leave them.
+
+        These are values that a tactic placed otherwise than their ops do, and arguments that lie otherwise at the boundary. A
+        pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device: other ops
+        cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
+        """
+        for value, home in self.pinned.items():
+            node = self.program.made_by(value)
+            placed = self.nodes[node.number]
+            position = node.results.index(value)
+            produced, pend = placed.produced[position], placed.pending[position]
+            if produced != home or pend:
+                yield value, produced, pend
+        for value, pend in self.reduced_at_def.items():
+            yield value, self.homes[value], pend
+        for value in self.program.arguments:
+            outside = boundary(self, value)
+            if outside != self.homes[value]:
+                yield value, outside, ()
+
     def put(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
         self.nodes[node.number] = placed
@@ -288,19 +315,25 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
         made = zip(program.nodes[number].results, nodes[number].produced, strict=True)
         results |= {value: layout for value, layout in made if value not in pinned}
         nodes[number] = place_op(program.nodes[number].signature, tuple(claimed))
-    homes = [type.layout for type in program.types]
-    sources: dict[ValueId, Unreduced] = {}
-    reduced_at_def: dict[ValueId, Unreduced] = {}
-    returned = frozenset(program.returned)
     # Thousands of arguments have a few layouts.
-    known: dict[object, Layout] = {}
+    known, arguments = dict[object, Layout](), dict[ValueId, Layout]()
     for value in program.arguments:
         key = program.types[value].layout, *[claims.values[value] for claims in table.axes.values()]
         if (layout := known.get(key)) is None:
             layout = known[key] = table.layout(value)
-        homes[value] = layout
+        arguments[value] = layout
+    return placed_so(Placements(table, program, nodes, pinned, elsewhere=elsewhere, results=results), arguments)
+
+
+def placed_so(placements: Placements, arguments: Mapping[ValueId, Layout]) -> Placements:
+    """Completes placements that have every op's: with these layouts of arguments, and what ops leave as their results."""
+    program, nodes = placements.program, placements.nodes
+    homes = placements.homes = [type.layout for type in program.types]
+    sources, reduced_at_def = placements.sources, placements.reduced_at_def
+    returned = frozenset(program.returned)
     made, produced = (node.results for node in program.nodes), (placed.produced for placed in nodes)
-    for value, layout in zip(chain.from_iterable(made), chain.from_iterable(produced), strict=True):
+    every = zip(chain.from_iterable(made), chain.from_iterable(produced), strict=True)
+    for value, layout in chain(arguments.items(), every):
         homes[value] = layout
     for node, placed in zip(program.nodes, nodes, strict=True):
         for value, pend in zip(node.results, placed.pending, strict=True) if any(placed.pending) else ():
@@ -309,14 +342,13 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
                     node.signature.once and bool(program.uses[value] or value in returned)
                 )
                 (reduced_at_def if at_once else sources)[value] = pend
-    for value, layout in pinned.items():
+    for value, layout in placements.pinned.items():
         homes[value] = layout
         sources.pop(value, None)
         reduced_at_def.pop(value, None)
-    returns: dict[ValueId, list[int]] = {}
     for position, value in enumerate(program.returned):
-        returns.setdefault(value, []).append(position)
-    return Placements(table, program, nodes, pinned, reduced_at_def, homes, sources, returns, elsewhere, results)
+        placements.returns.setdefault(value, []).append(position)
+    return placements
 
 
 def _all_placed(table: Table) -> list[OpPlacement]:

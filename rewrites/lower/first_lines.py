@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.lax import ScanOp, WhileOp
 from ..decide.decide import Decisions, Move, first_use
 from ..program.program import NO_NODE, Control, NodeId, ValueId, number_of
+from ..redistribute.steps import Path
 from .constructors import Global, Globals, Make, Types
 from .materialise import Writer
 from .to_spmd import Local
@@ -85,8 +86,8 @@ class _Counting(Local):
         self.final += len(self.nest.ops)
         super().end_nest()
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals:
-        made = super().redistribute(sources, targets)
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        made = super().redistribute(sources, targets, way)
         self.final += 1
         return made
 
