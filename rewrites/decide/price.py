@@ -32,11 +32,12 @@ START = 0.73e-6
 
 
 class Price(NamedTuple):
-    """Seconds, the number of collectives, and the bytes that are held: what ops make, as it lies on one device."""
+    """Seconds, the number of collectives, the bytes that are held (what ops make, as it lies on one device), those received."""
 
     seconds: float
     collectives: int
     held: int = 0
+    bytes: Bytes = 0
 
     @classmethod
     def of(cls, ways: Iterable[tuple[Path, int]], ops: Iterable[tuple[int, int]] = (), held: int = 0) -> Self:
@@ -44,7 +45,8 @@ class Price(NamedTuple):
         every = [*ways]
         # From the sums, so that as many bytes take as long.
         received = sum(way.bytes * times for way, times in every)
-        return cls(seconds(received, sum(each * times for each, times in ops)), sum(w.collectives * n for w, n in every), held)
+        computed = sum(each * times for each, times in ops)
+        return cls(seconds(received, computed), sum(way.collectives * times for way, times in every), held, received)
 
     def pays(self, before: Price) -> bool:
         """Whether this saves enough time to pay for the starts of the collectives that it adds, and for one at least."""

@@ -27,7 +27,7 @@ from partita.dialects.ground.dtypes import itemsize
 from partita.dialects.layouts import Layout
 from partita.rewrites.decide.decide import Decisions
 from partita.rewrites.decide.placements import boundary
-from partita.rewrites.decide.price import is_stored
+from partita.rewrites.decide.choices import is_stored
 from partita.rewrites.program.program import Node, NodeId, ValueId
 
 Wants: TypeAlias = tuple[Layout, ...]
@@ -225,7 +225,7 @@ class Oracle:
 
     def nearby(self) -> Choice:
         """A choice from which no op alone can be moved to a lower sum, by the bounds."""
-        tables, chosen = self.tables(), {op: 0 for op in self.ways}
+        tables, chosen = self.tables(), dict.fromkeys(self.ways, 0)
         while True:
             before = {**chosen}
             for op in chosen:

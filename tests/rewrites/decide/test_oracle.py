@@ -8,14 +8,10 @@ from random import Random
 import pytest
 from figures import Figures
 from generated import is_quick
-from oracle import Oracle
-from oracle_moves import TIE, lacks, moved, weight
 from oracle_report import ENOUGH, compared, missed, shares
-from small_programs import KINDS, Kind, drawn
+from small_programs import KINDS, Kind
 
-from partita.dialects.layouts import Layout
 from partita.rewrites.decide import price
-from partita.rewrites.redistribute.search import path
 
 DRAWS = 100 if is_quick() else 400
 FIRST = 0 if is_quick() else 2 * Random().randrange(1 << 30)
