@@ -3,6 +3,7 @@
 Each part imports only those below it:
 
     reference                             programs and ops in NumPy: the oracle of the tests
+    plan                                  the attributes of claims and decisions
     flow, spmd, array, lax                the dialects; `lax_verify` and `regions` are what their verifiers check
       collective_arrays                   what collectives do to the local arrays of a group of devices
       layouts, types, op_text, module_op  how a value lies on the mesh, and how types, ops and modules are written
@@ -15,6 +16,7 @@ Each part imports only those below it:
     lax    the named ops, one class for each definition             %2 = lax.dot_general %0, %1 {...} : ...
     array  placed values: builders, slicers, redistributions        %3 = array.slice %2 to f32[data*64, 8] : ...
     spmd   what one device does, every collective explicit          %4 = spmd.all_reduce add %3 over (model) : ...
+    plan   claims and decisions, as attributes of ops               ... attributes {plan.place = [#plan.place<0 data*64>]}
     flow   the graph of kernels                                     %5 = flow.kernel @step_0(%4) : ...
 
 A program is traced as `lax` on whole values, placed by `array`, lowered to `spmd`, and arranged by `flow`. The other two rooms
@@ -33,9 +35,10 @@ def dialects() -> "dict[str, Dialect]":
     from .array import ARRAY
     from .flow import FLOW
     from .lax import lax
+    from .plan import PLAN
     from .spmd import SPMD
 
-    return {each.name: each for each in (ARRAY, FLOW, lax(), SPMD)}
+    return {each.name: each for each in (ARRAY, FLOW, lax(), PLAN, SPMD)}
 
 
 def context() -> "Context":

@@ -17,14 +17,17 @@ from typing import ClassVar
 
 from xdsl import irdl
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from .ground.errors import Error
 from .layouts import Layout
 from .mesh import Mesh
-from .op_text import ArrayOp, KeywordProperty, Terminator, array_types
+from .op_text import ArrayOp, KeywordProperty, Terminator, array_types, parse_operands
+from .plan import PathAttr
 from .ranges.algebra import MeshAxis, twice
 from .ranges.factor import Factor, joined, windowed
 from .types import ArrayType, AxesAttr
@@ -211,17 +214,32 @@ def _holds(have: Sequence[Factor], want: Sequence[Factor], extent: int) -> bool:
 class Redistribute(ArrayOp):
     """The same values in other layouts. Several values move together, and share the collectives that they can share.
 
+    They move by the paths of the fewest bytes, unless the op says another path: `%x by <all_gather over (data) 0@64>`.
+
     Constraints: each operand and its result have one element type and one global shape; nothing is pending in the result
-    that was not pending in the operand; several values have one element type.
+    that was not pending in the operand; several values have one element type, and no path is said for them.
     """
 
     ins = irdl.var_operand_def(ArrayType)
     outs = irdl.var_result_def(ArrayType)
+    path = irdl.opt_prop_def(PathAttr)
 
     traits = irdl.traits_def(NoMemoryEffect())
 
-    def __init__(self, sources: Sequence[SSAValue], result_types: Sequence[ArrayType]):
-        super().__init__(sources, result_types)
+    def __init__(self, sources: Sequence[SSAValue], result_types: Sequence[ArrayType], path: str | None = None):
+        super().__init__(sources, result_types, {} if path is None else {"path": PathAttr(path)})
+
+    def print_head(self, printer: Printer) -> None:
+        super().print_head(printer)
+        if self.path is not None:
+            printer.print_string(" by ")
+            self.path.print_parameter(printer)
+
+    @classmethod
+    def parse_head(cls, parser: Parser) -> tuple[list[UnresolvedOperand], dict[str, Attribute]]:
+        unresolved = parse_operands(parser)
+        says = parser.parse_optional_keyword("by") is not None
+        return unresolved, {"path": PathAttr(PathAttr.parse_parameter(parser))} if says else {}
 
     @property
     def changes(self) -> list[tuple[ArrayType, ArrayType]]:
@@ -231,6 +249,8 @@ class Redistribute(ArrayOp):
     def verify_(self) -> None:
         if not self.ins or len(self.ins) != len(self.outs):
             raise VerifyException(f"`{self.name}` has a result for each value, got {len(self.ins)} and {len(self.outs)}")
+        if self.path is not None and len(self.ins) > 1:
+            raise VerifyException(f"`{self.name}` of several values says no path")
         for source, target in self.changes:
             check_same_value(self, source, target)
             if new := set(target.layout.pending) - set(source.layout.pending):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,8 +13,23 @@ from .ground.errors import Error
 from .ground.interned import Interned, intern
 from .ground.monoids import MONOID_NAMES, MONOIDS
 from .mesh import Mesh
-from .ranges.algebra import Extent, Loop, MeshAxis, Placed, Product, Range, Sub, axes, local, placed, size, twice
-from .ranges.factor import Factor, natural, tiling, windows_over
+from .ranges.algebra import (
+    Axis,
+    Extent,
+    Loop,
+    MeshAxis,
+    Placed,
+    Product,
+    Range,
+    Sub,
+    axes,
+    local,
+    major_to_minor,
+    placed,
+    size,
+    twice,
+)
+from .ranges.factor import Factor, joined, natural, tiling, windows_over
 from .ranges.text import PendingText, parse_array_text
 
 
@@ -133,6 +148,15 @@ class Layout(Interned):
         Windows become blocks. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
         """
         return _natural(self)
+
+    def joined(self, axes: Container[MeshAxis]) -> Layout:
+        """The same layout with these axes in place of all of their sub-axes, where these lie together in one dim.
+
+        ```
+        [data.0:2*data.1:4*2, 8]   -->   [data*2, 8]
+        ```
+        """
+        return _joined(self, frozenset(axis.axis for axis in self.axes if axis.axis in axes and axis is not axis.axis))
 
     def inner(self, dim: int, stride: int) -> int:
         """The number of local elements along `dim` that lie within one step of `stride`.
@@ -266,6 +290,18 @@ def _natural(layout: Layout) -> Layout:
     blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]
     moved = ((dim, factor) for dim in blocks for factor in natural(shape[dim], layout.at(dim)))
     return Layout.of(shape, moved, layout.pending)
+
+
+@lru_cache(maxsize=1 << 16)
+def _joined(layout: Layout, split: frozenset[Axis]) -> Layout:
+    found, shape = list[tuple[int, Factor]](), layout.global_shape
+    for (dim, axis), of in itertools.groupby(layout.factors, key=lambda each: (each[0], each[1].axis.axis)):
+        parts = [factor for _, factor in of]
+        one = joined(shape[dim], parts) if axis in split else None
+        if one is not None and one.size == axis.size and one.axes == major_to_minor(one.axes):
+            parts = [Factor(axis, one.stride, one.halo)]
+        found += [(dim, each) for each in parts]
+    return Layout.of(shape, found, layout.pending)
 
 
 @lru_cache(maxsize=1 << 16)

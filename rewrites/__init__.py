@@ -3,6 +3,7 @@
 Nothing here knows JAX or devices, and everything here preserves meaning. Each folder imports only those below it:
 
     lower           decisions --> placed nests --> device-local code --> graphs
+    plan_text       claims and decisions as text
     decide          claims --> propagation --> which sums resolve where, and what is redistributed
     redistribute    the cheapest way from one layout to another
     laws            laws of whole programs: where they apply, and the programs that they make

@@ -17,7 +17,16 @@ WANTED_WHOLE = "its result is wanted whole, and a merge of blocks would receive 
 
 def open_stops(plan: State) -> list[BlockedOp]:
     """The stops at ops that no later tactic has placed on the axis, and at sorts that do not merge their blocks."""
-    return plan.once(_open)
+    return [each for each in plan.once(_met) if not _is_passed(plan, each)]
+
+
+def passed_stops(plan: State) -> list[BlockedOp]:
+    """The stops that the decisions have overcome: they split the axis into sub-axes, and these do not stop there."""
+    return [each for each in plan.once(_met) if _is_passed(plan, each)]
+
+
+def _is_passed(plan: State, stop: BlockedOp) -> bool:
+    return plan.decided is not plan and not is_open(plan.decided, stop)
 
 
 def is_open(plan: State, stop: BlockedOp) -> bool:
@@ -31,7 +40,7 @@ def _ends(plan: State) -> frozenset[tuple[NodeId, int, MeshAxis]]:
     return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 
 
-def _open(plan: State) -> list[BlockedOp]:
+def _met(plan: State) -> list[BlockedOp]:
     axes = plan.table.axes
     unplaced = (each for each in plan.table.blocked.values() if axes[each.axis].nodes[each.node] is None)
     return [each for each in (*_gathered(plan), *unplaced) if _arrives(plan, each)]
@@ -46,10 +55,11 @@ def _arrives(plan: State, stop: BlockedOp) -> bool:
 def _gathered(plan: State) -> Iterator[BlockedOp]:
     """Yields the stops at ops that do not merge blocks, because their results are wanted whole."""
     for node in (plan.source.program.nodes[number] for number in plan.decisions.gathered):
-        placed = plan.decisions.placements.nodes[node.number].placement
+        placed = [(at, factor.axis) for at, factor in plan.decisions.placements.nodes[node.number].placement]
         for (position, at), (axis, table) in product(enumerate(node.signature.operand_at), plan.table.axes.items()):
             claim = table.nodes[node.number]
-            if claim is not None and claim.at in at and (claim.at, claim.factor) not in placed:
+            parts = plan.decided.mesh.split(axis)
+            if claim is not None and claim.at in at and not any((claim.at, part) in placed for part in parts):
                 dim = at[claim.at].dim
                 extent = plan.source.program.shape(node.operands[position])[dim]
                 yield BlockedOp(node.number, position, axis, dim, extent, claim.factor, WANTED_WHOLE, claim.tactic)

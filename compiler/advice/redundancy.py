@@ -8,23 +8,24 @@ None of this is wrong, and much of it is small, but it does not show as a collec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
+from itertools import islice
 from math import prod
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...dialects.ground.amounts import of_bytes, of_flops
-from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
-from ...rewrites.decide.placements import boundary
-from ...rewrites.program.program import Program, ValueId
+from ...rewrites.program.program import Program
+from ..cost.alike_ends import alike_ends, ends
 from ..cost.counts import most
 from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, shown_op_name
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
 from .stops import main_value, whole_ops
@@ -87,8 +88,8 @@ def silent(plan: State) -> InExcess:
 
 def _ranked(plan: State) -> Iterator[tuple[tuple[float, bool], _Alike]]:
     """Everything redundant, each with the rank of its numbers: how much it is, and whether it is the last of so much."""
-    total, ends = max(flops_per_device(plan).known, 1), plan.once(_alike_ends)
-    stored = max(sum(each.bytes * each.times for each in ends), 1)
+    total = max(flops_per_device(plan).known, 1)
+    stored = max(sum(each.bytes * len(each.numbers) for each in plan.once(alike_ends)), 1)
     for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan)):
         yield (-max(each.bytes / stored, each.flops / total), each.what == UNPARTITIONED), each
 
@@ -102,35 +103,31 @@ class Row(NamedTuple):
     flops: int
 
 
-class _Part(NamedTuple):
-    """A part of a row, in which all cost the same: its rank, and that of its first number."""
-
-    rank: tuple[float, bool, int]
-    of: _Alike
-    times: int
-
-
 def silent_rows(plan: State, kinds: Sequence[int], most: int) -> list[Row]:
     """The first rows of it: a row has what is of one kind, and redundant in the same way.
 
     `kinds` are those of the arguments, the results and the ops, numbered in this order.
     """
-    found: dict[object, list[_Part]] = {}
+    ways: dict[object, list[tuple[_Alike, Counter[int]]]] = {}
+    places: dict[tuple[object, int], tuple[tuple[float, bool, int], _Alike]] = {}
     for rank, each in _ranked(plan):
-        for kind, numbers in grouped(each.numbers, kinds.__getitem__).items():
-            part = _Part((*rank, numbers[0]), each, len(numbers))
-            found.setdefault((kind, each.what, each.op, each.axes), []).append(part)
-    first = nsmallest(most, found.values(), key=min)
-    return [_together(plan, parts) for parts in first]
+        way, its = (each.what, each.op, each.axes), [kinds[number] for number in each.numbers]
+        counted, first = Counter(its), dict(zip(reversed(its), reversed(each.numbers), strict=True))
+        ways.setdefault(way, []).append((each, counted))
+        # The kinds come in the order of their first numbers, and no more of them than that can have one of the first rows.
+        for kind in islice(counted, most):
+            place = (*rank, first[kind]), each
+            places[way, kind] = min(place, places.get((way, kind), place))
+    rows = nsmallest(most, places.items(), key=itemgetter(1))
+    return [_row_of(plan, *place, [(each, counted[kind]) for each, counted in ways[way]]) for (way, kind), place in rows]
 
 
-def _together(plan: State, parts: Sequence[_Part]) -> Row:
-    first = min(parts)
+def _row_of(plan: State, rank: tuple[float, bool, int], first: _Alike, parts: Sequence[tuple[_Alike, int]]) -> Row:
     return Row(
-        _excess_text(plan, first.of, first.rank[-1]),
-        sum(each.times for each in parts),
-        sum(each.times * each.of.bytes for each in parts),
-        sum(each.times * each.of.flops for each in parts),
+        _excess_text(plan, first, rank[-1]),
+        sum(times for _, times in parts),
+        sum(times * each.bytes for each, times in parts),
+        sum(times * each.flops for each, times in parts),
     )
 
 
@@ -161,7 +158,7 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
 
 def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
     """The mesh axes with more than one device that are not among `placed`."""
-    return tuple(axis for axis in plan.mesh.places if axis.size > 1 and axis not in placed)
+    return tuple(axis for axis in plan.decided.mesh.places if axis.size > 1 and axis not in placed)
 
 
 def _texts(axes: Iterable[MeshAxis]) -> tuple[str, ...]:
@@ -197,39 +194,16 @@ def _excess_text(plan: State, each: _Alike, number: int) -> Silent:
     return Silent(each.what, names.get(value, ""), each.op, each.axes, each.bytes, each.flops, line_of(plan, value, node))
 
 
-class _Ends(NamedTuple):
-    """Arguments and results in one layout: the bytes of each on a device, and those of them that are not one of the others."""
-
-    layout: Layout
-    bytes: int
-    times: int
-    numbers: Sequence[int]
-
-
-def _alike_ends(plan: State) -> Sequence[_Ends]:
-    """Thousands of values have a few hundred layouts."""
-    program, placements = plan.source.program, plan.decisions.placements
-    outer, first = [*program.arguments, *program.returned], dict[ValueId, int]()
-    for number, value in enumerate(outer):
-        first.setdefault(value, number)
-    layouts = [(boundary(placements, value), program.types[value].dtype) for value in outer]
-    return [
-        _Ends(
-            layout,
-            placements.local_bytes(outer[numbers[0]], layout),
-            len(numbers),
-            [number for number in numbers if first[outer[number]] == number],
-        )
-        for (layout, _), numbers in grouped(range(len(outer)), layouts.__getitem__).items()
-    ]
-
-
 def _replicated(plan: State) -> Iterator[_Alike]:
     """Yields the arguments and results that are replicated. Scalars are left out, because they cannot be tiled."""
-    for each in plan.once(_alike_ends):
+    outer = ends(plan.source.program)
+    # Of a value that is several of them, the first.
+    again = {*range(len(outer))}.difference(dict(zip(outer[::-1], reversed(range(len(outer))), strict=True)).values())
+    for each in plan.once(alike_ends):
         axes = _whole_on(plan, each.layout.axes)
         if (excess := _excess(each.bytes, axes)) and each.layout.dims:
-            yield _Alike(REPLICATED, "", _texts(axes), excess, 0, each.numbers)
+            numbers = [number for number in each.numbers if number not in again] if again else each.numbers
+            yield _Alike(REPLICATED, "", _texts(axes), excess, 0, numbers)
 
 
 def _redundant(plan: State) -> Sequence[_Alike]:

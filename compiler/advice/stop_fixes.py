@@ -28,7 +28,6 @@ from ..cost.flops import Flops, flops_per_device
 from ..inputs.message_language import cited, step
 from ..inputs.names import Patterns
 from ..plan.claims import Some, propagate, replicate, tile
-from ..plan.refusals import kept_whole
 from ..plan.state import State
 from ..trace.why_whole import REASONS
 from ..views.grouping import grouped
@@ -138,7 +137,7 @@ def _changes(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:
     """Yields the changes to try first for stops that are alike, chosen by the indices of the op."""
     stop, nodes = alike[0], plan.source.program.nodes
     node, tactic, axis = nodes[stop.node], plan.actions[stop.tactic], str(stop.axis)
-    if _splits(plan, stop):
+    if plan.table.ways_across(stop):
         yield Change(partial(propagate, axis=axis, split=True), why="split the axis")
     if tactic.values and _fits(plan.table, stop, node, stop.factor, padded=True):
         yield from _otherwise("have it padded", plan, stop, "padded", False, True)
@@ -257,13 +256,6 @@ def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Facto
 def _one_block(stop: BlockedOp) -> Factor | None:
     """The stop's factor with one block on each device, if it has blocks in turn; otherwise, or if none divides, None."""
     return None if not stop.factor.is_in_turn(stop.extent) else stop.factor.even(stop.extent, padded=False)
-
-
-def _splits(plan: State, stop: BlockedOp) -> bool:
-    """Whether the axis can be split into sub-axes that each fit one index of the op."""
-    if stop.axis is not stop.axis.axis or not plan.table.ways_across(stop):
-        return False
-    return kept_whole(plan, stop.axis) is None
 
 
 def _fewer(plan: State, stop: BlockedOp, node: Node) -> int | None:

@@ -22,7 +22,7 @@ from ..plan.state import State
 from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
-from .open_stops import open_stops
+from .open_stops import open_stops, passed_stops
 from .stop_fixes import Cure, advice, advice_for_whole, cure
 
 MOST_OPS = 4
@@ -53,6 +53,8 @@ class Stop:
     bytes: int
     advice: str
     """A change of the program that would let the axis pass; empty if there is none."""
+    passed: str
+    """How the plan overcomes the stop, and what a device then receives; empty if it does not."""
     plan: State = field(repr=False, compare=False)
     first: BlockedOp = field(repr=False, compare=False)
     """The first of the stops that are listed as this one."""
@@ -65,11 +67,13 @@ class Stop:
 
         It is found by trying, once for stops that are alike.
         """
-        return cure(self.plan, self.first)
+        return None if self.passed else cure(self.plan, self.first)
 
     @property
     def helps(self) -> Sequence[str]:
         """What to do, with its costs. In a large program nothing is tried, because it would take long."""
+        if self.passed:
+            return []
         is_large = len(self.plan.source.program.nodes) > TRIED
         found = None if is_large else self.cure
         if found is None:
@@ -89,7 +93,9 @@ class Stop:
 
     @property
     def cost(self) -> str:
-        """What each device runs in full because of the stop, and what it receives for that, in one sentence."""
+        """What each device runs in full because of the stop, and what it receives for that, or how the plan overcomes it."""
+        if self.passed:
+            return self.passed
         return f"each device runs {self._ops()} in full: {self._work()}; it receives {of_bytes(self.bytes)} for that"
 
     def __str__(self) -> str:
@@ -146,7 +152,7 @@ def not_tried() -> str:
 
 
 def stops(plan: State) -> Listing[Stop]:
-    """The open stops, the most expensive first."""
+    """The open stops, the most expensive first; then those that the plan overcomes."""
 
     def place(each: BlockedOp) -> tuple[object, ...]:
         node = plan.source.program.nodes[each.node]
@@ -158,6 +164,7 @@ def stops(plan: State) -> Listing[Stop]:
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
     ordered = sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
+    ordered += [_stop(plan, each, {}, split_text(plan)) for each in grouped(passed_stops(plan), place).values()]
     return Listing([replace(each, number=at) for at, each in enumerate(ordered)], _SHAPE)
 
 
@@ -172,11 +179,22 @@ def _below(stop: Stop) -> Sequence[str]:
 _SHAPE = ListingForm("stops", row=_row, below=_below)
 
 
-def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]) -> Stop:
+def split_text(plan: State) -> str:
+    """How the decisions split axes into sub-axes, and what a device then receives; empty if they do not."""
+    decisions, mesh = plan.decisions, plan.decided.mesh
+    if decisions.unsplit is None:
+        return ""
+    split = {axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places}
+    said = (f"`{axis}` is split into {' and '.join(f'`{part}`' for part in parts)}" for axis, parts in split.items())
+    now, before = (of_bytes(round(price.bytes)) for price in (decisions.price, decisions.unsplit))
+    return f"{', '.join(said)}: a device receives {now} in a call, instead of {before}"
+
+
+def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]], passed: str = "") -> Stop:
     one, program = alike[0], plan.source.program
     node = program.nodes[one.node]
     value = node.end(one.operand)
-    nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full[number]]
+    nodes = [each for number in dict.fromkeys(stop.node for stop in alike) for each in in_full.get(number, ())]
     wanted = plan.once(_wanted)
     return Stop(
         node.op_name,
@@ -189,8 +207,9 @@ def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]]
         line_of(plan, value, node),
         tuple(dict.fromkeys(shown_op_name(each) for each in nodes if each is node or on_device(plan, each) != 0)),
         work(plan, nodes),
-        received_for(plan, [use for each in alike for use in wanted[each.node, each.operand, each.axis]], one.axis),
+        received_for(plan, [use for each in alike for use in wanted.get((each.node, each.operand, each.axis), ())], one.axis),
         advice(node) if one.weight is None else _apart(plan, one.weight.value),
+        passed,
         plan,
         one,
     )
@@ -217,14 +236,14 @@ def _wanted(plan: State) -> dict[tuple[NodeId, int, MeshAxis], list[tuple[NodeId
 
 def _in_full(plan: State, axis: MeshAxis) -> dict[NodeId, list[Node]]:
     """Maps each op at which the axis stops to itself and the later ops that are not on the axis, each counted for one stop."""
-    program, claims = plan.source.program, plan.table.axes[axis].nodes
+    program = plan.source.program
     stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
     seen, found = set(stopped), {number: [program.nodes[number]] for number in stopped}
     for nodes in found.values():
         # The list grows: after the op come those that read its results, and after them those that read theirs.
         for node in nodes:
             for reader in (reader for value in node.results for reader in program.readers(value)):
-                if reader.number not in seen and claims[reader.number] is None:
+                if reader.number not in seen and not plan.decided.placed_on(axis, reader.number):
                     seen.add(reader.number)
                     nodes.append(reader)
     return found
@@ -240,7 +259,13 @@ def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: MeshAxis
             move = move.together[0] if move.together else move
             moves[id(move)] = move
             move = move.before
-    steps = ((move, step) for move in moves.values() for step in move.path.steps if axis is None or axis in step.axes)
+    parts = () if axis is None else plan.decided.mesh.split(axis)
+    steps = (
+        (move, step)
+        for move in moves.values()
+        for step in move.path.steps
+        if axis is None or any(a in parts for a in step.axes)
+    )
     return bytes_received(counted_steps(plan, steps))
 
 

@@ -29,11 +29,14 @@ def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Err
     stopped = [each for each in plan.table.blocked.values() if each.node in reads and each.axis in parts]
     if not stopped or any(plan.table.axes[axis].nodes[number] is not None for axis in parts for number in reads):
         return None
+    # The decisions may split the axis.
+    if any(plan.decided.placed_on(axis, number) for axis in parts for number in reads):
+        return None
     first, names = stopped[0], plan.source.addresses.names
     node = program.nodes[first.node]
     value = node.end(first.operand)
     source = line_of(plan, value, node)
-    splits = plan.table.ways_across(first) and first.axis is first.axis.axis
+    splits = plan.table.ways_across(first)
     tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
     split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(
@@ -130,15 +133,15 @@ def _summed(plan: State, axis: MeshAxis) -> Error | None:
 
 def _gathered(plan: State, axis: MeshAxis) -> Error | None:
     """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
-    program, number, claims = plan.source.program, len(plan.actions) - 1, plan.table.axes[axis].nodes
+    program, number = plan.source.program, len(plan.actions) - 1
     # Without a stop there is no need to decide anything yet.
     if not any(stop.tactic == number and stop.axis == axis for stop in plan.table.blocked.values()):
         return None
-    conflicts = {node for node, _, _ in plan.table.conflicts}
+    conflicts, on = {node for node, _, _ in plan.table.conflicts}, {*plan.decided.mesh.split(axis)}
     for move in plan.decisions.moves:
         claim, node = plan.table.claim(move.value, axis), use_of(plan, move)
-        steps = [step for step in move.path.steps if axis in step.axes and step.kind in ("all_gather", "all_to_all")]
-        if not steps or node is None or claims[node.number] is not None or node.number in conflicts:
+        steps = [step for step in move.path.steps if on.intersection(step.axes) and step.kind in ("all_gather", "all_to_all")]
+        if not steps or node is None or plan.decided.placed_on(axis, node.number) or node.number in conflicts:
             continue
         if not move.uses or claim is None or claim.tactic != number or program.parameter[move.value]:
             continue

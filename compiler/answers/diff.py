@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
 from ..advice.redundancy import redundant_flops
+from ..cost.alike_ends import argument_bytes
 from ..cost.collectives import bytes_per_device, counts
 from ..cost.counts import Counts
 from ..cost.flops import Flops, flops_per_device
@@ -103,11 +104,6 @@ def _changed(
     """The entries that differ, as pairs. A name that only one side has is `missing` on the other."""
     pairs = {name: (before.get(name, missing), after.get(name, missing)) for name in (*before, *after)}
     return {name: cast("tuple[Value, Value]", pair) for name, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def argument_bytes(plan: State) -> int:
-    """The bytes of arguments that one device holds."""
-    return sum(map(plan.decisions.placements.bytes_outside, plan.source.program.arguments))
 
 
 def padding_bytes(plan: State) -> int:

@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 from ...dialects.definitions import printer
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..advice.conflicts import Conflict, claims_text, its_own, met_at
-from ..advice.open_stops import open_stops
+from ..advice.open_stops import open_stops, passed_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
 from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
-from ..cost.op_strategies import is_own, lines, summed_ops
+from ..cost.op_strategies import lines
 from ..cost.relocations import because, parameter, relocated_ops
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import all_of, step
@@ -89,11 +90,11 @@ def explain(plan: State, what: Patterns | Collective | Conflict | Stop) -> Expla
         case Stop():
             return Explanation(_stop(plan, what))
         case Collective():
-            return Explanation(_collective(plan, what))
+            return Explanation(_collective(plan.decided, what))
         case Conflict():
             return Explanation(_conflict(plan, what))
         case _:
-            return Explanation(_values(plan, what))
+            return Explanation(_values(plan.decided, what))
 
 
 def _values(plan: State, values: Patterns) -> Iterator[Reason]:
@@ -115,7 +116,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     move = moves[each.move]
     yield Reason(str(each), 0, each.source, each.tactics)
     axes = tuple(part for axis in each.axes for part in plan.mesh.named(axis))
-    terms = summed_ops(plan, move) if each.kind in ("all_reduce", "reduce_scatter") else []
+    terms = summed_ops(plan.decisions, move) if each.kind in ("all_reduce", "reduce_scatter") else []
     if terms:
         yield from _terms(plan, terms, axes)
         waits = plan.source.addresses.names[move.value]
@@ -212,7 +213,7 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
 
 def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     """Explains a stop: whose claim stops, at which index of the op, what runs in full because of it, and the cures."""
-    if stop.first not in open_stops(plan):
+    if stop.first not in (*open_stops(plan), *passed_stops(plan)):
         raise Error("this stop is not an open one of this plan", helps=["take one of plan.blocked"])
     node, tactic = plan.source.program.nodes[stop.first.node], stop.first.tactic
     yield Reason(stop.title, 0, stop.source, (tactic + 1,))

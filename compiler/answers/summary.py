@@ -16,7 +16,7 @@ from ..advice.conflicts import conflict, warning
 from ..advice.large_values import chunk_rewriting
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
-from ..advice.stops import TRIED, Stop, stops
+from ..advice.stops import TRIED, Stop, split_text, stops
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
 from ..cost.memory import memory
@@ -72,6 +72,7 @@ def _summary(plan: State) -> Summary:
     figures = [
         f"collectives: {text}" if (text := kinds.text()) != "no collectives" else text,
         f"a device receives {of_bytes(received)} in a call" + (f": {by_axes}" if parts else ""),
+        *(f"  {text}" for text in [split_text(plan)] if text),
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *_in_parts(plan),
@@ -105,7 +106,7 @@ def _tactics(plan: State) -> Iterator[str]:
 
 def _links(plan: State, axes: Sequence[str]) -> str:
     """The axes that bytes are sent over, in text, marked if their links are slow."""
-    return ", ".join(axes) + (", by slow links" if plan.mesh.is_slow(axes) else "")
+    return ", ".join(axes) + (", by slow links" if plan.decided.mesh.is_slow(axes) else "")
 
 
 def _section(name: Question, shown: Sequence[str], count: int, title: str) -> Iterator[tuple[str, list[str]]]:

@@ -125,8 +125,9 @@ def show(notation: bool, whole: bool, page: str | None, **what: Unpack[PlanOptio
 def lower(form: str, **what: Unpack[PlanOptions]) -> None:
     """Print the lowered forms of a plan.
 
-    ir: placed builders and slicers, fused; unfused: the input of partita-opt; spmd: the program of each device; graph, json,
-    dot: kernels and redistributions.
+    claims: the program with what tactics claim; decisions: with where ops run and how values move; unfused: as placed builders
+    and slicers; ir: these fused; spmd: the program of each device; graph, json, dot: kernels and redistributions. partita-opt
+    leads from each of the first four to the next.
     """
     click.echo(str(FORMS[form](made(**what))))
 

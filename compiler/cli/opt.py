@@ -18,6 +18,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ...dialects.ground.errors import Error, nearest
 from ...dialects.program_text import error_of, read_module
+from ...rewrites.plan_text.stages import verified
 from ..inputs.files import bounded, regular
 from .universe import PASSES, UNIVERSE
 
@@ -43,6 +44,16 @@ class PartitaOpt(xDSLOptMain):
         except UnicodeDecodeError as error:
             raise Error(f"`{self.get_input_name()}` is not a text in UTF-8: {error.reason} at byte {error.start}") from None
         return read_module(self.ctx, text, self.get_input_name(), not self.args.no_implicit_module)
+
+    def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
+        """Reads a module. Claims and decisions in it are verified, as ops are."""
+        module = super().parse_chunk(chunk, file_extension, start_offset)
+        if module is not None and not self.args.disable_verify:
+            try:
+                verified(module)
+            except Error as error:
+                raise VerifyException(str(error)) from error
+        return module
 
     def setup_pipeline(self) -> None:
         try:

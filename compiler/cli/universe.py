@@ -31,9 +31,63 @@ class _Lowering(ModulePass):
             made = self.rewritten(op)
         except Error as error:
             raise PassFailedException(str(error)) from error
+        op.attributes = dict(made.attributes)
         region = made.detach_region(made.body)
         op.detach_region(op.body)
         op.add_region(region)
+
+
+@dataclass(frozen=True)
+class PropagatePass(_Lowering):
+    """Carry the claims of tactics to all ops and values that follow."""
+
+    name = "propagate"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...rewrites.plan_text.stages import propagated
+
+        return propagated(module)
+
+
+@dataclass(frozen=True)
+class DecidePass(_Lowering):
+    """Turn claims into decisions: where ops run, which sums they carry, and how values move."""
+
+    name = "decide"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...rewrites.plan_text.stages import decided
+
+        return decided(module)
+
+
+@dataclass(frozen=True)
+class MovePass(_Lowering):
+    """Find the moves again for where ops run and which sums they carry, after these have been edited."""
+
+    name = "move"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...rewrites.plan_text.stages import moved_again
+
+        return moved_again(module)
+
+
+@dataclass(frozen=True)
+class MaterialisePass(_Lowering):
+    """Turn decisions into placed builders and slicers."""
+
+    name = "materialise"
+
+    def rewritten(self, module: ModuleOp) -> ModuleOp:
+        from ...dialects.array import keep_mesh
+        from ...rewrites.lower.constructors import Plain
+        from ...rewrites.lower.materialise import materialise
+        from ...rewrites.plan_text.stages import decisions_of
+
+        made = materialise(decisions_of(module), Plain)
+        keep_mesh(module, made)
+        return made
 
 
 @dataclass(frozen=True)
@@ -74,6 +128,10 @@ class ToFlowPass(_Lowering):
 
 
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    "propagate": lambda: PropagatePass,
+    "decide": lambda: DecidePass,
+    "move": lambda: MovePass,
+    "materialise": lambda: MaterialisePass,
     "fuse": lambda: FusePass,
     "to-spmd": lambda: ToSpmdPass,
     "to-flow": lambda: ToFlowPass,
@@ -86,4 +144,4 @@ def _dialect(name: str) -> Callable[[], Dialect]:
     return lambda: dialects()[name]
 
 
-UNIVERSE = Universe(all_dialects={name: _dialect(name) for name in ("array", "flow", "lax", "spmd")}, all_passes=PASSES)
+UNIVERSE = Universe(all_dialects={name: _dialect(name) for name in ("array", "flow", "lax", "plan", "spmd")}, all_passes=PASSES)

@@ -88,7 +88,7 @@ def seconds(plan: State, of: Cost | None = None) -> float:
         over.setdefault(axes, []).append((size, where))
     # In one order, so that equal costs take equally long.
     received = sum(
-        round(most(sizes)) / (SLOW_BYTES_PER_SECOND if plan.mesh.is_slow(axes) else BYTES_PER_SECOND)
+        round(most(sizes)) / (SLOW_BYTES_PER_SECOND if plan.decided.mesh.is_slow(axes) else BYTES_PER_SECOND)
         for axes, sizes in sorted(over.items())
     )
     return received + of.flops / FLOPS_PER_SECOND

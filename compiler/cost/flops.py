@@ -57,11 +57,9 @@ def of_each_op(plan: State) -> Sequence[int | None]:
 
 def of_alike_ops(plan: State) -> Sequence[tuple[Sequence[Node], int | None]]:
     """The ops that are placed alike in one region, and what one device computes each time that it runs one of them."""
+    # Ops that share a placement share a signature, which has their parameters.
     placed = plan.decisions.placements.nodes
-    found = alike(
-        plan.source.program.nodes,
-        lambda node: (id(placed[node.number]), id(node.op.properties.get("params")), node.region),
-    )
+    found = alike(plan.source.program.nodes, lambda node: (id(placed[node.number]), node.region))
     return [(some, _in(plan, some[0], placed[some[0].number])) for some in found]
 
 

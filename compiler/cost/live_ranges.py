@@ -20,7 +20,6 @@ from typing import NamedTuple
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
 from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.placements import boundary
 from ...rewrites.lower.walk import Walk
 from ...rewrites.program.program import Control, Node, ValueId
 
@@ -98,9 +97,12 @@ class LiveRanges:
         return [each - self.counted for each in over_steps(self.arrays, len(self.steps))]
 
 
-def live_ranges(decisions: Decisions) -> LiveRanges:
-    """The steps of a plan's program, and the arrays that one device stores while they run."""
-    return _Ranges(decisions).main()
+def live_ranges(decisions: Decisions, sizes: Iterable[int]) -> LiveRanges:
+    """The steps of a plan's program, and the arrays that one device stores while they run.
+
+    `sizes` are the bytes of each of its arguments.
+    """
+    return _Ranges(decisions).main(sizes)
 
 
 def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:
@@ -146,22 +148,23 @@ class _Ranges(Walk[LocalArray]):
         self.known: dict[int, tuple[Traits, Sequence[int]]] = {}
         """The traits of an op and the bytes of its results, by its placement, which ops of one signature share."""
 
-    def main(self) -> LiveRanges:
-        for value in self.program.arguments:
-            self.define(value, self.array(value, boundary(self.placements, value), given=True))
+    def main(self, sizes: Iterable[int]) -> LiveRanges:
+        for value, size in zip(self.program.arguments, sizes, strict=True):
+            self.define(value, LocalArray(size, value, given=True))
         self.body(0)
         results = self.returned()
         for result in results:
             result.given = True
         return _settled(self.steps, results)
 
-    def array(self, value: ValueId, layout: Layout, form: str = "", given: bool = False) -> LocalArray:
-        return LocalArray(self.placements.local_bytes(value, layout), value, form, given)
+    def array(self, value: ValueId, layout: Layout, form: str = "") -> LocalArray:
+        return LocalArray(self.placements.local_bytes(value, layout), value, form)
 
     def add(self, step: MemoryStep) -> None:
-        for array in step.reads if len(step.reads) < 2 else {*step.reads}:
-            array.readers += 1
         self.steps.append(step)
+        reads = step.reads
+        for array in reads if len(reads) < 2 else {*reads}:
+            array.readers += 1
 
     def moves(self, moves: Sequence[Move], starts: Sequence[LocalArray]) -> Iterable[LocalArray]:
         return map(self.settled, moves, starts)
@@ -173,17 +176,25 @@ class _Ranges(Walk[LocalArray]):
         return made
 
     def op(self, nodes: Sequence[Node]) -> None:
+        # Most ops read and make values that do not move: each of these is one look into a table.
+        homes, values = self.decisions.homes, self.values
         for node in nodes:
-            placed = self.placements.nodes[node.number]
+            number = node.number
+            placed = self.placements.nodes[number]
             found = self.known.get(id(placed))
             if found is None:
                 of_each = zip(node.results, placed.produced, strict=True)
                 sizes = [self.placements.local_bytes(value, layout) for value, layout in of_each]
                 found = self.known[id(placed)] = traits(node.signature.definition), sizes
-            reads, makes = self.reads(node), list(map(LocalArray, found[1], node.results))
-            self.add(MemoryStep(found[0], node.op_name, reads, makes, node.number, reads if found[0].in_place else ()))
+            its, sizes = found
+            reads = self.reads(node) if number in self.moving else [values[value] for value in node.operands]
+            makes = [*map(LocalArray, sizes, node.results)]
+            self.add(MemoryStep(its, node.op_name, reads, makes, number, reads if its.in_place else ()))
             for array in makes:
-                self.define(array.value, array)
+                if array.value in homes:
+                    self.define(array.value, array)
+                else:
+                    values[array.value] = array
 
     def control(self, control: Control) -> None:
         reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
@@ -243,12 +254,15 @@ def _store(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
     """Decides which arrays are stored. What a collective or a loop reads is stored, and what leaves a body."""
     needed = {array for step in steps if step.traits.stores_reads for array in step.reads}.union(results)
     for step in steps:
-        if step.traits.maps:
-            aligned = step.traits.in_place and all(each.stored or each.aligned or not each.behind for each in step.reads)
+        its, reads = step.traits, step.reads
+        if its.maps:
+            aligned = its.in_place
+            for read in reads if aligned else ():
+                aligned = aligned and (read.stored or read.aligned or not read.behind)
             for array in step.makes:
                 array.aligned = aligned
-                array.behind = _behind(step.reads, array.bytes // SMALLER)
-                array.stored = array in needed or (array.readers > 1 and len(array.behind) > 1)
+                array.behind = behind = _behind(reads, array.bytes // SMALLER)
+                array.stored = array in needed or (array.readers > 1 and len(behind) > 1)
 
 
 SMALLER = 8
@@ -271,13 +285,16 @@ def _extend(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
     """Finds the first and the last step of each array. What an array is made of is read where that array is made again."""
     for result in results:
         result.last = len(steps)
-    for time in reversed(range(len(steps))):
-        step = steps[time]
+    time = len(steps)
+    for step in reversed(steps):
+        time -= 1
         until = time
         for array in step.makes:
-            array.first, array.last = time, max(array.last, time)
-            if not array.stored:
-                until = max(until, array.last)
+            array.first = time
+            if array.last < time:
+                array.last = time
+            elif array.last > until and not array.stored:
+                until = array.last
         for array in step.reads:
             if array.last < until:
                 array.last = until

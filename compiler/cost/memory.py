@@ -23,14 +23,14 @@ from ..inputs.names import Patterns
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View
+from .alike_ends import argument_bytes, bytes_of_arguments, bytes_of_ends
 from .live_ranges import LiveRanges, Peak, live_ranges
 
 MOST_ROWS = 12
 """The most arrays that the text of a `Memory` shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """An array that a device stores at the peak: its bytes, its value's name, its kind, and the line of the op that makes it.
 
     `kind` is `argument`, `result` or `temporary`. `form` is the kind of the step that moved a temporary, such as `all_gather`;
@@ -48,13 +48,6 @@ class Stored:
         return f"{self.bytes:>16,}  {self.kind} {self.value}{form}{at_line(self.source)}"
 
     __repr__ = __str__
-
-
-class _Outside(NamedTuple):
-    """The bytes of each argument and of each result on one device."""
-
-    arguments: Sequence[int]
-    results: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +90,27 @@ class Memory(View):
 
     @cached_property
     def arrays(self) -> tuple[Stored, ...]:
-        plan, program, names = self.plan, self.plan.source.program, self.plan.source.addresses.names
-        sizes = plan.once(_outside)
-        # Arguments and results are stored all the time.
-        outer = (
-            Stored(size, name, kind)
-            for kind, given, each in (
-                ("argument", program.argument_names, sizes.arguments),
-                ("result", program.result_names, sizes.results),
-            )
-            for name, size in zip(given, each, strict=True)
-        )
-        temporaries = (
-            Stored(size, names[value], "temporary", form, line_of(plan, value, None)) for size, value, form in self.peak.arrays
-        )
-        return tuple(sorted((each for each in (*outer, *temporaries) if each.bytes), key=lambda each: -each.bytes))
+        return tuple(map(self.array, self.largest))
+
+    @cached_property
+    def sizes(self) -> Sequence[int]:
+        """The bytes of the arguments, of the results, which are stored all the time too, and of the temporaries."""
+        return [*self.plan.once(bytes_of_ends), *(size for size, _, _ in self.peak.arrays)]
+
+    @cached_property
+    def largest(self) -> Sequence[int]:
+        """The numbers of those that take room, the largest first."""
+        return sorted(filter(self.sizes.__getitem__, range(len(self.sizes))), key=self.sizes.__getitem__, reverse=True)
+
+    def array(self, number: int) -> Stored:
+        """The one with a number: its name, and the line of a temporary."""
+        plan, size = self.plan, self.sizes[number]
+        for kind, names in (("argument", plan.source.program.argument_names), ("result", plan.source.program.result_names)):
+            if number < len(names):
+                return Stored(size, names[number], kind)
+            number -= len(names)
+        _, value, form = self.peak.arrays[number]
+        return Stored(size, plan.source.addresses.names[value], "temporary", form, line_of(plan, value, None))
 
     def __eq__(self, other: object) -> bool:
         return self._said() == other._said() if isinstance(other, Memory) else NotImplemented
@@ -158,19 +157,14 @@ def memory(plan: State, donate: Patterns = ()) -> Memory:
 def over_time(plan: State) -> tuple[Memory, LiveRanges]:
     """The memory of one device at the peak, and the temporaries that it stores during each step."""
     with without_collector():
-        found = live_ranges(plan.decisions)
+        found = live_ranges(plan.decisions, bytes_of_arguments(plan))
     return _memory(plan, _left_by(found.peak), _donated(plan)), found
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
-    outside, placements = plan.once(_outside), plan.decisions.placements
-    taken = sum(placements.local_bytes(value, layout) for value, layout in donated)
-    return Memory(sum(outside.arguments), sum(outside.results), found.bytes, taken, plan, found)
-
-
-def _outside(plan: State) -> _Outside:
-    placements, program = plan.decisions.placements, plan.source.program
-    return _Outside([*map(placements.bytes_outside, program.arguments)], [*map(placements.bytes_outside, program.returned)])
+    arguments, results = argument_bytes(plan), sum(plan.once(bytes_of_ends)[len(plan.source.program.arguments) :])
+    taken = sum(plan.decisions.placements.local_bytes(value, layout) for value, layout in donated)
+    return Memory(arguments, results, found.bytes, taken, plan, found)
 
 
 def peak_bytes(plan: State) -> int:
@@ -190,7 +184,7 @@ def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
 
 def _peak(plan: State) -> _Peak:
     with without_collector():
-        return _left_by(live_ranges(plan.decisions).peak)
+        return _left_by(live_ranges(plan.decisions, bytes_of_arguments(plan)).peak)
 
 
 def _left_by(found: Peak) -> _Peak:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from ...dialects.definitions.requires import Lookup, Rows
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import is_contiguous, is_padded
-from ...rewrites.decide.decide import SELECTED, Move
-from ...rewrites.decide.deferred_reductions import makers
+from ...rewrites.decide.causes import is_own, summed_ops
+from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.redistribute.kinds.all_gather import AllGather
 from ...rewrites.redistribute.kinds.all_to_all import AllToAll
@@ -41,7 +41,7 @@ def why(plan: State, move: Move, step: Step) -> str:
     if gathers_parts(move, step):
         return PARTS
     if step.kind in ("all_reduce", "reduce_scatter"):
-        terms = summed_ops(plan, move)
+        terms = summed_ops(plan.decisions, move)
         found = [any(node.signature.indices[at].reads for at in _placed_indices(plan, node, step.axes)) for node in terms]
         return IN_BLOCKS if found and all(found) else f"a term of it is {IN_BLOCKS}" if any(found) else ""
     if at_boundary := _at_boundary(plan, move):
@@ -65,17 +65,6 @@ def _at_boundary(plan: State, move: Move) -> str:
 def gathers_parts(move: Move, step: Step) -> bool:
     """Whether the step gathers the parts of a fold that has no collective."""
     return step.kind == "all_gather" and any(each.is_gathered and each.axis in step.axes for each in move.pending)
-
-
-def is_own(move: Move) -> bool:
-    """Whether an op itself moves what it has selected or sorted in each block."""
-    return any(position == SELECTED for _, position in move.uses)
-
-
-def summed_ops(plan: State, move: Move) -> list[Node]:
-    """The ops whose folds are pending in the value that is moved, perhaps through linear ops, in program order."""
-    found = makers(plan.decisions.placements, plan.decisions.carried, move.value) if move.pending else []
-    return sorted(found, key=lambda node: node.number)
 
 
 def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:

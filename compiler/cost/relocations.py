@@ -6,11 +6,12 @@ params/embed: f32[data*4096, 1024]
 
 from collections.abc import Iterator
 
+from ...rewrites.decide.causes import summed_ops
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.program.program import Node, ValueId
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
-from .op_strategies import summed_ops, why
+from .op_strategies import why
 
 
 def because(plan: State, move: Move, step: Step) -> str:
@@ -21,7 +22,7 @@ def because(plan: State, move: Move, step: Step) -> str:
 def follows(plan: State, move: Move, step: Step) -> str:
     """Why a collective moves this value, if an op that reads it or makes the sum runs elsewhere than the tactics say."""
     elsewhere, end = plan.decisions.placements.elsewhere, plan.source.program.end
-    made = summed_ops(plan, move) if step.kind in ("all_reduce", "reduce_scatter") else []
+    made = summed_ops(plan.decisions, move) if step.kind in ("all_reduce", "reduce_scatter") else []
     uses = [number for number, position in move.uses if number < end and position < SELECTED]
     for number in [*(node.number for node in made), *uses]:
         for axis, instead in elsewhere.get(number, {}).items():

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from functools import cache
+from typing import NamedTuple, cast
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import flow, spmd
 from ...dialects.op_text import array_types
@@ -17,8 +18,7 @@ from ..cost.counts import CountedCollective, bytes_received as total
 from .module import GraphModule
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A value of the graph: its name in the text, its layout, and its bytes on one device."""
 
     name: str
@@ -26,8 +26,7 @@ class Value:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A node: its kind (`argument`, `kernel`, `redistribute`, `barrier`, `result`), its operands and its results.
 
     `name` is the kernel's function, or the path of an argument or a result.
@@ -98,7 +97,14 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
 def counted_collectives(kernel: FuncOp, marks: Marks) -> Iterator[CountedCollective]:
     """Yields the collectives of a device-local function. Those in a loop body count once for each trip."""
     for op, times, where in executions(kernel.body.block, marks):
-        if isinstance(op, spmd.Collective) and not isinstance(op, spmd.SliceOp | spmd.PickOp):
+        if _sends(type(op)):
+            op = cast(spmd.Collective, op)
             kind, group = op.name.removeprefix("spmd."), op.over.size
             larger = max(cast(ArrayType, value.type).nbytes for value in (op.x, op.out))
             yield CountedCollective(kind, op.over.names, Step.known[kind].received(larger, group), times, where)
+
+
+@cache
+def _sends(kind: type[Operation]) -> bool:
+    """Whether ops of this type send. Asked once for each type, because a kernel has thousands of ops."""
+    return issubclass(kind, spmd.Collective) and not issubclass(kind, spmd.SliceOp | spmd.PickOp)

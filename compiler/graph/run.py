@@ -106,11 +106,12 @@ class CompiledGraph:
         return tuple(self.slots[value] for value in values)
 
     def program(self, op: Operation) -> Callable[..., Sequence[Array]]:
-        """Compiles the program of a node. Equal nodes on the same types share one program."""
+        """Compiles the program of a node. Equal nodes on the same types, by one path, share one program."""
         types = tuple(op.operand_types), tuple(op.result_types)
         name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
-        if (name, types) in self.programs:
-            return self.programs[name, types]
+        key = name, types, op.path if isinstance(op, flow.RedistributeOp) else None
+        if key in self.programs:
+            return self.programs[key]
         graph = self.graph
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         takes, gives = ([TravelForm.of(cast(ArrayType, type), graph.mesh) for type in side] for side in types)
@@ -123,8 +124,8 @@ class CompiledGraph:
         local.__name__ = name
         mapped = over_devices(local, self.mesh, [form.spec for form in takes], [form.spec for form in gives])
         lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
-        self.programs[name, types] = lowered.compile()
-        return self.programs[name, types]
+        self.programs[key] = lowered.compile()
+        return self.programs[key]
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:

@@ -212,12 +212,10 @@ def _crossing(plan: Some, axis: str) -> Some:
     """
     ways: dict[tuple[int, ...], list[NodeId]] = {}
     for stop in plan.table.blocked.values():
-        if stop.axis is stop.axis.axis and stop.axis.name == axis and (sizes := plan.table.ways_across(stop)):
+        if stop.axis.name == axis and (sizes := plan.table.ways_across(stop)):
             ways.setdefault(sizes, []).append(stop.node)
     for sizes, nodes in ways.items():
         mesh = plan.mesh.refine(**{axis: sizes})
-        if kept_whole(plan, plan.mesh.place(axis)) is not None:
-            continue
         split = _split(plan, mesh, len(plan.actions) - 1)
         tables = [split.table.axes[part] for part in mesh.named(axis)]
         if any(all(table.nodes[node] is not None for table in tables) for node in nodes):

@@ -48,7 +48,7 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
     If a tactic places a tagged value, the program's values of that tag, their tangents and cotangents follow too.
     """
     plan = place_own(State.start(traced, root.mesh))
-    program = plan.source.program
+    plan.table.may_split, program = False, plan.source.program
     values = (*program.arguments[: len(traced.in_avals)], *program.returned)
     kin = _tagged(root, plan) | {value: other for value, other in zip(values, ends, strict=True) if other is not None}
     plan.table.each_trip |= {v for v, other in kin.items() if other.value in root.table.each_trip and v in program.arguments}

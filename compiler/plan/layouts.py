@@ -15,5 +15,6 @@ def layouts(plan: State, values: Patterns = "**") -> TextTable:
         # At the boundary a padded dim is whole, since no array has parts of different sizes; the plan shows how it is placed.
         home = placements.home(value)
         layout = boundary(placements, value) if outer and not home.is_padded else home
+        layout = layout.joined(plan.mesh.places)
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return TextTable(found, ("value", "layout"))

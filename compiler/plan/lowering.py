@@ -12,9 +12,25 @@ from ...rewrites.lower.constructors import Fusing, Plain
 from ...rewrites.lower.first_lines import beginning
 from ...rewrites.lower.materialise import Start, materialise
 from ...rewrites.lower.to_spmd import Local
+from ...rewrites.plan_text.claims import with_claims
+from ...rewrites.plan_text.decisions import with_decisions
 from ..define.verify_in_plan import try_block_sizes
 from ..gc_pause import without_collector
 from .state import State
+
+
+def claims(plan: State) -> ModuleOp:
+    """The program with the claims of the plan as attributes: for people to read, and for `partita-opt`."""
+    return with_claims(plan.table, plan.mesh, _tactics(plan))
+
+
+def decisions(plan: State) -> ModuleOp:
+    """The program with the decisions of the plan as attributes: for people to read, and for `partita-opt`."""
+    return with_decisions(_decided(plan), plan.mesh, _tactics(plan))
+
+
+def _tactics(plan: State) -> list[str]:
+    return [action.said for action in plan.actions]
 
 
 def ir(plan: State, fused: bool = True) -> ModuleOp:
@@ -31,7 +47,7 @@ def lowered(plan: State, constructor: Start) -> ModuleOp:
     """Writes a plan's decisions by a constructor."""
     with without_collector():
         module = materialise(_decided(plan), constructor)
-        set_mesh(module, plan.mesh)
+        set_mesh(module, plan.decided.mesh)
         return module
 
 
@@ -46,7 +62,7 @@ def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     with without_collector():
         # A product and its transpose become one op.
         module, is_whole = beginning(_decided(plan), 2 * most)
-        set_mesh(module, plan.mesh)
+        set_mesh(module, plan.decided.mesh)
         return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
 
 

@@ -170,7 +170,7 @@ def not_in_turn(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
 
 def kept_whole(plan: State, axis: MeshAxis) -> Error | None:
     """The error for an axis that cannot be split into sub-axes; None if it can."""
-    if not any(axis in node.signature.own and not node.signature.once for node in plan.source.program.nodes):
+    if axis not in plan.source.program.mapped:
         return None
     title = f"`{axis}` cannot be split into sub-axes: a `shard_map` of the program runs on it"
     return Error(title, helps=["use another axis"])

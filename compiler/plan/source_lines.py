@@ -14,4 +14,5 @@ def line_of(plan: State, value: ValueId, node: Node | None) -> SourceLine | None
 
 def line_of_op(plan: State, node: Node) -> SourceLine | None:
     """The source line of an op; None if no line of the program has written it."""
-    return plan.source.traced.sources.get(node.op)
+    sources = plan.source.traced.sources
+    return sources.found.get(node.op) or sources.get(node.op)

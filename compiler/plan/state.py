@@ -16,12 +16,13 @@ from typing import Never, Self, TypeVar, cast
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import MeshAxis, SubAxis
 from ...rewrites.decide.decide import Decisions, decide
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
-from ...rewrites.program.program import Program, Signatures, ValueId
+from ...rewrites.program.program import NodeId, Program, Signatures, ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
 from ..inputs.message_language import Question, cited, question, step
@@ -170,6 +171,22 @@ class State:
         """Where pending sums are resolved, and which values move. All reports of a plan are read off these."""
         with without_collector():
             return decide(self.table)
+
+    @cached_property
+    def decided(self) -> Self:
+        """The plan as it runs: its mesh and table have the sub-axes into which its decisions split axes."""
+        table = self.decisions.placements.table
+        split = {part.name: part.split for part in table.axes if isinstance(part, SubAxis) and part.axis in self.mesh.places}
+        if not split:
+            return self
+        made = replace(self, mesh=self.mesh.refine(**split), table=table)
+        vars(made)["decisions"] = self.decisions
+        return made
+
+    def placed_on(self, axis: MeshAxis, number: NodeId) -> bool:
+        """Whether the table places an op on an axis, or on any of the sub-axes that the mesh has instead."""
+        tables = (self.table.axes.get(part) for part in self.mesh.split(axis))
+        return any(table is not None and table.nodes[number] is not None for table in tables)
 
     @cached_property
     def _known(self) -> dict[Callable[[Self], object], object]:

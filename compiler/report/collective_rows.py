@@ -63,7 +63,7 @@ def _member(each: Sent, numbers: OpNumbers, pools: Pools) -> list[object]:
     ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in move.uses]
     return [
         pools.text(each.collective.value),
-        numbers.maker(move.value),
+        numbers.makers[move.value],
         list(dict.fromkeys(ends)),
         each.collective.total_bytes,
     ]

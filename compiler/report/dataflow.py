@@ -59,7 +59,9 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
         if node.kind == "barrier":
             continue
         if node.kind == "kernel" and node.name not in details:
-            ops = Counter(op.name.partition(".")[2] for op in graph.kernels[node.name].body.walk() if op.results)
+            ops = Counter[str]()
+            for name, count in Counter(op.name for op in graph.kernels[node.name].body.walk() if op.results).items():
+                ops[name.partition(".")[2]] += count
             details[node.name] = ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
         is_kernel = node.kind == "kernel"
         detail = details[node.name] if is_kernel else ", ".join([starred(str(each)) for each in node.collectives])

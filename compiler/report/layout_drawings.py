@@ -30,16 +30,13 @@ def layouts_pool() -> Pool[Kept]:
 def layout_numbers(plan: State, pool: Pool[Kept]) -> list[int]:
     """The number of each value's layout in the pool, pending sums included."""
     placements, program = plan.decisions.placements, plan.source.program
-    # Thousands of values share a layout, by identity: it is compared once.
-    numbers: dict[tuple[int, str], int] = {}
-    found: list[int] = []
-    for value, home, type in zip(program.values, placements.homes, program.types, strict=True):
-        if value in placements.sources:
-            number = pool.number(Kept(placements.with_sums(value), type.dtype))
-        elif (number := numbers.get((id(home), type.dtype))) is None:
-            number = numbers[id(home), type.dtype] = pool.number(Kept(placements.with_sums(value), type.dtype))
-        found.append(number)
-    return found
+    layouts = [*placements.homes]
+    for value in placements.sources:
+        layouts[value] = placements.with_sums(value)
+    # Thousands of values share a layout, which is looked up once.
+    every = [*zip(layouts, [type.dtype for type in program.types], strict=True)]
+    numbers = {each: pool.number(Kept(*each)) for each in dict.fromkeys(every)}
+    return [numbers[each] for each in every]
 
 
 def changed_layouts(before: list[int], after: list[int]) -> Json:

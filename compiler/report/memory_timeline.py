@@ -12,17 +12,16 @@ A loop takes as much of the time as one of its trips has steps, and a `cond` as 
 """
 
 from collections.abc import Iterator, Sequence
-from heapq import nsmallest
-from itertools import accumulate
+from heapq import nlargest, nsmallest
+from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
 from ..cost.counts import COLLECTIVES
 from ..cost.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
-from ..cost.memory import Stored, over_time
+from ..cost.memory import Memory, over_time
 from ..inputs.lines import place_of
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
-from ..views.grouping import alike
 from ..views.listing import starred
 from .scopes import Scopes
 from .string_table import Json, Pools
@@ -34,12 +33,13 @@ MOST_BARS = 64
 MOST_ROWS = 60
 
 
-def memory_json(plan: State, pools: Pools) -> Json:
-    """The memory of a step: its totals, its course over time, and the arrays that are large at the peak."""
+def memory_json(plan: State, kinds: Sequence[int], pools: Pools) -> Json:
+    """The memory of a step: its totals, its course over time, and the arrays that are large at the peak.
+
+    `kinds` are those of the arguments and results, which come first.
+    """
     stored, ranges = over_time(plan)
-    # Arrays of layers that are alike are one row, the most first.
-    rows = alike(stored.arrays, lambda each: (each.kind, starred(each.value), each.form, place_of(each.source)))
-    largest = nsmallest(MOST_ROWS, rows, key=lambda some: -sum([each.bytes for each in some]))
+    rows = _rows(stored, kinds)
     line = _Course(plan, ranges, pools)
     return {
         "bytes": stored.bytes,
@@ -48,31 +48,45 @@ def memory_json(plan: State, pools: Pools) -> Json:
         "results": stored.results - stored.donated,
         "temporaries": stored.temporaries,
         "at": pools.text(stored.at),
-        "rows": [_stored(some, pools) for some in largest],
+        "rows": [_row(stored, some, pools) for some in rows],
         **line.json(pools),
     }
 
 
-def _stored(some: Sequence[Stored], pools: Pools) -> Json:
-    first = some[0]
+def _rows(stored: Memory, kinds: Sequence[int]) -> list[list[int]]:
+    """The numbers of the arrays in each row, the largest row first. Arrays of layers that are alike are one row."""
+    sizes, outer = stored.sizes, len(stored.sizes) - len(stored.peak.arrays)
+    temporaries = map(stored.array, range(outer, len(sizes)))
+    of: list[object] = [*kinds[:outer], *((starred(each.value), each.form, place_of(each.source)) for each in temporaries)]
+    totals: dict[object, int] = {}
+    for each in stored.largest:
+        totals[of[each]] = totals.get(of[each], 0) + sizes[each]
+    rows = {key: list[int]() for key in nlargest(MOST_ROWS, totals, key=totals.__getitem__)}
+    for each in stored.largest:
+        if of[each] in rows:
+            rows[of[each]].append(each)
+    return [*rows.values()]
+
+
+def _row(stored: Memory, some: Sequence[int], pools: Pools) -> Json:
+    first = stored.array(some[0])
     return {
         "value": pools.text(starred(first.value) if len(some) > 1 else first.value),
         "count": len(some),
         "kind": first.kind,
         "form": first.form,
         "line": pools.line(first.source),
-        "bytes": sum(each.bytes for each in some),
+        "bytes": sum(stored.sizes[each] for each in some),
     }
 
 
 class _Moment(NamedTuple):
-    """One point in time: the step that runs, the number of the program's own step, and the bytes stored inside of that.
+    """One point in time: the step that runs, the bytes stored inside of loops and branches, and the innermost of these.
 
-    `within` is the number of the innermost region around it; 0 is the program.
+    `within` is the number of its region; 0 is the program.
     """
 
     step: MemoryStep | None
-    time: int
     inside: int = 0
     within: int = 0
 
@@ -86,36 +100,30 @@ class _Lasting(NamedTuple):
     last: int
 
 
-def _moments(ranges: LiveRanges) -> Iterator[_Moment]:
-    """Yields all moments. One comes before the first step of the program, and one before the first step of each trip."""
-    yield _Moment(None, -1)
-    for time, step in enumerate(ranges.steps):
-        within = ranges.inside.get(time)
-        if within is None:
-            yield _Moment(step, time)
-        else:
-            yield from (each._replace(inside=max(0, each.inside)) for each in _trip(within, time))
-
-
-def _trip(ranges: LiveRanges, time: int) -> Iterator[_Moment]:
-    """Yields the moments of one trip of a loop or branch. `time` is the number of the program's own step."""
+def _trip(ranges: LiveRanges) -> Iterator[_Moment]:
+    """Yields the moments of one trip of a loop or branch. One comes before its first step."""
     region, stored = ranges.region, ranges.stored()
-    yield _Moment(None, time, stored[0], region)
+    yield _Moment(None, max(0, stored[0]), region)
     for number, (step, own) in enumerate(zip(ranges.steps, stored[1:], strict=True)):
         within = ranges.inside.get(number)
-        inside = [_Moment(step, time, 0, region)] if within is None else _trip(within, time)
-        yield from (each._replace(inside=max(0, each.inside) + own) for each in inside)
+        for each in (_Moment(step, 0, region),) if within is None else _trip(within):
+            yield each._replace(inside=max(0, each.inside + own))
 
 
 class _Course:
-    """The bytes that are stored from moment to moment."""
+    """The bytes that are stored from moment to moment. One comes before the first step of the program."""
 
     def __init__(self, plan: State, ranges: LiveRanges, pools: Pools) -> None:
         self.plan, self.ranges = plan, ranges
-        self.moments = list(_moments(ranges))
-        self.makers = {array: step for step in ranges.steps for array in step.makes}
+        self.times = [*chain.from_iterable(map(repeat, range(-1, len(ranges.steps)), [1, *_widths(ranges)]))]
+        """For each moment the number of the program's own step."""
+        starts = _starts(ranges, 0)
+        self.trips = {
+            moment: each for time, body in ranges.inside.items() for moment, each in enumerate(_trip(body), starts[time])
+        }
+        """The moments in loops and branches; at all others, a step of the program itself runs."""
         self.directions = dict[MemoryStep, str]()
-        self.kinds = {array: self.kind(array) for array in ranges.arrays}
+        self.kinds = [self.kind(array) for array in ranges.arrays]
         self.names = [around.parts[-1].text if around.parts else "" for around in Scopes(plan, pools).regions]
 
     def direction(self, step: MemoryStep) -> str:
@@ -134,19 +142,20 @@ class _Course:
     def kind(self, array: LocalArray) -> str:
         if array.form in COLLECTIVES:
             return "received"
-        maker, steps = self.makers.get(array), self.ranges.steps
-        made = self.direction(maker) if maker is not None else ""
-        read = self.direction(steps[array.last]) if 0 <= array.last < len(steps) else ""
-        return "backward" if made == "forward" and read == "backward" else "other"
+        steps = self.ranges.steps
+        is_kept = array.last < len(steps) and self.direction(steps[array.first]) == "forward"
+        return "backward" if is_kept and self.direction(steps[array.last]) == "backward" else "other"
 
     def json(self, pools: Pools) -> Json:
-        series = self.series()
-        totals = [sum(each) for each in zip(*series.values(), strict=True)]
+        stored = self.ranges.stored()
+        totals = [stored[time + 1] for time in self.times]
+        for moment, each in self.trips.items():
+            totals[moment] += each.inside
         # Of stretches of the same length the first time with the most bytes.
         length = -(-len(totals) // POINTS)
         stretches = (range(start, min(start + length, len(totals))) for start in range(0, len(totals), length))
-        times = [max(each, key=totals.__getitem__) for each in stretches]
-        peak = max(times, key=totals.__getitem__)
+        shown = [max(each, key=totals.__getitem__) for each in stretches]
+        peak = max(shown, key=totals.__getitem__)
         # Of the largest arrays, those that are alive at the peak come before the others.
         largest = nsmallest(
             MOST_BARS, self.lasting(), key=lambda each: (not each.first <= peak <= each.last, -each.array.bytes)
@@ -154,21 +163,25 @@ class _Course:
         return {
             "steps": len(totals),
             "peak": peak,
-            "times": times,
-            "series": {kind: [each[time] for time in times] for kind, each in series.items()},
-            "running": [pools.text(self.name(self.moments[time])) for time in times],
+            "times": shown,
+            "series": self.series(shown),
+            "running": [pools.text(self.name(self.moment(each))) for each in shown],
             "bars": [self.bar(each, pools) for each in sorted(largest, key=lambda each: each.first)],
             "loops": [[pools.text(self.names[each.region]), first, end - 1] for each, first, end in _regions(self.ranges, 0)],
         }
 
-    def series(self) -> dict[str, list[int]]:
-        """The bytes of each kind at each moment."""
+    def series(self, shown: Sequence[int]) -> dict[str, list[int]]:
+        """The bytes of each kind at some moments."""
         of_kind: dict[str, list[LocalArray]] = {kind: [] for kind in KINDS_OF_ARRAYS}
-        for array in self.ranges.arrays:
-            of_kind[self.kinds[array]].append(array)
+        for array, kind in zip(self.ranges.arrays, self.kinds, strict=True):
+            of_kind[kind].append(array)
         own = {kind: over_steps(its, len(self.ranges.steps)) for kind, its in of_kind.items()}
-        found = {kind: [each[moment.time + 1] for moment in self.moments] for kind, each in own.items()}
-        return {**found, "inside": [moment.inside for moment in self.moments]}
+        found = {kind: [each[self.times[moment] + 1] for moment in shown] for kind, each in own.items()}
+        return {**found, "inside": [self.moment(each).inside for each in shown]}
+
+    def moment(self, number: int) -> _Moment:
+        time = self.times[number]
+        return self.trips.get(number) or _Moment(self.ranges.steps[time] if time >= 0 else None)
 
     def name(self, moment: _Moment) -> str:
         """What runs at a moment, in text: the op, its direction, and the loop or branch around it."""
@@ -180,8 +193,8 @@ class _Course:
 
     def lasting(self) -> Iterator[_Lasting]:
         """Yields the arrays of the program and of its loops and branches, with the moments at which they are stored."""
-        for array, first, last in _ends(self.ranges, 0, len(self.moments)):
-            yield _Lasting(array, self.kinds[array], first, last)
+        for kind, (array, first, last) in zip(self.kinds, _ends(self.ranges, 0, len(self.times)), strict=True):
+            yield _Lasting(array, kind, first, last)
         for region, start, end in _regions(self.ranges, 0):
             for array, first, last in _ends(region, start, end):
                 yield _Lasting(array, "inside", first, last)
@@ -194,23 +207,25 @@ class _Course:
         return [pools.text(name), lasting.kind, array.bytes, lasting.first, lasting.last, line]
 
 
+def _widths(ranges: LiveRanges) -> list[int]:
+    """The number of moments that each step takes."""
+    found = [1] * len(ranges.steps)
+    for time, body in ranges.inside.items():
+        found[time] = 1 + sum(_widths(body))
+    return found
+
+
 def _starts(ranges: LiveRanges, start: int) -> list[int]:
     """The first moment of each step of a trip that starts at `start`, and the moment after its last step."""
-    widths = (_width(ranges.inside[time]) if time in ranges.inside else 1 for time in range(len(ranges.steps)))
-    return list(accumulate(widths, initial=start + 1))
-
-
-def _width(ranges: LiveRanges) -> int:
-    """The number of moments in a trip."""
-    return _starts(ranges, 0)[-1]
+    return [*accumulate(_widths(ranges), initial=start + 1)]
 
 
 def _regions(ranges: LiveRanges, start: int) -> Iterator[tuple[LiveRanges, int, int]]:
     """Yields all loops and branches in a ranges, outer ones first, each with its first moment and the one after its last."""
-    for time, first in enumerate(_starts(ranges, start)):
-        if (within := ranges.inside.get(time)) is not None:
-            yield within, first, first + _width(within)
-            yield from _regions(within, first)
+    starts = _starts(ranges, start) if ranges.inside else []
+    for time, within in ranges.inside.items():
+        yield within, starts[time], starts[time + 1]
+        yield from _regions(within, starts[time])
 
 
 def _ends(ranges: LiveRanges, start: int, end: int) -> Iterator[tuple[LocalArray, int, int]]:

@@ -56,7 +56,7 @@ def html(plan: State) -> str:
 
 def packed(found: object) -> str:
     """Encodes an object as JSON, compressed and in base64."""
-    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), check_circular=False)
     return base64.b64encode(gzip.compress(text.encode(errors="backslashreplace"), compresslevel=3, mtime=0)).decode()
 
 

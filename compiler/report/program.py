@@ -1,9 +1,9 @@
 """The program as the page draws it: arguments, ops and results, each in its fold, and the values between them."""
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
-from ...rewrites.program.program import ValueId
 from ..advice.stops import main_value
 from ..cost.flops import shown_op_name
 from ..inputs.names import name_parts
@@ -21,16 +21,14 @@ class OpNumbers:
         self.program = plan.source.program
         self.first = len(self.program.arguments)
         self.end = self.first + len(self.program.nodes)
-        self._arguments = {value: number for number, value in enumerate(self.program.arguments)}
+        self.makers = [self.first + made if made >= 0 else -1 for made in self.program.producer]
+        """For each value the number of the op that makes it, or of the argument that it is."""
+        for number, value in enumerate(self.program.arguments):
+            self.makers[value] = number
 
     def op(self, node: int, position: int = 0) -> int:
         """The number of an op; for the number after the last op, that of the result at `position`."""
         return self.first + node if node < len(self.program.nodes) else self.end + position
-
-    def maker(self, value: ValueId) -> int:
-        """The number of the op that makes a value, or of the argument that it is."""
-        made = self.program.producer[value]
-        return self._arguments.get(value, -1) if made < 0 else self.first + made
 
 
 class Shown(NamedTuple):
@@ -51,7 +49,9 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     lines = [line_of_op(plan, node) for node in program.nodes]
     ops = scopes.folds(program, lines, tree)
     results = _outside("result", program.result_names, tree)
-    places = [*map(pools.line, lines)]
+    # Thousands of ops come from a few hundred lines.
+    known_lines = {key: pools.line(line) for key, line in {id(line): line for line in lines}.items()}
+    places = [known_lines[id(line)] for line in lines]
     kinds = [
         *("argument" for _ in arguments),
         *(shown_op_name(node) if not node.is_border else node.op_name for node in program.nodes),
@@ -60,18 +60,18 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     json: Json = {
         "folds": tree.json(pools),
         "fold": [*arguments, *ops, *results],
-        "kind": [pools.text(kind) for kind in kinds],
-        "reads": [*([] for _ in arguments), *(list(node.operands) for node in program.nodes), *([v] for v in program.returned)],
+        "kind": pools.each(kinds),
+        "reads": [*([] for _ in arguments), *(node.operands for node in program.nodes), *([v] for v in program.returned)],
         "name": [names[value] for value in program.values],
-        "maker": [numbers.maker(value) for value in program.values],
+        "maker": numbers.makers,
         "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
         "results": list(program.result_names),
     }
-    outer = (names[value] for value in (*program.arguments, *program.returned))
-    made = (names.get(main_value(node), "") for node in program.nodes)
+    outer = [("argument", starred(name), -1) for name in program.argument_names]
+    outer += [("result", starred(name), -1) for name in program.result_names]
+    made = (starred(names.get(main_value(node), "")) for node in program.nodes)
     known: dict[object, int] = {}
-    named = ((starred(name), line) for name, line in (*((name, -1) for name in outer), *zip(made, places, strict=True)))
-    return Shown(json, [known.setdefault(each, len(known)) for each in named])
+    return Shown(json, [known.setdefault(each, len(known)) for each in (*outer, *zip(repeat("op"), made, places))])
 
 
 def _outside(kind: str, names: Sequence[str], tree: FoldTree) -> list[int]:

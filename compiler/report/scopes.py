@@ -47,11 +47,12 @@ class FoldTree:
         at = 0
         for part in path:
             key = at, part.kind, part.text
-            if key not in self._numbers:
-                self._numbers[key] = len(self.parts)
+            found = self._numbers.get(key)
+            if found is None:
+                found = self._numbers[key] = len(self.parts)
                 self.parts.append(part)
                 self.parents.append(at)
-            at = self._numbers[key]
+            at = found
         return at
 
     def json(self, pools: Pools) -> Json:

@@ -1,6 +1,6 @@
 """Pools: texts, source lines and layouts, which a page writes once and refers to by number."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from ..inputs.lines import SourceLine
@@ -37,6 +37,11 @@ class Pools:
 
     def text(self, text: str) -> int:
         return self.texts.number(text)
+
+    def each(self, texts: Sequence[str]) -> list[int]:
+        """The numbers of many texts, few of which differ."""
+        numbers = {text: self.text(text) for text in dict.fromkeys(texts)}
+        return [numbers[text] for text in texts]
 
     def line(self, source: SourceLine | None) -> int:
         """The number of a source line: its place, its function and its code; -1 if there is no line."""

@@ -12,7 +12,7 @@ It follows the same tactics. Tangents and cotangents have the layouts of their p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
@@ -20,9 +20,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.sharding import Mesh as DeviceMesh, NamedSharding
+from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 from xdsl.dialects import func
 
+from ...dialects.layouts import Layout
 from ...rewrites.decide.placements import boundary
 from ...rewrites.program.program import ValueId
 from ..jax_private import (
@@ -43,7 +44,7 @@ from ..plan.lowering import spmd
 from ..plan.state import State
 from ..trace.trace import trace
 from .device_code import run_local
-from .extended_shard_map import Gathered, given, on_no_mesh, over_devices, spec, to_program_mesh, typed, varying
+from .extended_shard_map import Gathered, given, is_inside, on_no_mesh, over_devices, spec, to_program_mesh, typed, varying
 from .jaxprs import (
     Flags,
     avals,
@@ -116,7 +117,7 @@ class Partitioned:
     @cached_property
     def plan(self) -> State:
         if self.made is None:
-            return self.root
+            return self.root.decided
         run = function(self.made)
 
         def program(*arrays: Array) -> list[Array]:
@@ -125,7 +126,7 @@ class Partitioned:
         program.__name__ = self.root.source.traced.name
         with on_no_mesh():
             traced = trace(program, *map(physical, avals(self.made)[0]))
-        return follow(self.root, traced, [like and like.kin() for like in self.likes])
+        return follow(self.root.decided, traced, [like and like.kin() for like in self.likes])
 
     @cached_property
     def jaxpr(self) -> ClosedJaxpr:
@@ -157,9 +158,28 @@ class Partitioned:
         return [self.sharding(each) for each in program.arguments], [self.sharding(each) for each in program.returned]
 
     def sharding(self, value: ValueId) -> NamedSharding:
+        """The sharding of a value at the boundary: on the axes of the caller's plan, if they can express it."""
         layout = boundary(self.plan.decisions.placements, value)
+        joined = layout.joined(self.root.mesh.places)
+        on_whole = all(axis in self.root.mesh.places for axis in joined.axes)
+        return (
+            NamedSharding(self.mesh, self.spec(value, joined))
+            if on_whole
+            else NamedSharding(self.there, self.spec(value, layout))
+        )
+
+    def spec(self, value: ValueId, layout: Layout) -> PartitionSpec:
         rank = max([len(self.plan.source.shape(value)), *(dim + 1 for dim, _ in layout.factors)])
-        return NamedSharding(self.mesh, spec(layout, rank))
+        return spec(layout, rank)
+
+    @cached_property
+    def there(self) -> DeviceMesh:
+        """The devices along the axes of the plan's decisions, which may be sub-axes."""
+        mesh, devices = self.plan.decided.mesh, self.mesh.devices
+        if mesh is self.root.mesh:
+            return self.mesh
+        kinds = (AxisType.Auto,) * len(mesh)
+        return DeviceMesh(devices.reshape(tuple(mesh.axes.values())), tuple(map(str, mesh.places)), axis_types=kinds)
 
     def lower(self) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh. It is lowered once."""
@@ -169,19 +189,32 @@ class Partitioned:
         main = cast(func.FuncOp, spmd(self.plan).body.block.first_op)
         traced = self.plan.source.traced
 
-        ins, outs = ([each.spec for each in side] for side in self.shardings)
+        program, placements = self.plan.source.program, self.plan.decisions.placements
+        ins, outs = (
+            [self.spec(each, boundary(placements, each)) for each in side] for side in (program.arguments, program.returned)
+        )
         unread = [arg.index for arg in main.body.block.args if not arg.uses and any(ins[arg.index])]
 
         def local(*arrays: Array) -> tuple[Array, ...]:
             results = run_local(main.body.block, arrays, traced.foreign)
             return tuple(
-                with_unread(results, [arrays[number] for number in unread if arrays[number].size], self.mesh.axis_names)
+                with_unread(results, [arrays[number] for number in unread if arrays[number].size], self.there.axis_names)
             )
 
         local.__name__ = traced.name
-        return over_devices(local, self.mesh, ins, outs, self.root.source.traced.function.location())
+        return over_devices(local, self.there, ins, outs, self.root.source.traced.function.location())
+
+    @cached_property
+    def unsplit(self) -> Partitioned:
+        """The same program on whole axes: inside of a `shard_map` there are no parts of them."""
+        if self.root.decided is self.root:
+            return self
+        root = replace(self.root, table=replace(self.root.table, may_split=False))
+        return Partitioned(root, self.mesh, self.made, self.likes, self.gathered)
 
     def __call__(self, *arrays: Array) -> list[Array]:
+        if is_inside() and self.unsplit is not self:
+            return self.unsplit(*arrays)
         traced = self.plan.source.traced
         captured = traced.consts[len(arrays) - len(traced.in_avals) :]
         ends = self.shardings[1]

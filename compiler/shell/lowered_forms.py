@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ..plan.lowering import claims, decisions
+
 if TYPE_CHECKING:
     from ..api.plan import Plan
 
 FORMS: Mapping[str, Callable[[Plan], object]] = {
     "spmd": lambda plan: plan.spmd(),
     "ir": lambda plan: plan.ir(),
+    "claims": claims,
+    "decisions": decisions,
     "unfused": lambda plan: plan.ir(fused=False),
     "graph": lambda plan: plan.lower("collective").text(),
     "json": lambda plan: plan.lower("collective").to_json(),

@@ -32,8 +32,8 @@ MOST_ROWS = 4
 def lower(asked: Asked) -> str:
     """The lowered plan, as the program of each device.
 
-    Other forms than `spmd` are `ir`, `unfused`, `graph`, `json` and `dot`. A file takes all of it. Without a file, you see the
-    first lines. Of `spmd`, no more is lowered than these.
+    Other forms than `spmd` are `claims`, `decisions`, `unfused`, `ir`, `graph`, `json` and `dot`. A file takes all of it.
+    Without a file, you see the first lines. Of `spmd`, no more is lowered than these.
     """
     form, *files = asked.said or ["spmd"]
     if form not in FORMS:

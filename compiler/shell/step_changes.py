@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from ...dialects.ground.amounts import counted, of_bytes
 from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
-from ..answers.diff import argument_bytes
+from ..cost.alike_ends import argument_bytes
 from ..cost.collectives import bytes_per_device, counts
 from ..cost.flops import flops_per_device
 from ..plan.layouts import layouts

@@ -22,6 +22,7 @@ def stream(plan: State, axis: str) -> dict[ValueId, tuple[ValueId, ...]]:
     of lookups. They are read off the plan's decisions, so a sum that waits counts where it resolves: three gradients of one
     value count as one sum.
     """
+    plan = plan.decided
     parts = set(plan.mesh.named(axis))
     kinds = {dim_classes(plan, value) for part in parts for value in _rows(plan, part)}
     moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))

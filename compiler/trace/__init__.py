@@ -7,6 +7,7 @@
     importer                    the jaxpr as operations, one pass
       expansions                primitives that are traced into others: `custom_reduce`, `pool_gradients`, `vmapped_while`
         constant_positions      reads and updates at positions that are constants (`constant_folding`) become slices
+        counted_positions       reads and updates at each row's own number become those of a batch
       why_whole                 why some primitives run unpartitioned
     annotations                 what the program says about layouts
     value_names                 the names of values, from tags and name scopes

@@ -26,6 +26,7 @@ from ..ops.prng_keys import Aval, is_key, key_rank, physical
 from ..ops.ragged_products import ragged_dot_general
 from .constant_folding import Positions
 from .constant_positions import as_slice
+from .counted_positions import Counted, as_batch
 from .custom_reduce import reduce, reduce_window
 from .pool_gradients import select_and_scatter_add
 from .why_whole import REASONS
@@ -34,15 +35,15 @@ Function = Callable[..., object]
 Rule = Callable[[JaxprEqn], "Function | None"]
 
 
-def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None) -> ClosedJaxpr | None:
+def expand(eqn: JaxprEqn, positions: Sequence[Positions] | None = None, count: Sequence[Counted] = ()) -> ClosedJaxpr | None:
     """The program that computes the same as this equation on physical arrays; None if the equation stays as it is.
 
     A primitive stays if it has a definition or derives one, or if it runs unpartitioned for a reason. `positions` are those at
-    which it reads or updates an array, where they are constant.
+    which it reads or updates an array, where they are constant; `count` are the components of these that count its vectors.
     """
     name = name_of(eqn.primitive)
     rule = _empty if _makes_nothing(eqn) else _RULES.get(name)
-    function = rule(eqn) if rule else as_slice(eqn, positions) if positions is not None else None
+    function = rule(eqn) if rule else as_slice(eqn, positions) if positions is not None else as_batch(eqn, count)
     definition = definitions.get(op_name(name))
     moves = name not in _RANDOM if rule else definition is not None and definition.moves
     if moves and rule is not _empty and any(is_key(atom.aval) for atom in eqn.invars):

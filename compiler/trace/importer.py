@@ -36,6 +36,7 @@ from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unw
 from ..ops.shard_map import ShardMapBody, dims_of
 from .annotations import Annotation, Said, said_by_sharding
 from .constant_folding import Constants, Positions
+from .counted_positions import Counted, counted
 from .expansions import expand
 from .vmapped_while import with_one_predicate
 from .why_whole import ONCE
@@ -139,13 +140,13 @@ class Importer:
     def results(self, eqn: JaxprEqn) -> tuple[ArrayType, ...]:
         return tuple(self.type(var.aval) for var in eqn.outvars)
 
-    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None) -> Recipe | ClosedJaxpr:
-        """The translation of equations with this primitive, these parameters, these operand types and constant positions.
+    def recipe(self, eqn: JaxprEqn, positions: Sequence[Positions] | None, count: Sequence[Counted]) -> Recipe | ClosedJaxpr:
+        """The translation of equations with this primitive, these parameters, these operand types and known positions.
 
         It is an operation, or a program to inline instead.
         """
         results = self.results(eqn)
-        if (inlined := expand(eqn, positions)) is not None:
+        if (inlined := expand(eqn, positions, count)) is not None:
             return inlined
         if name_of(eqn.primitive) in DERIVED:
             return self.derived(eqn, results)
@@ -278,6 +279,11 @@ class EquationStep:
         found = [each for at in starts if (each := self.to.constants.of(self.operands[at])) is not None] if starts else []
         return found if found and len(found) == len(starts) else None
 
+    def counted(self) -> tuple[Counted, ...]:
+        """The components of the index vectors of a gather or a scatter that count the vectors."""
+        is_by_vectors = "dimension_numbers" in self.params and _starts(self.name, len(self.operands))
+        return tuple(counted(self.to.constants, self.operands[1])) if is_by_vectors else ()
+
     def inline(self, closed: ClosedJaxpr) -> Values:
         """Inlines a program in place of the equation, and gives its operations that equation's origin.
 
@@ -321,13 +327,14 @@ def _plain(step: EquationStep) -> Values:
     signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
     if ids := step.positions():
         signature += tuple((each.dtype, each.tobytes()) for each in ids)
+    signature += (count := () if ids else step.counted(),)
     try:
         recipe = to.recipes.get(signature)
     except TypeError:  # a parameter that cannot be hashed
-        recipe = to.recipe(eqn, ids)
+        recipe = to.recipe(eqn, ids, count)
     else:
         if recipe is None:
-            recipe = to.recipes[signature] = to.recipe(eqn, ids)
+            recipe = to.recipes[signature] = to.recipe(eqn, ids, count)
     if not isinstance(recipe, Recipe):
         return step.inline(recipe)
     made = to.emit(recipe.op, step.operands, recipe.results, recipe.params, step.origin)

@@ -21,7 +21,7 @@ from jax import Array
 from jax.extend.core import JaxprEqn
 from jax.typing import ArrayLike
 
-from ..jax_private import jnp, lax
+from ..jax_private import lax
 from ..ops.store_once import stored
 
 LARGEST_WINDOW = 16
@@ -51,11 +51,11 @@ class _Pool:
         places, zero = self.places(), np.zeros((), cotangents.dtype)
         asked = [(stored(self.chosen(x)), cotangents)]
         for dim, width, stride, (lo, _) in self.window:
-            near = range(-(-width // stride))
+            near = [(dim, stride, lo, back, min(stride, width - back * stride)) for back in range(-(-width // stride))]
             asked = [
-                (self.spread(chosen, np.int32(-1), dim, stride, lo, back), self.spread(given, zero, dim, stride, lo, back))
+                (self.spread(chosen, np.int32(-1), *each), self.spread(given, zero, *each))
                 for chosen, given in asked
-                for back in near
+                for each in near
             ]
         nothing = lax.full(self.shape, zero)
         return reduce(lax.add, (lax.select(lax.eq(chosen, places), given, nothing) for chosen, given in asked), nothing)
@@ -74,7 +74,9 @@ class _Pool:
 
     def chosen(self, x: Array) -> Array:
         """The position of the best element of each window, the first of equal ones in row-major order; -1 if all is padding."""
-        padded = _pad(x, np.zeros((), x.dtype), {dim: padding for dim, _, _, padding in self.window})
+        ends = {dim: (self.counts[dim] - 1) * stride + width - lo for dim, width, stride, (lo, _) in self.window}
+        edges = {dim: (lo, ends[dim] - self.shape[dim]) for dim, _, _, (lo, _) in self.window}
+        padded = _pad(x, np.zeros((), x.dtype), edges)
         offsets = [*product(*(range(width) for _, width, _, _ in self.window))]
         best, position, found = self.slice(padded, offsets[0]), self.position(offsets[0]), self.inside(offsets[0])
         if found is not None:
@@ -113,12 +115,24 @@ class _Pool:
             array = lax.slice_in_dim(array, start, start + (self.counts[dim] - 1) * stride + 1, stride, dim)
         return array
 
-    def spread(self, array: Array, outside: ArrayLike, dim: int, stride: int, lo: int, back: int) -> Array:
-        """For each element of a dim, the value of the last window that begins at or before it, or `back` windows earlier."""
-        windows, rest = divmod(lo, stride)
+    def spread(self, array: Array, outside: ArrayLike, dim: int, stride: int, lo: int, back: int, near: int) -> Array:
+        """For each element of a dim, the value of the last window that begins at or before it, or `back` windows earlier.
+
+        That window has the first `near` of `stride` elements. The others get `outside`. They lie before the window's or after
+        them, so that its block of `stride` elements begins at a multiple of `stride`, if that is possible.
+
+        ```
+        width 3, stride 2, padding 1: elements 2i and 2i + 1   -->   windows i and i + 1, or one earlier: none and i
+        ```
+        """
+        before = min(-lo % stride, stride - near)
+        windows, rest = divmod(lo + before, stride)
         blocks, first = -(-(self.shape[dim] + rest) // stride), back - windows
-        moved = jnp.repeat(_pad(array, outside, {dim: (first, blocks - self.counts[dim] - first)}), stride, dim)
-        return _pad(moved, outside, {dim: (-rest, self.shape[dim] + rest - blocks * stride)})
+        moved = _pad(array, outside, {dim: (first, blocks - self.counts[dim] - first)})
+        shape, others = moved.shape, [at + (at > dim) for at in range(len(moved.shape))]
+        each = lax.broadcast_in_dim(moved, (*shape[: dim + 1], near, *shape[dim + 1 :]), others)
+        every = lax.collapse(_pad(each, outside, {dim + 1: (before, stride - near - before)}), dim, dim + 2)
+        return _pad(every, outside, {dim: (-rest, self.shape[dim] + rest - blocks * stride)})
 
 
 def _pad(array: Array, outside: ArrayLike, edges: Mapping[int, tuple[int, int]]) -> Array:

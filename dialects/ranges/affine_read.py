@@ -123,7 +123,8 @@ class AffineRead:
         blocks = self.inward(factor, True, True)
         even = None if blocks is None or is_padded(self.extent, [blocks]) else blocks
         short = None if blocks is None or blocks.leaves_out(self.extent) else blocks
-        return _nearer(even, self.staying(factor), factor.stride, self.extent) or short
+        stride = factor.stride * self.divisor // self.window.stride
+        return _nearer(even, self.staying(factor), stride, self.extent) or short
 
     def claim(self, factor: Factor, padded: bool, last: bool = True) -> Factor | None:
         """The factor of the dim for a given factor of the index: equal blocks, from which windows are exchanged.

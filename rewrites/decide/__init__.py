@@ -12,10 +12,12 @@
       linearity          through which ops a pending sum may move
       min_cut            minimum cuts, for the cheapest places to resolve
         preflow          the maximum flow
+    axis_splits          which axes to split into sub-axes, so that claims pass the reshapes at which they stop
     relocate             which ops run along a dim that a later tactic stores in parts, because that receives less
       place_by_cut       which of these ops to move, as a minimum cut
     sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
     decide               all decisions of a plan, which reports read and lowering writes
+    causes               the tactics that cause a redistribution
 
 Imports `redistribute`, `program` and `rules`.
 """

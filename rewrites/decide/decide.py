@@ -9,7 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from ...dialects.ground.dtypes import itemsize
@@ -19,13 +19,16 @@ from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
+from .axis_splits import split_tables
+from .choices import Choices, is_stored
+from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
-from .loop_hoisting import carried_sums
+from .loop_hoisting import carried_sums, gather_before_loops
 from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read_table
-from .price import Price, is_stored
-from .regather import gathered_at_source
+from .price import Price
+from .regather import gather_at_source
 from .relocate import Mismatch, relocated
-from .sort_strategy import unmerged
+from .sort_strategy import sort_gathered
 from .table import Table
 
 FARTHEST = 64
@@ -54,6 +57,8 @@ class Move:
     """The value that starts the use when it is available: the gather of a parameter waits for it."""
     together: tuple[Move, ...] = ()
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
+    is_said: bool = False
+    """Whether a text says the path, and it is not the cheapest."""
 
     @property
     def communicates(self) -> bool:
@@ -75,7 +80,9 @@ class Decisions:
     homes: dict[ValueId, Move]
     """Values that are redistributed where they are computed, because a tactic placed them -> the move."""
     weighed: bool = False
-    """Whether ops could run elsewhere than the table says: they do if that pays in the program as a whole."""
+    """Whether axes are split, or ops could run elsewhere than the table says: if that pays in the program as a whole."""
+    unsplit: Price | None = None
+    """What a device would receive if no axis were split into sub-axes; None if none is."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
@@ -88,7 +95,23 @@ class Decisions:
 
 
 def decide(table: Table) -> Decisions:
-    """Returns all decisions of a plan. Ops run elsewhere than the table says if that receives fewer bytes."""
+    """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that receives less."""
+    found = whole = _decide_as_split(table)
+    while others := [each for other in _splits(found) if (each := _decide_as_split(other)).price.pays(found.price)]:
+        found = min(others, key=lambda each: each.price)
+        found.unsplit, found.weighed = whole.price, True
+    return found
+
+
+def _splits(found: Decisions) -> Iterator[Table]:
+    """Yields the table with an axis split, for the stops at which something is sent over the axis."""
+    steps = ((move, step) for move in found.moves for step in move.path.steps)
+    reads = {(number, axis) for move, step in steps for axis in step.axes for number, _ in move.uses}
+    return split_tables(found.placements.table, reads)
+
+
+def _decide_as_split(table: Table) -> Decisions:
+    """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
     before = found.price
     moves = [
@@ -107,14 +130,46 @@ def decide(table: Table) -> Decisions:
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:
     placements = read_table(table, instead)
-    gathered = unmerged(placements)
-    gathered_at_source(placements)
+    choices = Choices(placements, {})
+    gathered = sort_gathered(choices)
+    gather_at_source(choices)
+    gather_before_loops(choices)
+    compute_constants_whole(choices)
     carried = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
         placements.put(node, placements.reduced(node, carry.pend))
         placements.sources.update(dict.fromkeys(node.results, carry.pend))
+    return moved(placements, carried, gathered)
+
+
+def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> Decisions:
+    """The decisions for ops that are placed so and carry these sums: every value moves as its uses need it."""
     return _Mover(placements, carried, gathered).decisions()
+
+
+def moved_so(
+    placements: Placements, carried: dict[NodeId, DeferredReduction], moves: list[Move], homes: dict[ValueId, Move]
+) -> Decisions:
+    """The decisions with these moves, and with those by which ops exchange what they have selected or sorted."""
+    mover = _Mover(placements, carried, [])
+    mover.result.moves += moves
+    mover.result.homes |= homes
+    mover.exchange()
+    mover.order()
+    return mover.result
+
+
+def mismatches(
+    placements: Placements, carried: dict[NodeId, DeferredReduction]
+) -> dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]]:
+    """(value, region) -> the uses there that need another layout than the value's own: `_Mover.mismatches`."""
+    return _Mover(placements, carried, []).mismatches()
+
+
+def starter(placements: Placements, number: NodeId) -> ValueId:
+    """The value at which a use starts, for which the gather of a parameter waits: `_Mover.starter`."""
+    return _Mover(placements, {}, []).starter(number)
 
 
 class _Mover:
@@ -127,21 +182,30 @@ class _Mover:
         self.result = Decisions(placements, carried, gathered, [], {}, {})
 
     def decisions(self) -> Decisions:
-        self.fixed_values()
+        for each in self.placements.unsettled():
+            self.settle(*each)
+        self.exchange()
+        for (value, _), uses in sorted(self.mismatches().items()):
+            self.move_value(value, uses)
+        self.order()
+        self.share(lambda move: move.value)
+        self.share(lambda move: first_use(move)[0])
+        return self.result
+
+    def exchange(self) -> None:
+        """Makes the moves by which ops exchange what they have selected or sorted of each block."""
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if placed.selected is not None:
                 self.gather(node, placed.selected)
             if placed.merged is not None:
                 self.merge(node, placed.produced[0], placed.merged)
-        for (value, _), uses in sorted(self.mismatches().items()):
-            self.move_value(value, uses)
+
+    def order(self) -> None:
+        """Finds the move of each use, and orders the moves by their first uses."""
         for move in self.result.moves:
             for use in move.uses:
                 self.result.at_use[use] = move
         self.result.moves.sort(key=first_use)
-        self.share(lambda move: move.value)
-        self.share(lambda move: first_use(move)[0])
-        return self.result
 
     def share(self, key: Callable[[Move], int]) -> None:
         """Lets moves with equal keys share collectives where that is cheaper."""
@@ -155,28 +219,8 @@ class _Mover:
             for move, way in zip(group, joint([move.path for move in group]) or (), strict=False):
                 move.path, move.together = way, tuple(group)
 
-    def fixed_values(self) -> None:
-        """Moves each value that a tactic placed from the layout that its op produces, and arguments from the boundary's layout.
-
-        A pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device:
-        other ops cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
-        """
-        for value, home in self.placements.pinned.items():
-            node = self.program.made_by(value)
-            placed = self.placements.nodes[node.number]
-            position = node.results.index(value)
-            produced, pend = placed.produced[position], placed.pending[position]
-            if produced != home or pend:
-                self.settle(value, produced, pend, home)
-        for value, pend in self.placements.reduced_at_def.items():
-            self.settle(value, self.placements.homes[value], pend, self.placements.homes[value])
-        for value in self.program.arguments:
-            outside = boundary(self.placements, value)
-            if outside != self.placements.homes[value]:
-                self.settle(value, outside, (), self.placements.homes[value])
-
-    def settle(self, value: ValueId, source: Layout, pend: Unreduced, home: Layout) -> None:
-        move = self.make(value, source, pend, home, None, True, self.program.region[value])
+    def settle(self, value: ValueId, source: Layout, pend: Unreduced) -> None:
+        move = self.make(value, source, pend, self.placements.homes[value], None, True, self.program.region[value])
         self.result.homes[value] = move
         self.result.moves.append(move)
 
@@ -210,7 +254,7 @@ class _Mover:
                 if value in sources:
                     if node.number in carried:
                         continue
-                elif wanted == (self.lies(node.number, position, value) if node.reads else homes[value]):
+                elif wanted == (self.placements.lies(node.number, position, value) if node.reads else homes[value]):
                     continue
                 key = value, self.program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))
@@ -220,12 +264,6 @@ class _Mover:
             if value in sources or wanted != homes[value]:
                 found.setdefault((value, 0), []).append((end, position, wanted))
         return found
-
-    def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:
-        """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
-        if self.program.from_outside(number, position):
-            return self.placements.nodes[self.program.producer[value]].produced[0]
-        return self.placements.homes[value]
 
     def move_value(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         if self.program.parameter[value] and is_stored(self.placements, value):
@@ -280,7 +318,7 @@ class _Mover:
 
     def move_shared(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         """Moves to each wanted layout once: directly from the value, or by way of their common layout if that is cheaper."""
-        source = self.lies(*uses[0][:2], value)
+        source = self.placements.lies(*uses[0][:2], value)
         pend = self.placements.sources.get(value, ())
         targets = list(dict.fromkeys(wanted for _, _, wanted in uses))
         region = self.program.use_region(*uses[0][:2])

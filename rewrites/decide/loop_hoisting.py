@@ -15,9 +15,18 @@ from dataclasses import dataclass
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
+from .choices import Alternative, Choices, reads_of
 from .deferred_reductions import DeferredReduction, is_linear, through
+from .place_by_cut import take
 from .placements import Placements
-from .price import Alternative, put_if_fewer, reads_of
+
+
+def gather_before_loops(choices: Choices) -> None:
+    """Lets values enter loops in the layouts in which the loops read them, where that costs less in all trips."""
+    program, each_trip = choices.program, choices.placements.table.each_trip
+    for node in reversed(program.nodes) if program.has_regions else ():
+        if node.is_border and node.passes_on and program.source(node.operands[0]) not in each_trip:
+            _gather_before(choices, node)
 
 
 def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
@@ -28,9 +37,6 @@ def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
     nodes = placements.program.nodes
     if not placements.program.has_regions:
         return through(placements)
-    for node in reversed(nodes):
-        if node.is_border and node.passes_on and placements.program.source(node.operands[0]) not in placements.table.each_trip:
-            _gather_before(placements, node)
     found = list(_accumulated(placements))
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
     while True:
@@ -53,9 +59,9 @@ def _axes(carry: DeferredReduction | None) -> set[MeshAxis]:
 # --- values that are the same in all trips ---------------------------------------------------------------------------
 
 
-def _gather_before(placements: Placements, border: Node) -> None:
-    """Lets a value enter a loop in the layout in which the loop reads it, if fewer bytes are received over all trips."""
-    program = placements.program
+def _gather_before(choices: Choices, border: Node) -> None:
+    """Lets a value enter a loop in the layout in which the loop reads it, if that costs less in all trips."""
+    placements, program = choices.placements, choices.program
     moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
     axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes for each in wanted)}
@@ -65,7 +71,7 @@ def _gather_before(placements: Placements, border: Node) -> None:
         return
 
     ops = (program.nodes[number] for number in (border.number, *moved))
-    put_if_fewer(placements, {node.number: Alternative(placements.without(node, axes)) for node in ops})
+    take(choices, [{node.number: Alternative(placements.without(node, axes)) for node in ops}])
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------

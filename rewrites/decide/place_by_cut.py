@@ -1,25 +1,24 @@
-"""Chooses which of some ops to place otherwise, so that a device receives the fewest bytes.
+"""Chooses which of some ops to place otherwise, so that all that they read, make and compute costs the least.
 
 Each op has two placements: as it is, or otherwise. A value is moved from the layout in which its op produces it to each layout
-in which an op reads it. So the bytes depend on pairs of choices, and the best choice is a minimum cut.
+in which an op reads it. So the price depends on pairs of choices, and the best choice is a minimum cut.
 
     dot %h %t  ->  sum  ->  ...  ->  dot %d %t   -->   all of them along the vocabulary: only %h and the last sum move
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Sequence, Set
+from operator import itemgetter
 
-from ..program.program import NodeId, ValueId
-from ..redistribute.steps import Bytes
-from .deferred_reductions import DeferredReduction
+from ..program.program import Node, NodeId, ValueId
+from ..redistribute.search import Path
+from .choices import Alternative, Choices, Use, Want, Ways
 from .min_cut import ENDLESS, Network
-from .placements import Placements
-from .price import Alternative, Reads, Want
+from .price import BYTES_PER_SECOND, Price
 
-UNITS = 1 << 10
-"""Scales bytes, which may be fractions, to the integers of a network."""
+UNITS = BYTES_PER_SECOND * (1 << 20)
+"""Scales seconds to the integers of a network, in which a collective counts 1: less than any byte."""
 
 OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
@@ -31,46 +30,59 @@ Moves = dict[tuple[Want, bool | None], list[NodeId]]
 placement, False its present one. With None, the value moves in any case."""
 
 
-class AsItIs(Reads):
-    """The layouts that uses want under the present placements, and the edges for them, cached until an op moves."""
+def take(choices: Choices, options: Sequence[Ways], departs: bool = False) -> tuple[int, Ways]:
+    """Places ops otherwise if that costs less: those of one option that save the most, or all of it. Returns which.
 
-    def __init__(self, placements: Placements, carried: Mapping[NodeId, DeferredReduction]) -> None:
-        super().__init__(placements, carried)
-        self.edges: dict[tuple[ValueId, Alternative | None, *tuple[Alternative, ...]], list[Edge]] = {}
-        """A value, its op's other placement and those of the ops that read it -> the edges that the value adds to a network."""
+    `departs`: the ops would leave where the tactics put them, so they have to save what collectives take to start.
+    """
+    best, at, taken = 0.0, 0, Ways()
+    for number, ways in enumerate(options):
+        chosen, before, then = _cheapest(choices, ways)
+        saved = before.seconds - then.seconds
+        if (then.pays(before) if departs else then < before) and (saved > best or not taken):
+            best, at, taken = saved, number, chosen
+    if taken:
+        choices.put(taken)
+    return at, taken
 
-    def forget(self) -> None:
-        super().forget()
-        self.edges.clear()
+
+def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
+    """The ops to place otherwise, and the prices before and then."""
+    side = _Cut(choices, ways).otherwise()
+    chosen = {number: way for number, way in ways.items() if number in side}
+    before, *prices = choices.prices(ways, {}, chosen, ways)
+    then, chosen = min(zip(prices, (chosen, ways), strict=True), key=itemgetter(0))
+    return chosen, before, then
 
 
-class TwoPlaces:
+class _Cut:
     """Ops that may be placed otherwise, and the values that they read and produce."""
 
-    def __init__(self, now: AsItIs, ways: Mapping[NodeId, Alternative]) -> None:
-        self.now, self.placements, self.program = now, now.placements, now.program
+    def __init__(self, choices: Choices, ways: Ways) -> None:
+        self.choices, self.placements, self.program = choices, choices.placements, choices.program
         self.ways = ways
 
-    def best(self) -> set[NodeId]:
-        """Returns the ops to place otherwise; empty if that does not pay."""
-        network, edges = Network(), self.now.edges
+    def otherwise(self) -> Set[object]:
+        """The side of a minimum cut on which the ops are that cost less if they are placed otherwise."""
+        network, cached = Network(), self.choices.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
-        for value, uses in self.reads.items():
+        for value, uses in self.reads().items():
             # Regions overlap: what a value adds to one of them is cached for the others.
             key = value, self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
-            if (found := edges.get(key)) is None:
-                found = edges[key] = list(self.added(value, self.moved(value, uses)))
+            if (found := cached.get(key)) is None:
+                found = cached[key] = [*self.added(value, self.moved(value, uses))]
             for edge in found:
                 network.edge(*edge)
-        side = network.source_side(OTHERWISE, AS_IT_IS)
-        chosen = {number for number in self.ways if number in side}
-        before, then = self.now.prices({number: self.ways[number] for number in chosen})
-        return chosen if then.pays(before) else set()
+        for number, way in self.ways.items():
+            if (found := cached.get(way)) is None:
+                found = cached[way] = [*self.owned(self.program.nodes[number], way)]
+            for edge in found:
+                network.edge(*edge)
+        return network.source_side(OTHERWISE, AS_IT_IS)
 
-    @cached_property
-    def reads(self) -> dict[ValueId, list[tuple[NodeId, int]]]:
+    def reads(self) -> dict[ValueId, list[Use]]:
         """Maps each value to its uses by ops that may be placed otherwise."""
-        reads = dict[ValueId, list[tuple[NodeId, int]]]()
+        reads = dict[ValueId, list[Use]]()
         for number in self.ways:
             node = self.program.nodes[number]
             for position, value in enumerate(node.operands):
@@ -79,16 +91,25 @@ class TwoPlaces:
                 reads.setdefault(value, [])
         return reads
 
-    def moved(self, value: ValueId, uses: list[tuple[NodeId, int]]) -> Moves:
+    def owned(self, node: Node, way: Alternative) -> Iterator[Edge]:
+        """The edges for what an op itself costs, and for the moves of its results to where tactics put them."""
+        for otherwise, each in ((False, None), (True, way)):
+            placed = self.choices.placed(node, {} if each is None else {node.number: way})
+            moves, work = self.choices.own(node, placed)
+            pinned = [(value, home) for value in node.results if (home := self.placements.pinned.get(value)) is not None]
+            moves += [self.choices.pinned(value, home, each) for value, home in pinned]
+            yield _unary(node.number, otherwise, _capacity(Price.of(moves, [work])))
+
+    def moved(self, value: ValueId, uses: list[Use]) -> Moves:
         """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
-        wants, found, maker = self.now.wants(value), Moves(), self.ways.get(self.program.producer[value])
+        wants, found, maker = self.choices.wants(value), Moves(), self.ways.get(self.program.producer[value])
         pend = () if maker is None else maker.pend
-        others = self.now.counted[value].copy()
+        others = self.choices.counted[value].copy()
         for number, position in uses:
             want, way = wants[number, position], self.ways[number]
             others[want] -= 1
             found.setdefault((want, False), []).append(number)
-            found.setdefault((self.now.wanted(want, (number, position), way, pend), True), []).append(number)
+            found.setdefault((self.choices.wanted(want, (number, position), way, pend), True), []).append(number)
         return found | {(want, None): [] for want, count in others.items() if count}
 
     def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
@@ -99,7 +120,7 @@ class TwoPlaces:
         subtracted from that of the other move. This is an estimate.
         """
         maker = self.program.producer[value]
-        movable = maker in self.ways
+        movable = maker in self.ways and value not in self.placements.pinned
         prices = {made: self.prices(value, made, moves) for made in ((False, True) if movable else (False,))}
         same = {made: sum(price for (_, place), price in each.items() if place == made) for made, each in prices.items()}
         for made, each in prices.items() if movable else ():
@@ -115,19 +136,26 @@ class TwoPlaces:
                 yield from ((op, meets, ENDLESS) if place else (meets, op, ENDLESS) for op in ops if op != meets)
                 yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
 
-    def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], Bytes]:
-        """Maps each move of a value to the bytes that a device receives."""
-        home = self.now.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        return {key: self.placements.received(value, home, key[0].layout) * key[0].trips for key in moves}
+    def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
+        """Maps each move of a value to its price."""
+        home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
+        return {key: self.price(self.choices.way(value, home, key[0]), key[0].trips) for key in moves}
+
+    def price(self, way: Path, times: int) -> int:
+        return _capacity(Price.of([(way, times)]))
 
 
-def _between(node: object, maker: NodeId, otherwise: bool, price: Bytes) -> Edge:
+def _capacity(price: Price) -> int:
+    return round(price.seconds * UNITS) + price.collectives
+
+
+def _between(node: object, maker: NodeId, otherwise: bool, price: int) -> Edge:
     """An edge that is cut, at this price, if `node` makes the choice `otherwise` and `maker` the opposite one."""
     start, end = (node, maker) if otherwise else (maker, node)
-    return start, end, int(price * UNITS)
+    return start, end, price
 
 
-def _unary(node: object, otherwise: bool, price: Bytes) -> Edge:
+def _unary(node: object, otherwise: bool, price: int) -> Edge:
     """An edge that is cut, at this price, if the node makes this choice."""
     start, end = (node, AS_IT_IS) if otherwise else (OTHERWISE, node)
-    return start, end, int(price * UNITS)
+    return start, end, price

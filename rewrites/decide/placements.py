@@ -5,9 +5,9 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple, cast
 
@@ -54,7 +54,7 @@ class Selected(NamedTuple):
     gathered: Layout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpPlacement:
     """One op under one placement."""
 
@@ -157,6 +157,8 @@ class Placements:
     """The ops that do not take the table's claims, with what they take instead."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
+    opened: dict[ValueId, Set[MeshAxis]] = field(default_factory=dict[ValueId, Set[MeshAxis]])
+    """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
 
@@ -192,6 +194,50 @@ class Placements:
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
 
+    def outside(self, value: ValueId, lies: Layout) -> Layout:
+        """The layout at the program's boundary of an argument or a result that lies so inside.
+
+        A result goes back to where claims have it, but not along an axis on which its claims stopped. It has contiguous blocks,
+        because a NamedSharding can express only these.
+        """
+        claimed = self.results.get(value, self.homes[value])
+        moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
+        return (lies if moved and moved <= self.open_axes(value) else claimed).natural
+
+    def open_axes(self, value: ValueId) -> Set[MeshAxis]:
+        """The axes on which a result has no claim because the claims of what it is made of stopped, or were in conflict."""
+        if (found := self.opened.get(value)) is None:
+            axes = (axis for axis in self.table.axes if self.table.claim(value, axis) is None)
+            found = self.opened[value] = {axis for axis in axes if self.table.is_stopped(value, axis)}
+        return found
+
+    def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:
+        """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
+        if self.program.from_outside(number, position):
+            return self.nodes[self.program.producer[value]].produced[0]
+        return self.homes[value]
+
+    def unsettled(self) -> Iterator[tuple[ValueId, Layout, Unreduced]]:
+        """The values that move where they are made: in which layout, and with which pending sums, their ops leave them.
+
+        These are values that a tactic placed otherwise than their ops do, and arguments that lie otherwise at the boundary. A
+        pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device: other ops
+        cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
+        """
+        for value, home in self.pinned.items():
+            node = self.program.made_by(value)
+            placed = self.nodes[node.number]
+            position = node.results.index(value)
+            produced, pend = placed.produced[position], placed.pending[position]
+            if produced != home or pend:
+                yield value, produced, pend
+        for value, pend in self.reduced_at_def.items():
+            yield value, self.homes[value], pend
+        for value in self.program.arguments:
+            outside = boundary(self, value)
+            if outside != self.homes[value]:
+                yield value, outside, ()
+
     def put(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
         self.nodes[node.number] = placed
@@ -201,7 +247,8 @@ class Placements:
     def put_otherwise(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement, but leaves the layouts of the program's results as claims have them."""
         for value, layout in zip(node.results, self.nodes[node.number].produced, strict=True):
-            self.results.setdefault(value, layout)
+            if value not in self.pinned:
+                self.results.setdefault(value, layout)
         self.put(node, placed)
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
@@ -232,6 +279,10 @@ class Placements:
         left = ((index, [factor for at, factor in after if at == index]) for index in lost)
         return all(misfit(node.signature, index, factors) is None for index, factors in left if factors)
 
+    def width(self, value: ValueId) -> int:
+        """The bytes of an element of the value."""
+        return itemsize(self.program.types[value].dtype)
+
     def local_bytes(self, value: ValueId, layout: Layout) -> int:
         """The local bytes of the value on one device in this layout. Cached: thousands of values have a few hundred layouts."""
         key = layout, self.program.types[value].dtype
@@ -239,13 +290,9 @@ class Placements:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
-    def bytes_outside(self, value: ValueId) -> int:
-        """The local bytes of an argument or a result, in its layout at the program's boundary."""
-        return self.local_bytes(value, boundary(self, value))
-
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
-        return path(source, target, itemsize(self.program.types[value].dtype))
+        return path(source, target, self.width(value))
 
     def received(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device receives if the value changes its layout."""
@@ -259,36 +306,49 @@ class Placements:
 def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
+    pinned = _pinned(table)
     nodes, results, axes = _all_placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
         claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
-        results.update(zip(program.nodes[number].results, nodes[number].produced, strict=True))
+        made = zip(program.nodes[number].results, nodes[number].produced, strict=True)
+        results |= {value: layout for value, layout in made if value not in pinned}
         nodes[number] = place_op(program.nodes[number].signature, tuple(claimed))
-    homes = [type.layout for type in program.types]
-    sources: dict[ValueId, Unreduced] = {}
-    reduced_at_def: dict[ValueId, Unreduced] = {}
-    returned = frozenset(program.returned)
+    # Thousands of arguments have a few layouts.
+    known, arguments = dict[object, Layout](), dict[ValueId, Layout]()
     for value in program.arguments:
-        homes[value] = table.layout(value)
+        key = program.types[value].layout, *[claims.values[value] for claims in table.axes.values()]
+        if (layout := known.get(key)) is None:
+            layout = known[key] = table.layout(value)
+        arguments[value] = layout
+    return placed_so(Placements(table, program, nodes, pinned, elsewhere=elsewhere, results=results), arguments)
+
+
+def placed_so(placements: Placements, arguments: Mapping[ValueId, Layout]) -> Placements:
+    """Completes placements that have every op's: with these layouts of arguments, and what ops leave as their results."""
+    program, nodes = placements.program, placements.nodes
+    homes = placements.homes = [type.layout for type in program.types]
+    sources, reduced_at_def = placements.sources, placements.reduced_at_def
+    returned = frozenset(program.returned)
+    made, produced = (node.results for node in program.nodes), (placed.produced for placed in nodes)
+    every = zip(chain.from_iterable(made), chain.from_iterable(produced), strict=True)
+    for value, layout in chain(arguments.items(), every):
+        homes[value] = layout
     for node, placed in zip(program.nodes, nodes, strict=True):
-        for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
-            homes[value] = layout
+        for value, pend in zip(node.results, placed.pending, strict=True) if any(placed.pending) else ():
             if pend:
                 at_once = any(each.scans or each.is_gathered for each in pend) or (
                     node.signature.once and bool(program.uses[value] or value in returned)
                 )
                 (reduced_at_def if at_once else sources)[value] = pend
-    pinned = _pinned(table)
-    for value, layout in pinned.items():
+    for value, layout in placements.pinned.items():
         homes[value] = layout
         sources.pop(value, None)
         reduced_at_def.pop(value, None)
-    returns: dict[ValueId, list[int]] = {}
     for position, value in enumerate(program.returned):
-        returns.setdefault(value, []).append(position)
-    return Placements(table, program, nodes, pinned, reduced_at_def, homes, sources, returns, elsewhere, results)
+        placements.returns.setdefault(value, []).append(position)
+    return placements
 
 
 def _all_placed(table: Table) -> list[OpPlacement]:
@@ -316,5 +376,5 @@ def _pinned(table: Table) -> dict[ValueId, Layout]:
 
 
 def boundary(placements: Placements, value: ValueId) -> Layout:
-    """The layout at the program's boundary: contiguous blocks, because a NamedSharding can express only these."""
-    return placements.results.get(value, placements.home(value)).natural
+    """The layout at the program's boundary."""
+    return placements.outside(value, placements.homes[value])

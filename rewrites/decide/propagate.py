@@ -27,7 +27,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, Position, ValueId
-from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, BlockedOp, Claim, Clash, Key, Table, claim_of, produced
+from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, BlockedOp, Claim, Clash, Key, Table, claim_of, misfit, produced
 
 ANY_WIDTH = 1 << 60
 """A width that no window reaches: more blocks than any axis has."""
@@ -90,6 +90,8 @@ class Sweep:
         """What each heap holds."""
         self.last = dict[NodeId, int]()
         """Ops that may take more than exact claims -> the last rank that they may take."""
+        self.shifting = set[NodeId]()
+        """The ops that only shift elements and have taken a claim."""
 
     def run(self, changed: Iterable[ValueId]) -> None:
         for value in changed:
@@ -103,6 +105,8 @@ class Sweep:
                 self.visit(self.program.nodes[-number])
             for position in self.popped(ARGUMENTS):
                 self.argument(self.program.values[position])
+        for number in sorted(self.shifting):
+            self.leave(self.program.nodes[number])
 
     def push(self, kind: int, position: int) -> None:
         marked = self.marked[kind]
@@ -211,11 +215,38 @@ class Sweep:
         if self.arriving:
             self.arriving.clear()
         if node.signature.shifts:
+            self.shifting.add(node.number)
             for position in range(len(node.operands)):
                 self.table.blocked.pop((node.number, position, self.axis), None)
         for value in node.operands:
             self.wanted(value)
         self.pass_on(node)
+
+    def leave(self, node: Node) -> None:
+        """Leaves the elements that an op shifts on their devices, if all are then where the claim wants them.
+
+        Under the claim, devices could still receive elements, namely such that are not in the result.
+
+        ```
+        x[:1] in blocks of 8, of an x in blocks of 16 (8 devices)   -->   in blocks of 16: the first device has the row
+        ```
+        """
+        claim, signature = self.claims.nodes[node.number], node.signature
+        assert claim is not None
+        ends = [(value, at[claim.at]) for value, at in zip(node.operands, signature.operand_at, strict=True) if claim.at in at]
+        if len(ends) != 1 or self.table.on_index(node, claim.at, self.axis):
+            return
+        ((value, at),) = ends
+        own, index = claim_of(self.program, self.claims, value), signature.indices[claim.at]
+        if at.reach is None or own is None or own.at != at.dim or self.table.on_dim(value, at.dim, self.axis):
+            return
+        there = at.reach.arriving(own.factor)
+        wants, has = (None if each is None else at.reach.outward(each) for each in (claim.factor, there))
+        if there is None or wants is None or has is None or own.factor.holds(wants, at.reach.size):
+            return
+        stays = own.factor.holds(has, at.reach.size) and there.holds(claim.factor, index.extent)
+        if stays and misfit(signature, claim.at, [there]) is None:
+            self.claims.nodes[node.number] = claim._replace(factor=there)
 
     def operand_claims(self, node: Node, candidates: Candidates) -> None:
         program, claims = self.program, self.claims

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import ValueId
+from .choices import Alternative, Choices, is_stored, reads_of
+from .place_by_cut import take
 from .placements import Placements
-from .price import Alternative, is_stored, put_if_fewer, reads_of
 
 
-def gathered_at_source(placements: Placements) -> None:
-    """Takes axes off ops that only move an argument's elements, if they are read whole and this receives fewer bytes."""
-    program = placements.program
+def gather_at_source(choices: Choices) -> None:
+    """Takes axes off ops that only move an argument's elements, if they are read whole and this costs less."""
+    placements, program = choices.placements, choices.program
     for value in program.arguments:
         axes = set(placements.homes[value].axes)
         if not axes or len(program.uses[value]) < 2:
@@ -28,7 +29,7 @@ def gathered_at_source(placements: Placements) -> None:
         after = {number: Alternative(placements.without(program.nodes[number], gone)) for number, gone in lost.items() if gone}
         fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
         if not fixed:
-            put_if_fewer(placements, after)
+            take(choices, [after])
 
 
 def _read_on(placements: Placements, value: ValueId) -> set[MeshAxis]:

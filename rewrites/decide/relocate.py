@@ -16,6 +16,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
@@ -23,10 +24,10 @@ from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
 from ..redistribute.steps import Bytes
+from .choices import Alternative, Choices
 from .deferred_reductions import DeferredReduction, is_linear, makers
-from .place_by_cut import AsItIs, TwoPlaces
+from .place_by_cut import take
 from .placements import Instead, Placement, Placements, Unreduced, place_op
-from .price import Alternative
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
@@ -50,13 +51,24 @@ class Mismatch:
     uses: tuple[tuple[NodeId, int], ...]
 
 
+class Option(NamedTuple):
+    """Claims that ops could follow along an axis, and the value that they come from."""
+
+    axis: MeshAxis
+    claims: Claims
+    value: ValueId
+
+
 def relocated(
     placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
 ) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
-    for each in mismatches:
-        search.try_around(each)
+    groups = dict[NodeId, list[Mismatch]]()
+    for each in [*mismatches, *search.compared()]:
+        groups.setdefault(each.uses[0][0], []).append(each)
+    for group in groups.values():
+        search.attempt([option for each in group for option in search.options(each)])
     return search.found
 
 
@@ -70,46 +82,37 @@ class _Search:
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
         self.known: dict[object, bool] = {}
-        self.now = AsItIs(placements, self.carried)
+        self.choices = Choices(placements, self.carried)
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
         self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
-        self.in_conflict = {node for node, _, _ in self.table.conflicts}
 
-    def try_around(self, each: Mismatch) -> None:
+    def options(self, each: Mismatch) -> Iterator[Option]:
+        """What ops around a value that changes its layout could do instead."""
         terms = makers(self.placements, self.carried, each.value) if each.source.pending else []
-        for axis, claim in list(self.claims(each, terms)):
-            self.attempt(axis, self.region(each.value, axis, claim), each.value)
+        for axis, claim in (*self.claims(each, terms), *self.other_dims(each)):
+            yield Option(axis, self.region(each.value, axis, claim), each.value)
         for axis in sorted({pending.axis for pending in each.source.pending}):
             if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
                 parts = ((dim, factor) for dim, factor in each.target.factors if factor.axis == axis)
                 around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
-                self.attempt(axis, (around[0] if around else {}) | lookups, each.value)
+                yield Option(axis, (around[0] if around else {}) | lookups, each.value)
 
-    def attempt(self, axis: MeshAxis, claims: Claims, value: ValueId) -> None:
-        """Places ops elsewhere if that receives less, unless all of them have been tried before."""
-        keys = {(number, axis, claim) for number, claim in claims.items()}
-        if keys <= self.tried:
-            return
-        self.tried |= keys
-        ways = self.ways(axis, claims)
-        chosen = sorted(TwoPlaces(self.now, ways).best())
+    def attempt(self, options: list[Option]) -> None:
+        """Places ops as the best option says if that costs less. Options whose ops were all tried before are left out."""
+        new = list[Option]()
+        for each in options:
+            keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
+            if not keys <= self.tried:
+                self.tried |= keys
+                new.append(each)
+        at, chosen = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
+        for number in chosen:
+            self.found.setdefault(number, {})[new[at].axis] = Instead(new[at].claims.get(number), new[at].value)
         if chosen:
-            self.now.forget()
             for known in (self.movable, self.patient, self.known_ways):
                 known.clear()
-        for number in chosen:
-            node, way = self.program.nodes[number], ways[number]
-            self.placements.put_otherwise(node, way.placed)
-            self.found.setdefault(number, {})[axis] = Instead(claims.get(number), value)
-            self.carried.pop(number, None)
-            if way.carries:
-                self.carried[number] = DeferredReduction(way.pend)
-            for result in node.results:
-                self.placements.sources.pop(result, None)
-                if way.pend:
-                    self.placements.sources[result] = way.pend
 
     # --- what could receive less ------------------------------------------------------------------------------------------
 
@@ -122,6 +125,34 @@ class _Search:
         for dim, factor in each.target.factors:
             if factor.axis in pending and self.promises_parts(each, factor, terms):
                 yield factor.axis, self.claim(each.value, dim, factor)
+
+    def other_dims(self, each: Mismatch) -> Iterator[tuple[MeshAxis, Claim]]:
+        """The claims on other dims of a value that is gathered along one, for ops at which its claim has stopped."""
+        kept = set(each.target.factors)
+        for dim, factor in each.source.factors:
+            axis = factor.axis
+            readers = (number for number, _ in each.uses if number < self.program.end and (dim, factor) not in kept)
+            nodes = (self.program.nodes[number] for number in readers)
+            if any(
+                (axis not in self.placements.axes(node) or self.merges(node)) and self.may_move(node, axis) for node in nodes
+            ):
+                for other, extent in enumerate(each.source.global_shape):
+                    block = min((own.stride for own in each.source.at(other)), default=extent)
+                    if other != dim and block % factor.size == 0:
+                        yield axis, self.claim(each.value, other, Factor(axis, block // factor.size))
+
+    def merges(self, node: Node) -> bool:
+        """Whether devices compare blocks along an index of the op: those that it sorts, or what it selects of each."""
+        placed = self.placements.nodes[node.number]
+        return placed.merged is not None or placed.selected is not None
+
+    def compared(self) -> Iterator[Mismatch]:
+        """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
+        for node in filter(self.merges, self.program.nodes):
+            value, axes = node.operands[0], self.placements.axes(node)
+            lies = self.placements.home(value)
+            left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
+            yield Mismatch(value, lies, left, ((node.number, 0),))
 
     def claim(self, value: ValueId, dim: int, factor: Factor) -> Claim:
         """A claim by the tactic that has placed the value or, if none has, a use of it."""
@@ -197,13 +228,8 @@ class _Search:
 
     # --- which ops --------------------------------------------------------------------------------------------------------
 
-    def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no conflict, no loop border, and no tactic that places its result."""
-        settled = any(value in self.placements.pinned or value in self.placements.reduced_at_def for value in node.results)
-        return not (node.is_border or node.signature.own or node.signature.once or settled or node.number in self.in_conflict)
-
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op may move on the axis. It stays if a tactic holds it, or if it has moved before.
+        """Whether the op may move on the axis. It stays if a tactic holds it.
 
         An op that is held and carries a sum may still be placed where it is held.
         """
@@ -212,9 +238,10 @@ class _Search:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.is_free(node) or node.signature.rivals or axis in self.found.get(node.number, {}):
+        if not self.choices.is_free(node) or node.signature.rivals:
             return False
-        claims = [table.nodes[node.number] for table in self.table.axes.values()]
+        moved, every = self.found.get(node.number, {}), self.table.axes.items()
+        claims = [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
         axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
@@ -244,7 +271,7 @@ class _Search:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if len(node.results) != 1 or not self.is_free(node) or not is_linear(self.program, node, positions):
+        if len(node.results) != 1 or not self.choices.is_free(node) or not is_linear(self.program, node, positions):
             return False
         ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
         work = flops(node.op_name, node.params, ins, outs)

@@ -8,17 +8,19 @@ A merge leaves its results in blocks. Where they are wanted whole, gathering the
 from __future__ import annotations
 
 from ..program.program import Node, NodeId, ValueId
+from .choices import Alternative, Choices
+from .place_by_cut import take
 from .placements import OpPlacement, Placements
-from .price import Alternative, put_if_fewer
 
 
-def unmerged(placements: Placements) -> list[NodeId]:
-    """Unplaces and returns the ops for which merging would receive more, and unplaces operand-free ops that only they read."""
+def sort_gathered(choices: Choices) -> list[NodeId]:
+    """Unplaces and returns the ops for which merging would cost more, and unplaces operand-free ops that only they read."""
+    placements = choices.placements
     nodes, found = placements.program.nodes, list[NodeId]()
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         makers = (placements.program.made_by(value) for value in node.operands if _is_free(placements, value, node))
         after = {each.number: Alternative(_without(placements, each, node)) for each in (*makers, node)}
-        if put_if_fewer(placements, after):
+        if take(choices, [after])[1]:
             found.append(node.number)
     return found
 

@@ -142,6 +142,8 @@ class Table:
     """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
     each_trip: frozenset[ValueId] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
+    may_split: bool = True
+    """Whether decisions may split axes into sub-axes. A derivative follows the splits of its function, and makes none."""
     closed: dict[ValueId, frozenset[int]] = field(default_factory=dict[ValueId, frozenset[int]])
     """Values whose layout the program sets -> the dims that it sets, on which propagation puts no other axis."""
     reconciled: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
@@ -194,6 +196,8 @@ class Table:
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
         ```
         """
+        if stop.axis is not stop.axis.axis or stop.weight is not None or stop.axis in self.program.mapped:
+            return ()
         node, factor = self.program.nodes[stop.node], stop.factor
         dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]
         digits = dims[stop.dim]
@@ -230,6 +234,11 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
+    def is_stopped(self, value: ValueId, axis: MeshAxis) -> bool:
+        """Whether claims on the axis stopped, or met in a conflict, at an op from which the value is computed without it."""
+        claims, stops = self.axes[axis].nodes, {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+        return any(node.number in stops for node in self.program.upstream([value], lambda node: claims[node.number] is None))
+
     def layout(self, value: ValueId) -> Layout:
         """A value's own layout, pending sums left out."""
         claims = [c for axis in self.axes if (c := self.claim(value, axis)) is not None and c.at != WHOLE]
@@ -265,7 +274,9 @@ class Table:
                 continue
             if claim.at == index:
                 factors.append(claim.factor)
-            elif claim.at in rivals:
+            elif claim.at in rivals or (
+                (factor.has_halo or claim.factor.has_halo) and node.signature.are_beside(index, claim.at)
+            ):
                 return UNEVEN
         for merging in node.signature.indices[index].parts(Merging):
             if not self.pays(node, merging, factors):

@@ -27,7 +27,8 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
-from ..redistribute.search import path
+from ..redistribute.path_text import path_text
+from ..redistribute.search import Path, path
 from ..rewire import rewire_users
 from ..rules.rule_files import rules
 
@@ -90,7 +91,9 @@ class Constructor(Protocol):
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]: ...
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals: ...
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        """Brings values into other layouts: by the cheapest paths, unless one value takes another way."""
+        ...
 
     def barrier(self, values: Globals) -> Globals: ...
 
@@ -154,6 +157,11 @@ def function(name: str, block: Block, results: Types) -> func.FuncOp:
     return func.FuncOp(name, (list(block.arg_types), list(results)), Region(block))
 
 
+def said(way: Path | None) -> str | None:
+    """The text of a way that is not the cheapest path."""
+    return None if way is None else path_text(way)
+
+
 def _ssa(values: Globals) -> list[SSAValue]:
     assert all(isinstance(value, SSAValue) for value in values)
     return cast("list[SSAValue]", values)
@@ -210,8 +218,8 @@ class Plain:
         self.block.add_op(build)
         return list(build.results)
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals:
-        op = RedistributeOp(_ssa(sources), targets)
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        op = RedistributeOp(_ssa(sources), targets, said(way))
         self.block.add_op(op)
         return op.results
 
@@ -349,9 +357,9 @@ class Fusing(Nesting):
     def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
         return CoordinateOp(axes)
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals:
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         self.end_nest_of(sources)
-        return self.write(RedistributeOp([self.force(source) for source in sources], targets))
+        return self.write(RedistributeOp([self.force(source) for source in sources], targets, said(way)))
 
     def barrier(self, values: Globals) -> Globals:
         self.end_nest_of(values)

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.lax import ScanOp, WhileOp
 from ..decide.decide import Decisions, Move, first_use
 from ..program.program import NO_NODE, Control, NodeId, ValueId, number_of
+from ..redistribute.steps import Path
 from .constructors import Global, Globals, Make, Types
 from .materialise import Writer
 from .to_spmd import Local
@@ -49,9 +50,12 @@ class _Beginning(Writer):
             if region == 0 and isinstance(self.into, _Counting) and self.is_enough(number_of(entry), self.into):
                 self.is_whole, self.end = False, number_of(entry)
                 return
-            if region == 0 and isinstance(entry, Control) and isinstance(entry.op, (ScanOp, WhileOp)):
-                self.most = sys.maxsize
-            self.entry(entry)
+            if isinstance(entry, Control):
+                if region == 0 and isinstance(entry.op, (ScanOp, WhileOp)):
+                    self.most = sys.maxsize
+                self.control(entry)
+            else:
+                self.op(entry)
 
     def is_enough(self, number: NodeId, into: _Counting) -> bool:
         return into.final + (into.open_ops if number > self.last else 0) >= self.most
@@ -82,8 +86,8 @@ class _Counting(Local):
         self.final += len(self.nest.ops)
         super().end_nest()
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals:
-        made = super().redistribute(sources, targets)
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        made = super().redistribute(sources, targets, way)
         self.final += 1
         return made
 

@@ -30,7 +30,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
 from ..emit import type_at
 from .constructors import Constructor, Fusing, Global, returned, with_regions
-from .local_redistribution import redistributed
+from .local_redistribution import redistributed, way_of
 from .materialise import Start, finished_module
 
 
@@ -79,7 +79,7 @@ class Replay:
                 self.open()
                 self.body(op)
             case RedistributeOp():
-                self.make(op.results, into.redistribute(ins, [after for _, after in op.changes]))
+                self.make(op.results, into.redistribute(ins, [after for _, after in op.changes], way_of(op)))
             case BarrierOp():
                 self.make(op.results, into.barrier(ins))
             case RegionOp():
@@ -129,7 +129,7 @@ class Replay:
         ins, block = [self.local(value) for value in op.operands], Block()
         if isinstance(op, RedistributeOp):
             before, after = zip(*op.changes, strict=True)
-            made = redistributed(ins, before, after, block)
+            made = redistributed(ins, before, after, block, way_of(op))
         else:
             block.add_op(barrier := spmd.BarrierOp(ins))
             made = barrier.results

@@ -161,7 +161,7 @@ class Writer(Walk[Global]):
         target = self.type_at(move.value, move.target)
         if type_of(start) is target or not move.communicates:
             return start
-        return self.into.redistribute([start], [target])[0]
+        return self.into.redistribute([start], [target], move.path if move.is_said else None)[0]
 
     def settled(self, move: Move, made: Global) -> Global:
         return self.cut(self.move(move, made), self.type_at(move.value, move.target))

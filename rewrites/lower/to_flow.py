@@ -22,6 +22,7 @@ from ...dialects import flow
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ConstantOp
 from ...dialects.types import ArrayType
+from ..redistribute.steps import Path
 from ..rewire import rewire
 from .constructors import (
     Built,
@@ -36,9 +37,11 @@ from .constructors import (
     on_device,
     placed_axes,
     returned,
+    said,
     type_of,
 )
 from .fuse import AsWritten, replayed
+from .local_redistribution import way_of
 from .materialise import Start
 from .to_spmd import Local
 from .transposed_products import swap_products
@@ -167,8 +170,8 @@ class Kernels(_Graph):
             value.nest.leaves[value] = None
         return value
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals:
-        return self.change(lambda values: flow.RedistributeOp(values, targets), sources, targets)
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        return self.change(lambda values: flow.RedistributeOp(values, targets, said(way)), sources, targets)
 
     def barrier(self, values: Globals) -> Globals:
         return self.change(flow.BarrierOp, values, [value.type for value in cast("Sequence[Built]", values)])
@@ -352,5 +355,5 @@ def change(op: flow.RedistributeOp) -> func.FuncOp:
     f32[data*64]{+model} to f32[data*64]   -->   spmd.all_reduce add %0 over (model) : f32[64] -> f32[64]
     """
     into = Local([before for before, _ in op.changes])
-    into.finish_into(returned, into.redistribute(into.arguments, [after for _, after in op.changes]))
+    into.finish_into(returned, into.redistribute(into.arguments, [after for _, after in op.changes], way_of(op)))
     return kernel_function("redistribute", into.block)

@@ -19,6 +19,7 @@ from ...dialects import spmd
 from ...dialects.lax import RegionOp, ScanOp, WhileOp
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.types import ArrayType
+from ..redistribute.steps import Path
 from .before_loops import free_before_loops
 from .constructors import Built, End, Global, Globals, Make, Nest, Nesting, Types, function, on_device, type_of
 from .fuse import AsWritten, replayed
@@ -51,11 +52,11 @@ class Local(Nesting):
     def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
         return spmd.CoordinateOp(axes)
 
-    def redistribute(self, sources: Globals, targets: Types) -> Globals:
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         """Writes the steps for each value; those of several values may share their collectives."""
         self.end_nest_of(sources)
         locals = [on_device(source) for source in sources]
-        return self.known(redistributed(locals, list(map(type_of, sources)), targets, self.block), targets)
+        return self.known(redistributed(locals, list(map(type_of, sources)), targets, self.block, way), targets)
 
     def barrier(self, values: Globals) -> Globals:
         self.end_nest_of(values)

@@ -34,13 +34,10 @@ class Walk(ABC, Generic[T]):
     def body(self, region: int) -> None:
         """The ops of one region, including nested ops with regions."""
         for entry in self.entries[region]:
-            self.entry(entry)
-
-    def entry(self, entry: list[Node] | Control) -> None:
-        if isinstance(entry, Control):
-            self.control(entry)
-        else:
-            self.op(entry)
+            if isinstance(entry, Control):
+                self.control(entry)
+            else:
+                self.op(entry)
 
     @abstractmethod
     def op(self, nodes: Sequence[Node]) -> None:

@@ -107,6 +107,8 @@ class _Flattener:
         program.nodes.append(node)
         if signature.shifts:
             program.shifting.add(node.number)
+        if signature.own and not signature.once:
+            program.mapped.update(signature.own)
         for position, value in enumerate(operands):
             program.uses[value].append((node.number, position))
         return node

@@ -10,7 +10,7 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -93,15 +93,17 @@ class Signature:
         return any(digit.at == index and digit.extent is not None for digits in self.dims for digit in digits)
 
     def follows_windows(self, index: int, window: Factor) -> bool:
-        """Whether the index may be placed in windows: it is alone in its dims, and a fold over it can count each element once.
+        """Whether the index may be placed in windows: it is major in its dims, and a fold over it can count each element once.
 
         With overlapping windows, a fold also needs blocks that are not the whole range, because it computes on all elements.
         """
         info = self.indices[index]
-        every = ([digit.at for digit in digits if digit.reach is None] for digits in self.dims)
-        alone = all(len(together) == 1 for together in every if index in together)
         overlaps = not info.parts(Scan) and window.stride > 0 and window.span != info.extent
-        return alone and (info.folds is None or window.is_tiling or overlaps)
+        return not self.is_minor(index) and (info.folds is None or window.is_tiling or overlaps)
+
+    def are_beside(self, index: int, other: int) -> bool:
+        """Whether both are indices of one dim. If one of them comes in windows, the other one is not placed."""
+        return any({index, other} <= {digit.at for digit in digits} for digits in self.dims)
 
     def reaches(self, index: int) -> list[AffineRead]:
         """The windows through which the index reads dims."""
@@ -221,10 +223,14 @@ class Program:
     """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
     shifting: set[NodeId] = field(default_factory=set[NodeId])
     """The nodes that only shift elements, by windows."""
+    mapped: set[MeshAxis] = field(default_factory=set[MeshAxis])
+    """The axes on which a `shard_map` of the program runs. They cannot be split into sub-axes."""
     part: list[ValueId] = field(default_factory=list[ValueId])
     """Per value the part of the program that it is in, once `parts` has found them."""
     listed: list[list[list[Node] | Control]] = field(default_factory=list[list[list[Node] | Control]])
     """What `entries` has listed."""
+    constant: dict[NodeId, None] = field(default_factory=dict[NodeId, None])
+    """What `constants` has found."""
 
     def __repr__(self) -> str:
         return f"Program({len(self.nodes):,} ops, {len(self.types):,} values)"
@@ -257,6 +263,17 @@ class Program:
                     entries += controls
                     entries.sort(key=number_of)
         return self.listed
+
+    def constants(self) -> Collection[NodeId]:
+        """The ops that depend on no argument, in program order. Found once."""
+        if not self.constant:
+            depends = set(self.arguments)
+            for node in self.nodes:
+                if node.is_border or node.signature.once or not depends.isdisjoint(node.operands):
+                    depends.update(node.results)
+                else:
+                    self.constant[node.number] = None
+        return self.constant.keys()
 
     @property
     def values(self) -> Sequence[ValueId]:

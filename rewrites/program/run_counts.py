@@ -40,6 +40,6 @@ def trips(op: Operation) -> int:
 def executions(block: Block, marks: Marks, times: int = 1, where: str = "") -> Iterator[tuple[Operation, int, str]]:
     """Yields each op of a block and of the regions in it, with how often it runs and the marks of the regions around it."""
     for op in block.ops:
-        for region, mark in zip(op.regions, marks.of(op), strict=True):
+        for region, mark in zip(op.regions, marks.of(op), strict=True) if op.regions else ():
             yield from executions(region.block, marks, times * trips(op), "/".join(filter(None, (where, mark))))
         yield op, times, where

@@ -23,6 +23,9 @@ from ...dialects.ranges.factor import Factor
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
 
+Factors = list[tuple[int, Factor]]
+"""Placed factors of dims, each with its dim."""
+
 NOT_YET = Layout(())
 """The value of `before` and `after` until a step has its place in a path."""
 
@@ -91,6 +94,10 @@ class Step:
     def received(cls, larger: int, group: int) -> Bytes:
         """The bytes that a device of a group receives. `larger` is the larger of the local sizes before and after, in bytes."""
         return share(larger, group)
+
+    def changes(self) -> tuple[Factors, Factors]:
+        """The factors of dims that the step removes, and those that it places, if they tell what it does."""
+        return [], []
 
     def placed(self, before: Layout, after: Layout, itemsize: int) -> Self:
         """Returns the step between these layouts, with its bytes."""

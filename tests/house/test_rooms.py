@@ -34,6 +34,7 @@ ROOMS = {
     "rewrites": """
         .
         lower
+        plan_text
         decide
         redistribute
         laws
@@ -43,7 +44,7 @@ ROOMS = {
     "dialects": """
         .
         reference
-        spmd flow lax lax_verify array regions module_op op_text types layouts collective_arrays
+        spmd flow lax lax_verify array regions module_op op_text plan types layouts collective_arrays
         definitions
         ranges mesh program_text params
         grammar

@@ -352,6 +352,28 @@ def test_megatron_tiles_stacked_layers_like_single_ones() -> None:
     assert sent(plan, *args) == {"all_reduce": 6}
 
 
+def test_fsdp_tiles_a_dim_that_ops_read_row_by_row_last() -> None:
+    """A convolution of four taps, written with slices: each tap's gradient would be summed by itself."""
+
+    def loss(params: Tree, x: jax.Array) -> jax.Array:
+        padded = jnp.pad(x, ((0, 0), (3, 0), (0, 0)))
+        out = sum(padded[:, tap : tap + x.shape[1]] * params["conv"][tap][None, None] for tap in range(4))
+        return jnp.mean((out @ params["out"]) ** 2)
+
+    def step(params: Tree, x: jax.Array) -> Tree:
+        return jax.tree.map(lambda param, grad: param - 0.1 * grad, params, jax.grad(loss)(params, x))
+
+    args = {"conv": normal(4, 256), "out": normal(256, 64)}, normal(16, 32, 256)
+    plan = pt.plan(step, pt.Mesh(data=4, model=2), *args)
+    plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.Tile({"params/out": 0}, "model"), pt.FSDP("data"))
+    assert plan.layout("params/conv") == {"params/conv": "f32[4, model*data*32]"}
+    assert plan.bytes_per_device() <= 109_568
+    sent(plan, *args)
+    # It is the last choice, and not none.
+    alone = pt.plan(lambda params, x: {"w": params["w"] - params["w"][:1] * x}, MESH, {"w": normal(8, 6)}, normal(8, 6))
+    assert alone.apply(pt.FSDP("data")).layout("params/w") == {"params/w": "f32[data, 6]"}
+
+
 # --- names ---------------------------------------------------------------------------------------------------------------
 
 

@@ -44,6 +44,7 @@ from window_cases import (
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.rewrites.decide import price
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -396,3 +397,45 @@ def test_scans_of_rows_that_not_all_devices_have(scan: Callable[..., Any], mesh:
 
         plan = over_all(pt.plan(scanned, mesh, x))
         assert not (gap := disagreement(interpreted(plan, [x]), [jax.jit(scanned)(x)])), gap
+
+
+# --- recursions by halves -------------------------------------------------------------------------------------------
+
+
+def recurrence(a: Any, b: Any) -> Any:
+    return lax.associative_scan(lambda left, right: (left[0] * right[0], right[0] * left[1] + right[1]), (a, b))[1]
+
+
+@pytest.mark.parametrize(("function", "most"), [(recurrence, 12_288), (gradient(recurrence, 2), 40_960)], ids=["", "gradient"])
+def test_a_recursion_by_halves_exchanges_a_row_on_each_level(
+    function: Function, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a level adds its first row in front: a slice of one row, which stays on the device that has it."""
+    monkeypatch.setattr(price, "START", 0)
+    args = [np.asarray(jax.nn.sigmoid(x)) for x in arguments(((4096, 64), (4096, 64)))]
+    first, second = (plan := pt.plan(function, MESH, *args)).arguments()
+    plan = plan.tile(first, 0, "data").tile(second, 0, "data")
+    assert plan.bytes_per_device() <= most
+    agree(plan, function, args)
+
+
+@examples(4)
+@given(st.integers(1, 5).map(lambda blocks: 8 * blocks), MESHES, st.booleans())
+def test_a_recursion_by_halves_of_any_rows(rows: int, mesh: pt.Mesh, derived: bool) -> None:
+    args = [np.asarray(jax.nn.sigmoid(x)) for x in arguments(((rows, 2), (rows, 2)))]
+    function = gradient(recurrence, 2) if derived else recurrence
+    agree(over_all(pt.plan(function, mesh, *args)), function, args)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_a_few_rows_in_front_of_others_stay_where_they_are(rows: int) -> None:
+    """In blocks of the whole, rows would move that are not among the few, and that nothing reads."""
+
+    def interleaved(x: Any) -> Any:
+        even = jnp.concatenate([x[:rows], jnp.sin(x[2 * rows :: 2])])[: x.shape[0] // 2]
+        return lax.pad(even, 0.0, [(0, 1, 1), (0, 0, 0)]) + lax.pad(jnp.cos(x[1::2]), 0.0, [(1, 0, 1), (0, 0, 0)])
+
+    args = arguments(((256, 4),))
+    plan = pt.plan(interleaved, MESH, *args).tile("x", 0, "data")
+    assert sends(plan) == ({}, 0)
+    agree(plan, interleaved, args)

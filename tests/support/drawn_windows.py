@@ -1,4 +1,4 @@
-"""Small programs that read a dim through windows: convolutions, pools, slices, pads, concatenations and rolls in a row.
+"""Small programs that read a dim through windows: convolutions, pools, slices, pads, concatenations, rolls, reshapes in a row.
 
 Each step is drawn for the extent that the one before leaves, so every program is valid and no dim is empty.
 """
@@ -161,7 +161,33 @@ class Difference:
         return x[self.apart :] - x[: -self.apart]
 
 
-Step: TypeAlias = Conv | Pool | Slice | Pad | Join | Roll | Difference
+@dataclass(frozen=True)
+class Repeat:
+    """Each row several times: two dims become one."""
+
+    times: int
+
+    def extent(self, rows: int) -> int:
+        return rows * self.times
+
+    def __call__(self, x: Any) -> Any:
+        return jnp.repeat(x, self.times, 0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The greatest of so many rows in a row: one dim becomes two."""
+
+    rows: int
+
+    def extent(self, rows: int) -> int:
+        return rows // self.rows
+
+    def __call__(self, x: Any) -> Any:
+        return x.reshape(-1, self.rows, CHANNELS).max(1)
+
+
+Step: TypeAlias = Conv | Pool | Slice | Pad | Join | Roll | Difference | Repeat | Group
 
 
 @dataclass(frozen=True)
@@ -208,7 +234,7 @@ def windows(draw: st.DrawFn, rows: int, negative: bool) -> Window:
 
 @st.composite
 def steps(draw: st.DrawFn, rows: int) -> Step:
-    kind = draw(st.sampled_from(["conv", "pool", "slice", "pad", "join", "roll", "difference"]))
+    kind = draw(st.sampled_from(["conv", "pool", "slice", "pad", "join", "roll", "difference", "repeat", "group"]))
     match kind:
         case "conv":
             return Conv(draw(windows(rows, True)), draw(st.sampled_from([1, CHANNELS])))
@@ -223,6 +249,10 @@ def steps(draw: st.DrawFn, rows: int) -> Step:
             return Join(tuple(draw(st.lists(cuts(rows), min_size=1, max_size=3))))
         case "difference" if rows > 1:
             return Difference(draw(st.integers(1, min(3, rows - 1))))
+        case "repeat":
+            return Repeat(draw(st.integers(1, 3)))
+        case "group":
+            return Group(draw(st.sampled_from([size for size in range(1, 5) if rows % size == 0])))
         case _:
             return Roll(draw(st.integers(-rows, rows)))
 

@@ -9,13 +9,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from partita.compiler.api.plan import Plan
+from partita.compiler.plan import lowering
 from partita.dialects import context, lax, spmd
 from partita.dialects.program_text import read_module
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.reference.lockstep import collect, distribute
 from partita.dialects.types import ArrayType
 from partita.rewrites.lower.fuse import fuse
-from partita.rewrites.lower.to_spmd import to_spmd
+from partita.rewrites.lower.materialise import materialise
+from partita.rewrites.lower.to_spmd import Local, to_spmd
+from partita.rewrites.plan_text import stages
 
 
 def parse(text: str) -> ModuleOp:
@@ -38,6 +41,19 @@ def lowers_from_its_text(plan: Plan) -> None:
         reparsed(own)
     assert str(to_spmd(reparsed(fused))) == local
     reparsed(local)
+
+
+def lowers_from_its_decisions(plan: Plan) -> None:
+    """The text of the plan's claims gives that of its decisions, and that one the plan's spmd module."""
+    decided = str(lowering.decisions(plan))
+    assert str(stages.decided(reparsed(str(lowering.claims(plan))))) == decided
+    read = stages.decisions_of(reparsed(decided))
+    assert not any(move.is_said for move in read.moves), "every path is the cheapest, though read from its text"
+    assert _main(materialise(read, Local)) == _main(plan.spmd())
+
+
+def _main(module: ModuleOp) -> str:
+    return str(module.body.block.first_op)
 
 
 def executions(module: ModuleOp) -> tuple[dict[str, int], dict[str, int]]:

@@ -26,9 +26,9 @@ from partita.compiler.api.plan import Plan
 from partita.dialects.ground.dtypes import itemsize
 from partita.dialects.layouts import Layout
 from partita.dialects.ranges.algebra import MeshAxis
+from partita.rewrites.decide.choices import is_stored
 from partita.rewrites.decide.decide import Decisions
 from partita.rewrites.decide.placements import boundary
-from partita.rewrites.decide.price import is_stored
 from partita.rewrites.program.program import Node, NodeId, ValueId
 
 Wants: TypeAlias = tuple[Layout, ...]

@@ -18,6 +18,7 @@ from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import MeshAxis, major_to_minor
 from partita.dialects.ranges.factor import Factor
+from partita.rewrites.decide import price
 from partita.rewrites.decide.linearity import linear_in
 from partita.rewrites.decide.placements import OpPlacement, Placement, Unreduced, place_op
 from partita.rewrites.decide.table import misfit
@@ -138,5 +139,5 @@ def own_moves(program: Program, node: Node, placed: OpPlacement) -> Iterator[flo
 
 
 def running(node: Node, placed: OpPlacement) -> float:
-    """What it costs to compute an op: nothing, as long as `price` counts no flops."""
-    return 0
+    """What it costs to compute an op, in bytes that take as long."""
+    return price.seconds(0, price.computed(node, placed)) * price.BYTES_PER_SECOND

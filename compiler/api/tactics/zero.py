@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar, cast
 
 from ....dialects.ground.amounts import counted
@@ -25,8 +26,9 @@ from .base import Strategy
 class ZeRO(Strategy):
     """Shard optimizer state (stages 1 and 2), and parameters too (stage 3), over an axis (arXiv 1910.02054).
 
-    Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop. With `padded`, if
-    none divides, it is tiled on the first such dim that is as long as the axis, and is whole on every device between calls.
+    Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop; one that ops
+    read row by row comes last. With `padded`, if none divides, it is tiled on the first such dim that is as long as the axis,
+    and is whole on every device between calls.
     Tensors without such a dim stay as they are. Several axes are applied as separate tactics. Stages 1 and 2 keep the
     parameters and their successors replicated; `results` names the successors where `plan.successors` lacks them.
 
@@ -109,9 +111,9 @@ class FSDP(Strategy):
     (and again where it is recomputed), one layer at a time in a loop over layers; its gradient arrives by a reduce_scatter.
     For S matrices: 2S all_gathers, one more for a table that is also the head, and S reduce_scatters.
 
-    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop. Vectors, also in stacks of
-    layers, stay replicated: they are not worth a collective of their own. With `smallest`, those of fewer elements do instead,
-    in each layer of a stack. `values` names the values.
+    Each value is tiled on its first dim that divides, is free, and is not iterated over by a loop; one that ops read row by row
+    comes last. Vectors, also in stacks of layers, stay replicated: they are not worth a collective of their own. With
+    `smallest`, those of fewer elements do instead, in each layer of a stack. `values` names the values.
 
     Raises Error if the program has no such arguments, if none of them can be tiled, and if conflicts are left because no batch
     is on the axis.
@@ -191,15 +193,35 @@ def is_tiled(plan: Plan, value: ValueId, axis: str) -> bool:
 def free_dim(plan: Plan, value: ValueId, axis: str, padded: bool = False) -> int | None:
     """The first dim that the axis divides, that is not tiled yet, and that no loop iterates over; None if there is none.
 
-    With `padded`, if none divides, the first such dim that is at least as long as the axis.
+    A dim of which an op reads fewer elements than there are devices comes last, even after dims that other axes tile: devices
+    would have no part of what is read, nor of its gradient. With `padded`, if no dim divides, the first one that is at least as
+    long as the axis.
     """
     if is_tiled(plan, value, axis):
         return None
-    loops, size = plan.source.program.has_regions, plan.mesh[axis]
+    shape, size = plan.source.shape(value), plan.mesh[axis]
+    loops = plan.source.program.has_regions
     long = [
-        (dim, extent)
-        for dim, extent in enumerate(plan.source.shape(value))
-        if extent >= size and not plan.table.on_dim(value, dim) and not (loops and plan.source.classes.is_iterated(value, dim))
+        dim for dim in range(len(shape)) if shape[dim] >= size and not (loops and plan.source.classes.is_iterated(value, dim))
     ]
-    divide = [dim for dim, extent in long if extent % size == 0]
-    return next(iter(divide or [dim for dim, _ in long if padded]), None)
+    free = [dim for dim in long if not plan.table.on_dim(value, dim)]
+    divide = [dim for dim in free if shape[dim] % size == 0]
+    if divide and is_read_in_few(plan, value, divide[0], size):
+        local = plan.table.layout(value).local_shape
+        others = [*divide, *(dim for dim in long if dim not in free and local[dim] % size == 0)]
+        divide = [dim for dim in others if not is_read_in_few(plan, value, dim, size)] or divide
+    return next(iter(divide or [dim for dim in free if padded]), None)
+
+
+def is_read_in_few(plan: Plan, value: ValueId, dim: int, count: int) -> bool:
+    """Whether an op slices fewer than `count` elements of a dim, perhaps after ops that move or cast the value."""
+    program, classes = plan.source.program, plan.source.classes
+    moved = program.downstream([value], attrgetter("passes_on"))
+    reads = ((node.signature.operand_dims[position], each) for each in moved for node, position in program.reads(each))
+    return any(
+        digit.reach is not None and digit.reach.extent < count
+        for dims, each in reads
+        for at, digits in enumerate(dims)
+        if classes.of(each, at) == classes.of(value, dim)
+        for digit in digits
+    )

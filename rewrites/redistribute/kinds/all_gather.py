@@ -9,6 +9,7 @@ from typing import ClassVar
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
+from ..steps import Factors
 from .tiled import Tiled
 
 
@@ -18,6 +19,9 @@ class AllGather(Tiled):
 
     kind: ClassVar[str] = "all_gather"
     rank = 5
+
+    def changes(self) -> tuple[Factors, Factors]:
+        return self.on(self.dim, self.stride), []
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.AllGatherOp.make(x, self.axes, dim=self.dim, block=self.block)]

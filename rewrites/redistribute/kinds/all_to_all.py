@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.ranges.algebra import MeshAxis
-from ..steps import DimPart
+from ..steps import DimPart, Factors
 from .tiled import Tiled
 
 
@@ -41,6 +41,9 @@ class AllToAll(Tiled):
     def split_block(self) -> int:
         """The number of consecutive elements of the operand that stay together where it is split. The split comes first."""
         return self.before.inner(self.to_dim, self.to_stride)
+
+    def changes(self) -> tuple[Factors, Factors]:
+        return self.on(self.dim, self.stride), self.on(self.to_dim, self.to_stride)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         split = {"split": self.to_dim, "split_block": self.split_block}

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.ranges.algebra import MeshAxis, major_to_minor
-from ..steps import Bytes, DimPart, Step, share
+from ..steps import Bytes, DimPart, Factors, Step, share
 from .tiled import Tiled
 
 
@@ -48,6 +48,9 @@ class ReduceScatter(Tiled):
     kind: ClassVar[str] = "reduce_scatter"
     rank = 1
     terms = ("monoid", "axes", "dim", "stride")
+
+    def changes(self) -> tuple[Factors, Factors]:
+        return [], self.on(self.dim, self.stride)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.ReduceScatterOp.make(x, self.axes, monoid=self.monoid, dim=self.dim, block=self.block)]

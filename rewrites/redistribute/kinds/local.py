@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ...emit import Emitter
-from ..steps import Bytes, Step
+from ..steps import Bytes, Factors, Step
 from .tiled import Tiled
 
 
@@ -30,6 +30,9 @@ class Slice(Tiled):
     @classmethod
     def received(cls, larger: int, group: int) -> Bytes:
         return 0
+
+    def changes(self) -> tuple[Factors, Factors]:
+        return [], self.on(self.dim, self.stride)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.SliceOp.make(x, self.axes, dim=self.dim, block=self.block)]

@@ -35,13 +35,25 @@ class Permute(Step):
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.PermuteOp.make(x, self.axes, pairs=spmd.PairsAttr(self.pairs()))]
 
+    def fits(self) -> bool:
+        """Whether each device's part after the step is the part that some device has before it."""
+        others = {factor.axis for _, factor in {*self.before.factors} ^ {*self.after.factors}}
+        if not others <= {*self.axes} or _local(self.before) != _local(self.after):
+            return False
+        have, want = (sorted(_piece(layout, at) for at in self.devices()) for layout in (self.before, self.after))
+        return have == want
+
+    def devices(self) -> list[dict[MeshAxis, int]]:
+        """The coordinates of the devices along the axes, the last axis fastest."""
+        return [dict(zip(self.axes, at, strict=True)) for at in product(*(range(axis.size) for axis in self.axes))]
+
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The (sender, receiver) pairs, with devices numbered along the axes, the last one fastest.
 
         Each device sends to one and receives from one; where several hold the same piece, one that already has what it
         wants keeps it.
         """
-        devices = [dict(zip(self.axes, at, strict=True)) for at in product(*(range(axis.size) for axis in self.axes))]
+        devices = self.devices()
         have = [_piece(self.before, at) for at in devices]
         want = [_piece(self.after, at) for at in devices]
         free: dict[tuple[tuple[int, int], ...], list[int]] = {}
@@ -59,3 +71,15 @@ def _piece(layout: Layout, at: Mapping[MeshAxis, int]) -> tuple[tuple[int, int],
         if factor.axis in at:
             begins[dim] = begins.get(dim, 0) + at[factor.axis] * factor.stride
     return tuple(sorted(begins.items()))
+
+
+def _local(layout: Layout) -> list[list[tuple[int, int]]]:
+    """For each dim, the distances at which a device's elements lie, and how many there are at each."""
+    found: list[list[tuple[int, int]]] = []
+    for dim, outer in enumerate(layout.padded_shape):
+        runs = list[tuple[int, int]]()
+        for factor in layout.at(dim):
+            runs.append((factor.span, outer // factor.span))
+            outer = factor.stride
+        found.append([each for each in (*runs, (1, outer)) if each[1] > 1])
+    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from ....dialects.ranges.algebra import MeshAxis
-from ..steps import DimPart, Step
+from ..steps import DimPart, Factors, Step, side_by_side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,10 @@ class Tiled(Step):
     def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
         part = parts[self.dim]
         return replace(self, axes=axes, dim=part.dim, stride=self.stride * part.minor)
+
+    def on(self, dim: int, stride: int) -> Factors:
+        """The factors of the axes on a dim."""
+        return [(dim, factor) for factor in side_by_side(self.axes, stride)]
 
     @property
     def block(self) -> int:

@@ -17,9 +17,10 @@ from xdsl.ir import Operation
 
 import partita as pt
 from partita.compiler.advice import redundancy
-from partita.compiler.cost import flops
+from partita.compiler.cost import alike_ends, flops, memory
 from partita.compiler.inputs.lines import Direction, SourceLines
 from partita.compiler.plan.history import prefixes
+from partita.compiler.report.memory_timeline import MOST_ROWS as MOST_ROWS_OF_MEMORY
 from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
 from partita.rewrites.program.program import ValueId
@@ -121,6 +122,34 @@ def test_a_page_says_of_what_is_redundant_only_the_rows_that_it_shows(monkeypatc
     monkeypatch.setattr(redundancy, "Silent", noted)
     plan.html(tmp_path / "plan.html")
     assert 0 < len(said) <= MOST_ROWS * len(prefixes(plan)) < len(plan.source.program.nodes)
+
+
+def test_a_page_names_of_what_is_stored_only_the_rows_that_it_shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _, plan, *_ = growing.leaves(400)["Adam"]()
+    said, make = list[str](), memory.Stored
+
+    def noted(size: int, value: str, *rest: Any) -> memory.Stored:
+        said.append(value)
+        return make(size, value, *rest)
+
+    monkeypatch.setattr(memory, "Stored", noted)
+    plan.html(tmp_path / "plan.html")
+    # No two leaves are alike here.
+    assert 0 < len(said) <= MOST_ROWS_OF_MEMORY * len(prefixes(plan)) < len(plan.source.program.arguments)
+
+
+def test_arguments_and_results_that_are_alike_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, boundary = list[ValueId](), alike_ends.boundary
+    monkeypatch.setattr(alike_ends, "boundary", lambda placements, value: asked.append(value) or boundary(placements, value))  # pyright: ignore
+
+    def work(count: int) -> int:
+        asked.clear()
+        _, plan, *_ = growing.leaves(count)["Adam"]()
+        plan.silent()
+        plan.memory()
+        return len(asked)
+
+    assert work(40) == work(200) > 0
 
 
 def test_ops_that_are_alike_are_asked_once_what_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,210 @@
+"""The placements that a plan has, and what it would cost if some ops were placed otherwise.
+
+A value moves from the layout in which its op makes it to each layout in which an op reads it, in each trip of the loops around
+the reader; and each op computes on what it reads. Only the values that the ops read or make, and the ops, are counted.
+
+    %w {data*8, 64}, read whole by one op of a loop of 32 trips   -->   the bytes of 32 all_gathers, and 32 collectives
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import MeshAxis
+from ..program.program import NO_VALUE, Node, NodeId, ValueId
+from ..redistribute.search import Path, path
+from .deferred_reductions import DeferredReduction
+from .placements import OpPlacement, Placements, Unreduced
+from .price import Price, computed
+from .table import Claim
+
+Use = tuple[NodeId, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """Another placement of an op. Its result is then the sum `pend`; with `carries`, it takes that sum from its operands.
+
+    Compared by identity, so that what follows from one can be cached under it.
+    """
+
+    placed: OpPlacement
+    pend: Unreduced = ()
+    carries: bool = False
+
+    @staticmethod
+    def of(placed: OpPlacement) -> Alternative:
+        """The placement, with the sum that the op itself leaves in its result."""
+        return Alternative(placed, placed.pending[0] if len(placed.pending) == 1 else ())
+
+
+Ways = dict[NodeId, Alternative]
+"""Ops that may be placed otherwise, and how."""
+
+
+class Want(NamedTuple):
+    """A layout that uses of a value want, and how often it is read. Uses of one group share a move to the same layout.
+
+    With None for the layout, the program returns the value: the layout at the boundary follows from the value's own.
+    """
+
+    layout: Layout | None
+    group: int
+    trips: int
+
+
+class Choices:
+    """The present placements, and what follows from them: cached until an op moves."""
+
+    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction]) -> None:
+        self.placements, self.program, self.carried = placements, placements.program, carried
+        self.known: dict[ValueId, dict[Use, Want]] = {}
+        self.counted: dict[ValueId, Counter[Want]] = {}
+        self.edges: dict[object, list[tuple[object, object, int]]] = {}
+        """What values add to a minimum cut, for the alternatives of the ops around them."""
+
+    def is_free(self, node: Node) -> bool:
+        """Whether claims alone decide where the op runs: no own axes, no loop border, no sum that is resolved at once."""
+        settled = any(value in self.placements.reduced_at_def for value in node.results)
+        return not (node.is_border or node.signature.own or node.signature.once or settled)
+
+    def put(self, after: Ways) -> None:
+        """Places ops otherwise, and forgets what was cached."""
+        for cache in (self.known, self.counted, self.edges):
+            cache.clear()
+        for number, way in after.items():
+            node = self.program.nodes[number]
+            self.placements.put_otherwise(node, way.placed)
+            self.carried.pop(number, None)
+            if way.carries:
+                self.carried[number] = DeferredReduction(way.pend)
+            for value in node.results:
+                self.placements.sources.pop(value, None)
+                if way.pend:
+                    self.placements.sources[value] = way.pend
+
+    def wants(self, value: ValueId) -> dict[Use, Want]:
+        """Maps each use of a value to the layout that it wants."""
+        if (found := self.known.get(value)) is None:
+            apart = self.program.parameter[value] and is_stored(self.placements, value)
+            found = {use: self.want(value, use, apart) for use in self.placements.uses(value)}
+            self.known[value], self.counted[value] = found, Counter(found.values())
+        return found
+
+    def want(self, value: ValueId, use: Use, apart: bool) -> Want:
+        if use[0] == self.program.end:
+            return Want(None, -1, 1)
+        carry = self.carried.get(use[0]) if value in self.placements.sources else None
+        layout = self.placements.wanted(*use).with_pending(() if carry is None else carry.pend)
+        region = self.program.use_region(*use)
+        return Want(layout, use[0] if apart else -region - 1, self.program.likely_trips(region))
+
+    def prices(self, among: Ways, *afters: Ways) -> list[Price]:
+        """The price of these ops and of all that they read or make, each time with some of them placed otherwise."""
+        nodes = [self.program.nodes[number] for number in among]
+        values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
+
+        def price(after: Ways) -> Price:
+            own = [self.own(node, self.placed(node, after)) for node in nodes]
+            ways = [way for value in values for way in self.ways(value, after)]
+            held = sum(self.held(node, self.placed(node, after)) for node in nodes)
+            return Price.of([*ways, *(way for each, _ in own for way in each)], [each for _, each in own], held)
+
+        return [price(after) for after in afters]
+
+    def placed(self, node: Node, after: Ways) -> OpPlacement:
+        """How the op is placed if these ops are placed otherwise."""
+        way = after.get(node.number)
+        return self.placements.nodes[node.number] if way is None else way.placed
+
+    def ways(self, value: ValueId, after: Ways) -> Iterator[tuple[Path, int]]:
+        """How a value moves from the layout in which it is made to each layout in which it is read, and how often."""
+        maker, home = after.get(self.program.producer[value]), self.placements.pinned.get(value)
+        made = self.made(value, maker)
+        if home is not None:
+            yield self.pinned(value, home, maker)
+            made = home
+        pend = () if maker is None else maker.pend
+        wants = {
+            want if (reader := after.get(use[0])) is None else self.wanted(want, use, reader, pend)
+            for use, want in self.wants(value).items()
+        }
+        for want in wants:
+            yield self.way(value, made, want), want.trips
+
+    def way(self, value: ValueId, made: Layout, want: Want) -> Path:
+        """How a value gets from the layout in which it is made to one in which it is read."""
+        target = self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
+        return self.placements.way(value, made, target)
+
+    def pinned(self, value: ValueId, home: Layout, maker: Alternative | None) -> tuple[Path, int]:
+        """How a value gets to the layout in which a tactic placed it."""
+        now = Alternative(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
+        return self.placements.way(value, self.made(value, now), home), self.placements.trips(value)
+
+    def made(self, value: ValueId, maker: Alternative | None) -> Layout:
+        """The layout in which an op makes a value, with the sum that it is; None: the op as it is placed."""
+        if maker is None:
+            return self.placements.with_sums(value)
+        at = self.program.made_by(value).results.index(value)
+        return maker.placed.produced[at].with_pending(maker.pend)
+
+    def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
+        """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
+        layout = reader.placed.wanted[use[1]].with_pending(pend and reader.pend if reader.carries else ())
+        return want._replace(layout=layout)
+
+    def own(self, node: Node, placed: OpPlacement) -> tuple[list[tuple[Path, int]], tuple[int, int]]:
+        """What an op itself receives, to merge the blocks that it sorts or to compare what it selects; and its flops."""
+        trips, ways = self.program.likely_trips(node.region), list[Path]()
+        if (step := placed.merged) is not None:
+            ways.append(Path((step,), step.bytes))
+        if (lists := placed.selected) is not None:
+            widths = (
+                self.placements.width(value) for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
+            )
+            ways += [path(lists.apart, lists.gathered, width) for width in widths]
+        return [(way, trips) for way in ways], (computed(node, placed), trips)
+
+    def held(self, node: Node, placed: OpPlacement) -> int:
+        """The bytes of what the op makes on one device."""
+        return sum(map(self.placements.local_bytes, node.results, placed.produced))
+
+
+def is_stored(placements: Placements, value: ValueId) -> bool:
+    """Whether an argument is only stored on an axis, because an op that reads it is placed there otherwise or not at all."""
+    table, end = placements.table, placements.program.end
+    _, reads = reads_of(placements, value)
+    for axis in placements.homes[value].axes:
+        own = table.claim(value, axis)
+        readers = [use[0] for use, _ in reads if use[0] < end and axis not in placements.wanted(*use).axes]
+        if own is not None and any(_is_taken(placements, number, axis, own) for number in readers):
+            return True
+    return False
+
+
+def _is_taken(placements: Placements, number: NodeId, axis: MeshAxis, own: Claim) -> bool:
+    """Whether an op does not follow a value's claim: an earlier tactic placed it, or propagation did not get there."""
+    table, node = placements.table, placements.program.nodes[number]
+    claim = table.axes[axis].nodes[number]
+    if claim is None:
+        stops = ((number, position, axis) in table.blocked for position in range(len(node.operands)))
+        return (number, NO_VALUE, axis) not in table.conflicts and not any(stops)
+    return claim.tactic < own.tactic
+
+
+def reads_of(placements: Placements, value: ValueId) -> tuple[list[NodeId], list[tuple[Use, ValueId]]]:
+    """The ops that only move or cast a value, or let it enter a loop, and the other uses with the value that each reads."""
+    program, moved, reads = placements.program, list[NodeId](), list[tuple[Use, ValueId]]()
+    for each in program.downstream([value], attrgetter("passes_on")):
+        for use in placements.uses(each):
+            if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:
+                moved.append(use[0])
+            else:
+                reads.append((use, each))
+    return moved, reads

@@ -1,0 +1,27 @@
+"""Computes on all devices what depends on no argument, where that costs less than to move it or to sum it.
+
+%w {x*8} = exp (iota 64); %s{+x} = sum %w; mul %y {x*8}, %w; div ..., %s   -->   %w, %s whole: no all_reduce, local slices
+"""
+
+from __future__ import annotations
+
+from ..program.program import ValueId
+from .choices import Alternative, Choices
+from .place_by_cut import take
+from .placements import Placements
+
+
+def compute_constants_whole(choices: Choices) -> None:
+    """Takes ops of constants off the axes on which their results are sums, or on which they are read otherwise."""
+    placements, program = choices.placements, choices.program
+    for node in map(program.nodes.__getitem__, program.constants()):
+        axes = placements.axes(node)
+        if axes and any(value in placements.sources or _is_moved(placements, value) for value in node.results):
+            every = program.upstream(node.results, lambda each: each.number in program.constants() and choices.is_free(each))
+            ways = {each.number: Alternative.of(placements.without(each, axes)) for each in every}
+            take(choices, [ways], departs=True)
+
+
+def _is_moved(placements: Placements, value: ValueId) -> bool:
+    """Whether the value is read in another layout than the one in which it is made."""
+    return any(placements.wanted(*use) != placements.home(value) for use in placements.uses(value))
