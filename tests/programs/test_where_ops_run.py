@@ -1,0 +1,133 @@
+"""Where an op runs is a choice by price: another dim, one claim of a conflict, or all devices for what is constant.
+
+Each program receives what an expert's placement receives, at a small size with the threshold at 0, and at a large one with it.
+"""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from sent import normal
+
+import partita as pt
+from partita.rewrites.decide import price
+from tests.support.everywhere import agrees
+
+DEVICES, FLOAT = 8, 4
+MESH = pt.Mesh(d=DEVICES)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program on arrays of `rows` rows, all tiled on dim 0, and the bytes that a device receives, by the number of rows."""
+
+    program: Callable[..., Any]
+    shapes: Callable[[int], list[tuple[int, ...]]]
+    received: Callable[[int], float]
+    many: int
+    """With so many rows, what is saved is worth 20 starts of a collective; 0 if only sums of single numbers are saved."""
+
+
+def lacks(*elements: float) -> float:
+    """The bytes that one of the devices lacks of arrays with so many elements."""
+    return FLOAT * sum(elements) * (DEVICES - 1) / DEVICES
+
+
+def part(elements: float) -> float:
+    """The bytes that a device receives if it has one dim of an array in parts, and then another one."""
+    return lacks(elements) / DEVICES
+
+
+def bodies(x: Any, v: Any) -> Any:
+    def step(c: Any, _: None) -> Any:
+        x, v = c
+        d = x[None] - x[:, None]
+        f = (d / (jnp.sum(d * d, -1, keepdims=True) + 0.1) ** 1.5).sum(1)
+        return (x + 0.01 * v, v + 0.01 * f), None
+
+    return jax.lax.scan(step, (x, v), None, length=4)[0]
+
+
+def window(x: Any) -> Any:
+    w = jnp.exp(-0.1 * jnp.arange(float(len(x))))
+    return x * w[:, None] / jnp.sum(w)
+
+
+def frequencies(w: Any) -> Any:
+    def trip(w: Any, _: None) -> Any:
+        k = jnp.arange(float(len(w))) / 64
+        return w * k[:, None] + jnp.sum(jnp.cos(k)) * k[None, : w.shape[1]], None
+
+    return jax.lax.scan(trip, w, None, length=10)[0]
+
+
+def squared(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: jax.grad(lambda *given: sum(jnp.sum(jnp.sin(y)) for y in jax.tree.leaves(f(*given))))(*args)
+
+
+WIDE = 32
+one = lambda rows: [(rows, WIDE)]
+ROWS = {
+    "sort": Row(lambda x: jnp.sort(x, 0), one, lambda n: 2 * part(n * WIDE), 1 << 19),
+    "gradient of a sort": Row(squared(lambda x: jnp.sort(x, 0)), one, lambda n: 2 * part(n * WIDE), 1 << 19),
+    "fft": Row(lambda x: jnp.fft.fft(x, axis=0).real, one, lambda n: 2 * part(n * WIDE), 1 << 19),
+    "all pairs": Row(bodies, lambda n: [(n, 3), (n, 3)], lambda n: 4 * lacks(n * 3), 1 << 17),
+    "window": Row(window, one, lambda n: 0, 0),
+    "frequencies in a loop": Row(frequencies, one, lambda n: 0, 0),
+}
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collectives start at once, so that they save as much in small programs as in large ones."""
+    monkeypatch.setattr(price, "START", 0)
+
+
+def planned(row: Row, rows: int) -> tuple[pt.Plan, list[jax.Array]]:
+    args = [normal(*shape) for shape in row.shapes(rows)]
+    return plan_of(row, args), args
+
+
+def plan_of(row: Row, args: Any) -> pt.Plan:
+    plan = pt.plan(row.program, MESH, *args)
+    return plan.apply(*(pt.Tile({name: 0}, "d") for name in plan.layout() if not name.startswith("result")))
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", ROWS)
+def test_an_op_runs_where_a_device_receives_the_least(name: str) -> None:
+    row = ROWS[name]
+    plan, args = planned(row, 64)
+    assert plan.bytes_per_device() <= row.received(64)
+    agrees(plan, row.program, *args, derived=True)
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.many])
+def test_so_it_does_where_that_is_worth_twenty_starts(name: str) -> None:
+    row = ROWS[name]
+    plan = plan_of(row, [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in row.shapes(row.many)])
+    assert plan.bytes_per_device() <= row.received(row.many)
+
+
+def test_below_one_start_the_order_of_the_tactics_is_followed() -> None:
+    plan, _ = planned(ROWS["fft"], 64)
+    assert plan.counts()["all_gather"] == 1
+
+
+def test_a_result_behind_a_stop_lies_where_that_is_cheapest() -> None:
+    args = [jax.ShapeDtypeStruct((1 << 19, WIDE), jnp.float32)]
+    plan = plan_of(Row(lambda x: jnp.fft.fft(x, axis=0) * 2, one, lambda n: 0, 0), args)
+    assert plan.layout("result") == {"result": "c64[524288, d*4]"} and plan.counts()["all_to_all"] == 1
+
+
+def test_a_result_that_a_tactic_places_stays_there_wherever_its_op_runs() -> None:
+    x = jax.ShapeDtypeStruct((1 << 19, WIDE), jnp.float32)
+    plan = pt.plan(lambda x: jnp.fft.fft(x, axis=0), MESH, x).tile("x", 0, "d").tile("result", 0, "d")
+    assert plan.layout("result") == {"result": "c64[d*65536, 32]"} and plan.counts()["all_to_all"] == 2
