@@ -5,16 +5,18 @@
     propagate            carries claims along one mesh axis through the definitions
     constraints          points of redistribution: those of a program, at which a value may change its layout
     placements           the table's meaning at each op: layouts wanted and produced, and pending reductions
-    price                what a device receives if some ops are placed otherwise: by this, the ways to place them are compared
+    price                what a step costs, in seconds: by this, all ways to place ops are compared
+    choices              other placements of some ops, and the price of all that these read, make and compute
+      place_by_cut       takes those of them that cost less, as a minimum cut
     regather             which arguments are gathered for each use, and which once
     loop_hoisting        moves gathers before a loop, and scatters after it
+    constants            computes on all devices what depends on no argument
     deferred_reductions  where a pending sum resolves
       linearity          through which ops a pending sum may move
       min_cut            minimum cuts, for the cheapest places to resolve
         preflow          the maximum flow
     axis_splits          which axes to split into sub-axes, so that claims pass the reshapes at which they stop
-    relocate             which ops run along a dim that a later tactic stores in parts, because that receives less
-      place_by_cut       which of these ops to move, as a minimum cut
+    relocate             which ops run along another dim than claims say, because that costs less
     sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
     decide               all decisions of a plan, which reports read and lowering writes
     causes               the tactics that cause a redistribution
