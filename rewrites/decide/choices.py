@@ -71,7 +71,7 @@ class Choices:
     def is_free(self, node: Node) -> bool:
         """Whether claims alone decide where the op runs: no own axes, no loop border, no sum that is resolved at once."""
         settled = any(value in self.placements.reduced_at_def for value in node.results)
-        return not (node.is_border or node.signature.own or node.signature.once or settled)
+        return not (node.signature.own or node.signature.once or settled)
 
     def put(self, after: Ways) -> None:
         """Places ops otherwise, and forgets what was cached."""

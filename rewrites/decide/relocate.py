@@ -248,7 +248,7 @@ class _Search:
         asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.axis not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
-        return not held and asked == set(placement) and _is_even(node.signature, placement)
+        return not held and asked >= set(placement) and _is_even(node.signature, placement)
 
     def looks_up(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op only looks elements up, in an array that the program computes and that is in parts on the axis.
