@@ -69,7 +69,7 @@ class Choices:
         """What values add to a minimum cut, for the alternatives of the ops around them."""
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no own axes, no loop border, no sum that is resolved at once."""
+        """Whether claims alone decide where the op runs: no axes of its own, no sum that is resolved at once."""
         settled = any(value in self.placements.reduced_at_def for value in node.results)
         return not (node.signature.own or node.signature.once or settled)
 
@@ -85,7 +85,7 @@ class Choices:
                 self.carried[number] = DeferredReduction(way.pend)
             for value in node.results:
                 self.placements.sources.pop(value, None)
-                if way.pend:
+                if way.pend and value not in self.placements.pinned:
                     self.placements.sources[value] = way.pend
 
     def wants(self, value: ValueId) -> dict[Use, Want]:
@@ -144,7 +144,7 @@ class Choices:
 
     def pinned(self, value: ValueId, home: Layout, maker: Alternative | None) -> tuple[Path, int]:
         """How a value gets to the layout in which a tactic placed it."""
-        now = Alternative(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
+        now = Alternative.of(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
         return self.placements.way(value, self.made(value, now), home), self.placements.trips(value)
 
     def made(self, value: ValueId, maker: Alternative | None) -> Layout:

@@ -27,7 +27,7 @@ from ..redistribute.steps import Bytes
 from .choices import Alternative, Choices
 from .deferred_reductions import DeferredReduction, is_linear, makers
 from .place_by_cut import take
-from .placements import Instead, Placement, Placements, Unreduced, place_op
+from .placements import Instead, OpPlacement, Placement, Placements, Unreduced, place_op
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
@@ -271,7 +271,9 @@ class _Search:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if len(node.results) != 1 or not self.choices.is_free(node) or not is_linear(self.program, node, positions):
+        if node.is_border or len(node.results) != 1 or node.results[0] in self.placements.pinned:
+            return False
+        if not self.choices.is_free(node) or not is_linear(self.program, node, positions):
             return False
         ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
         work = flops(node.op_name, node.params, ins, outs)
@@ -309,11 +311,17 @@ class _Search:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
-            placed = place_op(node.signature, self.placement(node, axis, claim))
-            pend = placed.pending[0] if placed.pending else ()
-            even = not (waits and pend) and _is_plain(placed.pending) and _is_even(node.signature, placed.placement)
-            self.known_ways[key] = Alternative(placed, pend if waits is None else waits, waits is not None) if even else None
+            placement = self.placement(node, axis, claim)
+            placed = place_op(node.signature, placement) if _is_even(node.signature, placement) else None
+            self.known_ways[key] = None if placed is None else self.alternative(placed, waits)
         return self.known_ways[key]
+
+    def alternative(self, placed: OpPlacement, waits: Unreduced | None) -> Alternative | None:
+        """The placement with the sum that the op then makes or carries; None if it would do both, or makes more than a sum."""
+        own = Alternative.of(placed)
+        if not _is_plain(placed.pending) or (waits and own.pend):
+            return None
+        return own if waits is None else Alternative(placed, waits, True)
 
     def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative]) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
