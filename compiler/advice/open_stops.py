@@ -21,12 +21,22 @@ def open_stops(plan: State) -> list[BlockedOp]:
 
 
 def passed_stops(plan: State) -> list[BlockedOp]:
-    """The stops that the decisions have overcome: they split the axis into sub-axes, and these do not stop there."""
+    """The stops that the decisions have overcome: the axis is split into parts that pass, or the op runs along another dim."""
     return [each for each in plan.once(_met) if _is_passed(plan, each)]
 
 
 def _is_passed(plan: State, stop: BlockedOp) -> bool:
-    return plan.decided is not plan and not is_open(plan.decided, stop)
+    return dim_instead(plan, stop) is not None or (plan.decided is not plan and not is_open(plan.decided, stop))
+
+
+def dim_instead(plan: State, stop: BlockedOp) -> int | None:
+    """The dim of the value along which the op of a stop runs on the axis, because that costs less; None if there is none."""
+    instead = plan.decisions.placements.elsewhere.get(stop.node, {}).get(stop.axis)
+    if instead is None or instead.claim is None:
+        return None
+    signature = plan.source.program.nodes[stop.node].signature
+    at = signature.operand_at[stop.operand] if stop.operand >= 0 else signature.result_at[-1 - stop.operand]
+    return at[instead.claim.at].dim if instead.claim.at in at else None
 
 
 def is_open(plan: State, stop: BlockedOp) -> bool:

@@ -22,7 +22,7 @@ from ..plan.state import State
 from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
-from .open_stops import open_stops, passed_stops
+from .open_stops import dim_instead, open_stops, passed_stops
 from .stop_fixes import Cure, advice, advice_for_whole, cure
 
 MOST_OPS = 4
@@ -164,7 +164,7 @@ def stops(plan: State) -> Listing[Stop]:
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
     ordered = sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
-    ordered += [_stop(plan, each, {}, split_text(plan)) for each in grouped(passed_stops(plan), place).values()]
+    ordered += [_stop(plan, each, {}, _overcome(plan, each)) for each in grouped(passed_stops(plan), place).values()]
     return Listing([replace(each, number=at) for at, each in enumerate(ordered)], _SHAPE)
 
 
@@ -188,6 +188,17 @@ def split_text(plan: State) -> str:
     said = (f"`{axis}` is split into {' and '.join(f'`{part}`' for part in parts)}" for axis, parts in split.items())
     now, before = (of_bytes(round(price.bytes)) for price in (decisions.price, decisions.unsplit))
     return f"{', '.join(said)}: a device receives {now} in a call, instead of {before}"
+
+
+def _overcome(plan: State, alike: Sequence[BlockedOp]) -> str:
+    """How the decisions overcome stops of one kind."""
+    one = alike[0]
+    if (dim := dim_instead(plan, one)) is None:
+        return split_text(plan)
+    node = plan.source.program.nodes[one.node]
+    received = received_for(plan, [(each.node, each.operand) for each in alike if each.operand >= 0], one.axis)
+    costs = f"which costs less than to gather: it receives {of_bytes(received)} for that"
+    return f"`{node.op_name}` runs along dim {dim} instead, {costs}"
 
 
 def _stop(plan: State, alike: list[BlockedOp], in_full: dict[NodeId, list[Node]], passed: str = "") -> Stop:
