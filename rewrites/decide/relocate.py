@@ -131,8 +131,8 @@ class _Search:
         kept = set(each.target.factors)
         for dim, factor in each.source.factors:
             axis = factor.axis
-            readers = (number for number, _ in each.uses if number < self.program.end and (dim, factor) not in kept)
-            nodes = (self.program.nodes[number] for number in readers)
+            uses = (use for use in each.uses if use[0] < self.program.end and (dim, factor) not in kept)
+            nodes = [node for number, at in uses if at < len((node := self.program.nodes[number]).operands)]
             if any(
                 (axis not in self.placements.axes(node) or self.merges(node)) and self.may_move(node, axis) for node in nodes
             ):

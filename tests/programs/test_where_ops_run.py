@@ -73,7 +73,12 @@ def squared(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 WIDE = 32
-one = lambda rows: [(rows, WIDE)]
+
+
+def one(rows: int) -> list[tuple[int, ...]]:
+    return [(rows, WIDE)]
+
+
 ROWS = {
     "sort": Row(lambda x: jnp.sort(x, 0), one, lambda n: 2 * part(n * WIDE), 1 << 19),
     "gradient of a sort": Row(squared(lambda x: jnp.sort(x, 0)), one, lambda n: 2 * part(n * WIDE), 1 << 19),
