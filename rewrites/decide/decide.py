@@ -104,9 +104,10 @@ def decide(table: Table) -> Decisions:
 
 
 def _splits(found: Decisions) -> Iterator[Table]:
-    """Yields the table with an axis split, for the stops at which something is sent over the axis."""
+    """Yields the table with an axis split, for the stops at which something is sent over the axis, or the op runs elsewhere."""
     steps = ((move, step) for move in found.moves for step in move.path.steps)
     reads = {(number, axis) for move, step in steps for axis in step.axes for number, _ in move.uses}
+    reads |= {(number, axis) for number, instead in found.placements.elsewhere.items() for axis in instead}
     return split_tables(found.placements.table, reads)
 
 

@@ -271,7 +271,7 @@ class _Search:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if node.is_border or len(node.results) != 1 or node.results[0] in self.placements.pinned:
+        if len(node.results) != 1 or node.results[0] in self.placements.pinned:
             return False
         if not self.choices.is_free(node) or not is_linear(self.program, node, positions):
             return False

@@ -295,7 +295,7 @@ def test_keys_and_values_are_gathered_before_the_scores_of_a_tiled_sequence() ->
     tiled = pt.plan(attention, MESH, *WEIGHTS).tile("x", 0, "data")
     assert tiled.conflicts
     plan = tiled.apply(pt.Resolve())
-    assert plan.trace == "replicate(['k', 'v'], 'data')\ntile('x', 0, 'data')"
+    assert plan.trace == "replicate('k', 'data')\ntile('x', 0, 'data')\nreplicate('v', 'data')"
     assert sent(plan, *WEIGHTS) == {"all_gather": 2}
     assert plan.bytes_per_device() == 2 * 4 * (128 * 4 * 8) * 7 / 8
     whole = pt.plan(attention, MESH, *WEIGHTS).flops_per_device()

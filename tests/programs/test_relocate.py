@@ -83,7 +83,8 @@ def test_the_smaller_of_weights_and_activations_moves(rows: int, parameters_move
         assert plan.bytes_per_device() == FLOAT * OTHERS * (4 + 3 + 4) * 256 * 256 + 7
     else:
         assert plan.bytes_per_device() <= FLOAT * OTHERS * (2 * 4 + 1) * rows * 256
-    assert any(each.value.startswith("params/") for each in plan.collectives()) == parameters_move
+    gathered = (each for each in plan.collectives() if each.kind == "all_gather")
+    assert any(each.value.startswith("params/") for each in gathered) == parameters_move
 
 
 VOCABULARY, TOKENS = 2048, 512
@@ -102,10 +103,10 @@ def test_a_tied_table_stays_where_it_is_and_the_logits_are_tiled_along_it() -> N
     batch = {"x": ids, "y": ids * 3 % VOCABULARY}
     plan = pt.plan(step(tied), MESH, params, batch).apply(*ZERO3)
     sent(plan, params, batch)
-    assert not any(each.value == "params/table" for each in plan.collectives())
-    # What is looked up and what the head reads, forward and backward; `w` three times; numbers of each token.
+    assert not any(each.value == "params/table" and each.kind == "all_gather" for each in plan.collectives())
+    # At most what is looked up and what the head reads, forward and backward; `w` three times; numbers of each token.
     moved = FLOAT * OTHERS * (4 * TOKENS * 64 + 3 * 64 * 64)
-    assert moved <= plan.bytes_per_device() <= moved + FLOAT * OTHERS * 12 * TOKENS
+    assert plan.bytes_per_device() <= moved + FLOAT * OTHERS * 12 * TOKENS
     gathered = FLOAT * OTHERS * (4 * VOCABULARY * 64 + 3 * 64 * 64)
     assert plan.bytes_per_device() < gathered / 3
 
@@ -138,7 +139,7 @@ def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
     # The tokens are gathered for the experts, and the sum over experts is scattered; the rest are numbers of each choice.
     tokens, choices = FLOAT * OTHERS * 1024 * 64, FLOAT * OTHERS * 2 * 1024
     assert 2 * tokens <= plan.bytes_per_device() <= 2 * tokens + (8 + 3) * choices
-    (scattered,) = (each for each in plan.collectives() if each.kind == "reduce_scatter")
+    (scattered,) = (each for each in plan.collectives() if each.kind == "reduce_scatter" and each.value == "result")
     assert scattered.bytes == tokens
 
 

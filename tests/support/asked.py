@@ -28,6 +28,7 @@ from partita.compiler.api.plan import Plan
 from partita.compiler.api.tactic_text import ACTIONS
 from partita.compiler.api.tactics.combinators import Composable
 from partita.compiler.cost.counts import COLLECTIVES
+from partita.compiler.cost.memory import Memory
 from partita.compiler.graph.graph import Graph
 from partita.compiler.graph.run import CompiledGraph
 from partita.compiler.plan.history import without_tactics
@@ -94,6 +95,7 @@ class Asked:
             "kernel": lambda graph: graph.kernels if isinstance(graph, Graph) else (),
             "kind": lambda _: COLLECTIVES,
             "width": lambda _: (160, 60),
+            "number": lambda memory: memory.largest[:2] if isinstance(memory, Memory) else (),
         }
 
     @property
