@@ -146,6 +146,8 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
 
 def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> Decisions:
     """The decisions for ops that are placed so and carry these sums: every value moves as its uses need it."""
+    # Where results lie outside is decided with where their ops run.
+    placements.results |= {value: boundary(placements, value) for value in placements.results}
     return _Mover(placements, carried, gathered).decisions()
 
 

@@ -34,6 +34,9 @@ from .table import AxisTable, Claim, Table, misfit
 MOST_OPS = 200
 """How many ops around a value are tried together."""
 
+MOST_AXES = 4
+"""With how many placed axes all ways are tried. With more they multiply, and ops that are in conflict or stopped stay."""
+
 LITTLE = 2
 """The flops per element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
 
@@ -79,6 +82,9 @@ class _Search:
         self.placements, self.program = placements, placements.program
         self.table: Table = placements.table
         self.carried = carried
+        self.is_wide = len(self.table.axes) > MOST_AXES
+        settled = (self.program.producer[value] for value in placements.pinned)
+        self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
         self.known: dict[object, bool] = {}
@@ -129,7 +135,7 @@ class _Search:
     def other_dims(self, each: Mismatch) -> Iterator[tuple[MeshAxis, Claim]]:
         """The claims on other dims of a value that is gathered along one, for ops at which its claim has stopped."""
         kept = set(each.target.factors)
-        for dim, factor in each.source.factors:
+        for dim, factor in () if self.is_wide else each.source.factors:
             axis = factor.axis
             uses = (use for use in each.uses if use[0] < self.program.end and (dim, factor) not in kept)
             nodes = [node for number, at in uses if at < len((node := self.program.nodes[number]).operands)]
@@ -238,7 +244,7 @@ class _Search:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.choices.is_free(node) or node.signature.rivals:
+        if not self.choices.is_free(node) or node.signature.rivals or node.number in self.staying:
             return False
         moved, every = self.found.get(node.number, {}), self.table.axes.items()
         claims = [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
