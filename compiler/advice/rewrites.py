@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked
+from ...rewrites.decide.price import seconds
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
 from ..cost.collectives import bytes_per_device
-from ..cost.costs import BYTES_PER_SECOND, FLOPS_PER_SECOND
 from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
@@ -56,7 +56,7 @@ class Rewriting:
     @property
     def seconds(self) -> float:
         """An estimate of the time, in seconds, that a TPU v5e saves in a call."""
-        return self.bytes / BYTES_PER_SECOND + self.flops / FLOPS_PER_SECOND
+        return seconds(self.bytes, self.flops)
 
     @property
     def tactic(self) -> str:

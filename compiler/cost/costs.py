@@ -10,18 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...rewrites.decide.decide import Move
+from ...rewrites.decide.price import BYTES_PER_SECOND, FLOPS_PER_SECOND, SLOW_BYTES_PER_SECOND
 from ...rewrites.program.program import NodeId
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
 from .flops import of_each_op
-
-FLOPS_PER_SECOND = 197e12
-BYTES_PER_SECOND = 45e9
-"""The speed of one TPU v5e: flops a second, and bytes a second over one link. Their ratio weighs flops against bytes."""
-
-SLOW_BYTES_PER_SECOND = 25e9 / 4
-"""The bytes a second that each of the four chips of a host receives over the network between pods, which they share."""
 
 Axes = tuple[str, ...]
 

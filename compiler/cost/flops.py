@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from ...dialects.definitions.flops import flops
-from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.factor import Factor, joined
-from ...rewrites.decide.placements import OpPlacement, place_op
+from ...rewrites.decide.placements import place_op
+from ...rewrites.decide.price import known_flops
 from ...rewrites.program.program import Node
 from ..plan.state import State
 from ..views.grouping import alike
@@ -60,14 +58,14 @@ def of_alike_ops(plan: State) -> Sequence[tuple[Sequence[Node], int | None]]:
     # Ops that share a placement share a signature, which has their parameters.
     placed = plan.decisions.placements.nodes
     found = alike(plan.source.program.nodes, lambda node: (id(placed[node.number]), node.region))
-    return [(some, _in(plan, some[0], placed[some[0].number])) for some in found]
+    return [(some, known_flops(some[0], placed[some[0].number])) for some in found]
 
 
 def in_blocks(plan: State, node: Node) -> int | None:
     """The flops of one device in one run of an op if it computed only its block of each dim, without the rims of windows."""
     placement = plan.decisions.placements.nodes[node.number].placement
     blocks = {index: _blocks(node, index, [factor for at, factor in placement if at == index]) for index, _ in placement}
-    return _in(plan, node, place_op(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
+    return known_flops(node, place_op(node.signature, tuple((index, blocks[index].pop(0)) for index, _ in placement)))
 
 
 def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
@@ -81,13 +79,6 @@ def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
     wholes = blocks if one is None else [one]
     is_read = all(reach.outward(whole) is not None for reach in node.signature.reaches(index) for whole in wholes)
     return blocks if is_read else factors
-
-
-def _in(plan: State, node: Node, placed: OpPlacement) -> int | None:
-    ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
-    # The parameters of a border are those of its loop or branch.
-    params = NO_PARAMS if node.is_border else node.op.properties.get("params", NO_PARAMS)
-    return flops(node.op_name, cast(ParamsAttr, params), ins, outs)
 
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:

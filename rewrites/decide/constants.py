@@ -1,6 +1,8 @@
 """Computes on all devices what depends on no argument, where that costs less than to move it or to sum it.
 
-%w {x*8} = exp (iota 64); %s{+x} = sum %w; mul %y {x*8}, %w; div ..., %s   -->   %w, %s whole: no all_reduce, local slices
+Where a part of it is wanted, each device slices its own.
+
+    %w {x*8} = exp (iota 64); %s{+x} = sum %w; mul %y {x*8}, %w; div ..., %s   -->   %w, %s whole: no all_reduce, local slices
 """
 
 from __future__ import annotations

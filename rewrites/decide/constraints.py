@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
@@ -20,8 +19,8 @@ from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
-from ..redistribute.steps import Bytes
 from .placements import OpPlacement, place_op
+from .price import Price
 from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of
 
@@ -92,14 +91,6 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
             meeting.decide_by_price(table.program.nodes[number])
 
 
-class ClaimPrice(NamedTuple):
-    """The cost if an op takes a claim. `is_lost` counts first: neither a result nor any reader is then tiled on the axis."""
-
-    is_lost: bool
-    bytes: Bytes
-    collectives: int
-
-
 class _Meeting(Sweep):
     """Propagation in which points claim their operands. The keys of the conflicts that it meets go to a heap."""
 
@@ -133,7 +124,8 @@ class _Meeting(Sweep):
             self.decided(node)
             self.run(())
 
-    def price(self, node: Node, index: int, factor: Factor) -> ClaimPrice:
+    def price(self, node: Node, index: int, factor: Factor) -> tuple[bool, Price]:
+        """The price if an op takes a claim. It counts first if neither a result nor any reader is then tiled on the axis."""
         placed, width = self.placed(node, index, factor), self.table.program.types
         ways = [
             path(self.table.layout(value), wanted, itemsize(width[value].dtype))
@@ -145,7 +137,7 @@ class _Meeting(Sweep):
             is_lost |= self.axis not in layout.axes and all(self.axis not in each.axes for each in wanted)
             source = layout.with_pending(pend)
             ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
-        return ClaimPrice(is_lost, sum(way.bytes for way in ways), sum(way.collectives for way in ways))
+        return is_lost, Price.of((way, 1) for way in ways)
 
     def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
         """The op under its claims, with another claim on this axis if one is given."""

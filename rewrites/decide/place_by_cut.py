@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence, Set
 from operator import itemgetter
 
 from ..program.program import Node, NodeId, ValueId
-from ..redistribute.search import Path
 from .choices import Alternative, Choices, Use, Want, Ways
 from .min_cut import ENDLESS, Network
 from .price import BYTES_PER_SECOND, Price
@@ -50,8 +49,9 @@ def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
     """The ops to place otherwise, and the prices before and then."""
     side = _Cut(choices, ways).otherwise()
     chosen = {number: way for number, way in ways.items() if number in side}
-    before, *prices = choices.prices(ways, {}, chosen, ways)
-    then, chosen = min(zip(prices, (chosen, ways), strict=True), key=itemgetter(0))
+    others = [chosen] if len(chosen) == len(ways) else [chosen, ways]
+    before, *prices = choices.prices(ways, {}, *others)
+    then, chosen = min(zip(prices, others, strict=True), key=itemgetter(0))
     return chosen, before, then
 
 
@@ -94,8 +94,7 @@ class _Cut:
     def owned(self, node: Node, way: Alternative) -> Iterator[Edge]:
         """The edges for what an op itself costs, and for the moves of its results to where tactics put them."""
         for otherwise, each in ((False, None), (True, way)):
-            placed = self.choices.placed(node, {} if each is None else {node.number: way})
-            moves, work = self.choices.own(node, placed)
+            moves, work = self.choices.own(node, self.placements.nodes[node.number] if each is None else each.placed)
             pinned = [(value, home) for value in node.results if (home := self.placements.pinned.get(value)) is not None]
             moves += [self.choices.pinned(value, home, each) for value, home in pinned]
             yield _unary(node.number, otherwise, _capacity(Price.of(moves, [work])))
@@ -139,10 +138,7 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        return {key: self.price(self.choices.way(value, home, key[0]), key[0].trips) for key in moves}
-
-    def price(self, way: Path, times: int) -> int:
-        return _capacity(Price.of([(way, times)]))
+        return {key: _capacity(Price.of([(self.choices.way(value, home, key[0]), key[0].trips)])) for key in moves}
 
 
 def _capacity(price: Price) -> int:

@@ -1,10 +1,12 @@
-"""Lets ops run along the dim on which an operand is tiled, not where an earlier tactic placed them, if that receives less.
+"""Lets ops run elsewhere than claims say, if that costs less: along the dim on which an operand is tiled, or another dim.
 
 An earlier tactic wins at an op that it shares with a later one: what the later one stores in parts is gathered. Where the op's
 other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
 as that pays (`place_by_cut.py`).
 
     %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
+
+Where a claim stops, or several meet in a conflict, the op may run along another dim, or along one of the claims.
 
 An op that only looks elements up may also run on all devices. A sum may also wait in ops that compute little, although all
 devices then do all of their work.

@@ -10,7 +10,8 @@ import pytest
 from models import gram
 
 import partita as pt
-from partita.compiler.cost.costs import BYTES_PER_SECOND, SLOW_BYTES_PER_SECOND, seconds
+from partita.compiler.cost.costs import seconds
+from partita.rewrites.decide.price import BYTES_PER_SECOND, SLOW_BYTES_PER_SECOND
 
 FAST, SLOW = pt.Mesh(pod=2, data=4), pt.Mesh(pod=2, data=4, slow="pod")
 X, W = np.ones((16, 8), np.float32), np.ones((8, 24), np.float32)

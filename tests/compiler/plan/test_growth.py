@@ -23,7 +23,7 @@ from partita.compiler.plan.history import prefixes
 from partita.compiler.report.memory_timeline import MOST_ROWS as MOST_ROWS_OF_MEMORY
 from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
-from partita.rewrites.program.program import ValueId
+from partita.rewrites.program.program import Node, ValueId
 from partita.rewrites.redistribute.kinds.halo import hops
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
@@ -153,9 +153,9 @@ def test_arguments_and_results_that_are_alike_are_measured_once(monkeypatch: pyt
 
 
 def test_ops_that_are_alike_are_asked_once_what_they_compute(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[str]()
-    flops_of = flops.flops
-    monkeypatch.setattr(flops, "flops", lambda *given: asked.append(given[0]) or flops_of(*given))  # pyright: ignore
+    asked = list[Node]()
+    flops_of = flops.known_flops
+    monkeypatch.setattr(flops, "known_flops", lambda *given: asked.append(given[0]) or flops_of(*given))  # pyright: ignore
 
     def work(count: int) -> int:
         asked.clear()
