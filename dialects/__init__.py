@@ -8,7 +8,7 @@ Each part imports only those below it:
       collective_arrays                   what collectives do to the local arrays of a group of devices
       layouts, types, op_text, module_op  how a value lies on the mesh, and how types, ops and modules are written
     definitions                           the meaning of each named op, in index notation; tilings follow from it
-    mesh, program_text, params            devices and their axes; what reads a program's text; parameters of ops
+    mesh, chips, program_text, params     devices, their axes and what they are; what reads a program's text; parameters of ops
     ranges                                the algebra behind every type
     grammar                               the grammars of all texts
     ground                                errors, English, names, dtypes, monoids: what everything else uses

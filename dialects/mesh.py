@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Never, overload
+from typing import Never, cast, overload
 
+from .chips import CHIPS, DEFAULT, Chip, chip_of
 from .ground.errors import Error, did_you_mean
 from .ground.interned import Interned, intern
 from .ground.validation import INTEGER_BOUND, checked, integer, refused, shown
@@ -34,6 +35,9 @@ class Mesh(Interned, Mapping[str, int]):
     `slow` names the axes whose devices are connected by slow links, such as the network between pods: what a plan reports marks
     them, and choices by time weigh their bytes accordingly.
 
+    `chip` names what the devices are: `v3`, `v4`, `v5e` (the default), `v5p`, `v6e`, `A100` or `H100`. A plan weighs bytes
+    against flops by what that chip receives and computes in a second. An integer is the size of an axis of that name.
+
     ```
     Mesh(data=4, model=2)    data=0 [ 0 1 ]    device = data·2 + model
                              data=1 [ 2 3 ]
@@ -41,6 +45,7 @@ class Mesh(Interned, Mapping[str, int]):
                              data=3 [ 6 7 ]
 
     Mesh(pod=2, data=4, slow="pod")    prints as `pod=2 slow, data=4`
+    Mesh(data=8, chip="v5p")           prints as `data=8, chip=v5p`
     ```
     """
 
@@ -49,6 +54,8 @@ class Mesh(Interned, Mapping[str, int]):
     """The axes with slow links, in the order of the mesh."""
     devices: str
     """The name of the device set that the axes belong to; empty in a program with one set."""
+    chip: Chip
+    """What each device is."""
     places: tuple[MeshAxis, ...] = field(init=False)
     """The axes as places. An axis that is split appears as its sub-axes."""
 
@@ -57,27 +64,35 @@ class Mesh(Interned, Mapping[str, int]):
 
     @overload
     def __new__(
-        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: str | Sequence[str], **more: int
+        cls,
+        axes: Mapping[str, int] | None = None,
+        /,
+        *rest: Never,
+        slow: str | Sequence[str] = (),
+        chip: str = DEFAULT,
+        **more: int,
     ) -> Mesh: ...
 
     def __new__(
-        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: int | str | Sequence[str] = (), **more: int
+        cls, axes: Mapping[str, int] | None = None, /, *rest: Never, slow: int | str | Sequence[str] = (), **more: int | str
     ) -> Mesh:
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             given = (axes, *rest) if rest else axes
             raise refused("axes", "a size for each axis, by name", given, "write pt.Mesh(data=4, model=2)")
+        # An axis may be called `chip`, and keeps its place among the others.
+        chip = CHIPS[DEFAULT] if integer(more.get("chip", 1)) is not None else chip_of(more.pop("chip"))
         given = [*(axes or {}).items(), *more.items()]
         if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
-        sizes = {str.__str__(name): size for name, size in given}
+        sizes = {str.__str__(name): cast(int, size) for name, size in given}
         pairs = tuple((_axis_name(name, size), _count(name, size)) for name, size in sizes.items())
-        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "")
+        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip)
 
     def on(self, devices: str) -> Mesh:
         """Returns the same mesh on the device set of this name. Its axes are other places: `data@left`."""
         if not isinstance(devices, str) or (devices and not _NAME.fullmatch(devices)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("devices", "the name of a device set", devices)
-        return intern(Mesh, self.pairs, self.slow, devices)
+        return intern(Mesh, self.pairs, self.slow, devices, self.chip)
 
     def check(self) -> None:
         for name, size in self.pairs:
@@ -87,12 +102,12 @@ class Mesh(Interned, Mapping[str, int]):
         object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
-        return _mesh, (dict(self.pairs), self.slow, self.devices)
+        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip.name)
 
     @staticmethod
     @checked
     def parse(text: str) -> Mesh:
-        """The mesh that prints as `text`: `data=4, model=2`, or `pod=2 slow, data=4`."""
+        """The mesh that prints as `text`: `data=4, model=2`, or `pod=2 slow, data=4, chip=v5p`."""
         return _parsed(text)
 
     @property
@@ -150,7 +165,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return Mesh(axes, slow=self.slow).on(self.devices)
+        return _mesh(axes, self.slow, self.devices, self.chip.name)
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
@@ -188,7 +203,7 @@ class Mesh(Interned, Mapping[str, int]):
     def whole(self) -> Mesh:
         """Returns the mesh before it was refined."""
         wholes = {place.name: place.axis.size for place in self.places}
-        return Mesh(wholes, slow=[name.partition(".")[0] for name in self.slow]).on(self.devices)
+        return _mesh(wholes, [name.partition(".")[0] for name in self.slow], self.devices, self.chip.name)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
@@ -245,13 +260,15 @@ class Mesh(Interned, Mapping[str, int]):
 
     def __str__(self) -> str:
         far = f"@{self.devices}" if self.devices else ""
-        return ", ".join(f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
+        axes = (f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
+        return ", ".join([*axes, *([] if self.chip.name == DEFAULT else [f"chip={self.chip.name}"])])
 
     def __repr__(self) -> str:
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
+        chip = [] if self.chip.name == DEFAULT else [f"chip={self.chip.name!r}"]
         on = f'.on("{self.devices}")' if self.devices else ""
-        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow])}){on}"
+        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow, *chip])}){on}"
 
 
 @cache
@@ -298,10 +315,13 @@ def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
 def _parsed(text: str) -> Mesh:
     axes: dict[str, int] = {}
     slow: list[str] = []
-    sets = dict[str, None]()
+    sets, chips = dict[str, None](), list[str]()
     for part in filter(str.strip, text.split(",")):
         name, equals, size = (word.strip() for word in part.partition("="))
         size, *marks = size.split() or [""]
+        if name == "chip" and size.isidentifier() and not marks:
+            chips.append(size)
+            continue
         name, _, devices = name.partition("@")
         sets[devices] = None
         slow += [name] * (marks == ["slow"])
@@ -316,12 +336,14 @@ def _parsed(text: str) -> Mesh:
         axes[name] = int(size)
     if len(sets) > 1:
         raise Error(f"the axes of a mesh belong to one device set: `{text}`")
-    return Mesh(axes, slow=slow).on("".join(sets))
+    if len(chips) > 1:
+        raise Error(f"the devices of a mesh are one kind of chip: `{text}`")
+    return _mesh(axes, slow, "".join(sets), *chips)
 
 
-def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str) -> Mesh:
+def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str, chip: str = DEFAULT) -> Mesh:
     """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
-    return Mesh(axes, slow=slow).on(devices)
+    return Mesh(axes, slow=slow, chip=chip).on(devices)
 
 
 def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[MeshAxis]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked
-from ...rewrites.decide.price import seconds
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
 from ..cost.collectives import bytes_per_device
+from ..cost.costs import seconds
 from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
@@ -33,8 +33,8 @@ SPARE = "line", "places"
 """The columns that may be left out on a narrow screen."""
 COLUMNS = ("law", "at", "places", "bytes saved", "flops saved", "memory saved", "line")
 
-Saved = tuple[int, int, int]
-"""Savings of one device: bytes received, flops, and bytes of memory at the peak."""
+Saved = tuple[int, int, int, float]
+"""Savings of one device: bytes received, flops, bytes of memory at the peak, and seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,10 @@ class Rewriting:
     bytes: int
     flops: int
     memory: int
+    seconds: float
+    """An estimate of the time that a chip of the mesh saves in a call."""
     line: str = ""
     given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
-
-    @property
-    def seconds(self) -> float:
-        """An estimate of the time, in seconds, that a TPU v5e saves in a call."""
-        return seconds(self.bytes, self.flops)
 
     @property
     def tactic(self) -> str:
@@ -131,8 +128,8 @@ def _tried(plan: State, law: Law, each: LawCandidate) -> Saved | None:
         made = rewrite(plan, law, each.patterns, each.given)
     except Error:
         return None
-    (sent, computed, stored), (sends, computes, stores) = _cost(plan), _cost(made)
-    return sent - sends, computed - computes, stored - stores
+    (sent, computed, stored, took), (sends, computes, stores, takes) = _cost(plan), _cost(made)
+    return sent - sends, computed - computes, stored - stores, took - takes
 
 
 def _tried_cache(plan: State) -> dict[object, Saved | None]:
@@ -142,7 +139,7 @@ def _tried_cache(plan: State) -> dict[object, Saved | None]:
 
 
 def _cost(plan: State) -> Saved:
-    return bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
+    return bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan), seconds(plan)
 
 
 def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:

@@ -65,7 +65,7 @@ class Resolution:
     bytes: int
     flops: int
     seconds: float
-    """An estimate of the time that a TPU v5e takes for a call. Ways out are compared by it."""
+    """An estimate of the time that a chip of the mesh takes for a call. Ways out are compared by it."""
     stored: Callable[[], int] = field(repr=False, compare=False)
 
     @property

@@ -4,6 +4,7 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ...dialects.chips import CHIPS, DEFAULT
 from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.dtypes import long
@@ -71,7 +72,22 @@ def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
         sets += ["".join(words(phrases(each)[0])[0].text for each in phrases_of(axis, "devices"))]
         if sets[-1] != sets[0]:
             text.fail("mesh_devices", axis, axis=name, first=f"`{sets[0]}`" if sets[0] else "none", name=sets[0] or sets[-1])
-    return Mesh(axes, slow=slow).on(sets[0])
+    return Mesh(axes, slow=slow, chip=read_chip(text, phrases_of(found[0], "chip"))).on("".join(sets[:1]))
+
+
+def read_chip(text: Text, found: Sequence[SyntaxNode]) -> str:
+    """The chip that a mesh names, or the one of a mesh that names none."""
+    chip = DEFAULT
+    for each in found:
+        key, name = map(word_of, phrases(each))
+        if key.text != "chip":
+            text.fail("axis_size", name, axis=key, size=name)
+        if each is not found[0]:
+            text.fail("chip_twice", each, first=text.said(found[0]))
+        if name.text not in CHIPS:
+            text.fail("chip_unknown", name, CHIPS, chip=name, chips=", ".join(CHIPS))
+        chip = name.text
+    return chip
 
 
 def items_by_name(text: Text, items: SyntaxNode, kind: str, twice: str) -> dict[str, SyntaxNode]:

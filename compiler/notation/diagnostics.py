@@ -119,6 +119,12 @@ DIAGNOSTICS: Mapping[str, tuple[str, ...]] = {
     ),
     "axis_twice": ("mesh axis `{axis}` is declared twice", "rename the second"),
     "axis_size": ("mesh axis `{axis}` has size {size}, expected 1 or more", "the size is the number of devices along the axis"),
+    "chip_twice": (
+        "the mesh names its chip twice",
+        "devices are of one kind: remove one of the two",
+        "the first is {first}",
+    ),
+    "chip_unknown": ("`{chip}` is not a chip", "write one of these", "the chips are {chips}"),
     "extent_twice": (
         "the extent `{name}` is declared twice",
         "write `{name}` alone when you use it again",

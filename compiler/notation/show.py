@@ -34,7 +34,7 @@ WORDS = frozenset("fn plan mesh let return and or not inf nan tile replicate pro
 
 def notation(traced: Traced, mesh: Mesh) -> str:
     """Prints a traced program with a mesh, in index notation. Raises Error for an op that the notation cannot express."""
-    return (f"mesh {mesh}\n\n" if mesh.axes else "") + print_program(traced)
+    return (f"mesh {mesh}\n\n" if str(mesh) else "") + print_program(traced)
 
 
 def print_program(traced: Traced) -> str:

@@ -111,9 +111,9 @@ class Choices:
 
         def price(after: Ways) -> Price:
             own = [self.own(node, self.placed(node, after)) for node in nodes]
-            ways = [way for value in values for way in self.ways(value, after)]
+            ways = [*(way for value in values for way in self.ways(value, after)), *(way for each, _ in own for way in each)]
             held = sum(self.held(node, self.placed(node, after)) for node in nodes)
-            return Price.of([*ways, *(way for each, _ in own for way in each)], [each for _, each in own], held)
+            return Price.of(self.program.mesh, ways, [each for _, each in own], held)
 
         return [price(after) for after in afters]
 

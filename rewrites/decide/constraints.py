@@ -137,7 +137,7 @@ class _Meeting(Sweep):
             is_lost |= self.axis not in layout.axes and all(self.axis not in each.axes for each in wanted)
             source = layout.with_pending(pend)
             ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
-        return is_lost, Price.of((way, 1) for way in ways)
+        return is_lost, Price.of(self.program.mesh, ((way, 1) for way in ways))
 
     def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
         """The op under its claims, with another claim on this axis if one is given."""

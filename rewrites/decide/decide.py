@@ -90,8 +90,8 @@ class Decisions:
     @property
     def price(self) -> Price:
         """What a device receives in one call, with the trips that loops are taken to have."""
-        trips = self.placements.program.likely_trips
-        return Price.of((move.path, trips(move.region)) for move in self.moves)
+        program = self.placements.program
+        return Price.of(program.mesh, ((move.path, program.likely_trips(move.region)) for move in self.moves))
 
 
 def decide(table: Table) -> Decisions:
@@ -331,7 +331,10 @@ class _Mover:
             common = self.common(targets)
             first = self.make(value, source, pend, common, None, True, region)
             rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
-            if Price.of((move.path, 1) for move in (first, *rest)) < Price.of((move.path, 1) for move in direct):
+            through, apart = (
+                Price.of(self.program.mesh, ((move.path, 1) for move in each)) for each in ((first, *rest), direct)
+            )
+            if through < apart:
                 moves = [first, *rest]
         by_target = {move.target: move for move in moves}
         for number, position, wanted in uses:

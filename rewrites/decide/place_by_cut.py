@@ -14,10 +14,10 @@ from operator import itemgetter
 from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Choices, Use, Want, Ways
 from .min_cut import ENDLESS, Network
-from .price import BYTES_PER_SECOND, Price
+from .price import Price
 
-UNITS = BYTES_PER_SECOND * (1 << 20)
-"""Scales seconds to the integers of a network, in which a collective counts 1: less than any byte."""
+BYTE = 1 << 20
+"""What a byte over a fast link counts in the integers of a network, in which a collective counts 1."""
 
 OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
@@ -60,7 +60,8 @@ class _Cut:
 
     def __init__(self, choices: Choices, ways: Ways) -> None:
         self.choices, self.placements, self.program = choices, choices.placements, choices.program
-        self.ways = ways
+        self.ways, self.mesh = ways, choices.program.mesh
+        self.units = BYTE * self.mesh.chip.bytes_per_second
 
     def otherwise(self) -> Set[object]:
         """The side of a minimum cut on which the ops are that cost less if they are placed otherwise."""
@@ -97,7 +98,7 @@ class _Cut:
             moves, work = self.choices.own(node, self.placements.nodes[node.number] if each is None else each.placed)
             pinned = [(value, home) for value in node.results if (home := self.placements.pinned.get(value)) is not None]
             moves += [self.choices.pinned(value, home, each) for value, home in pinned]
-            yield _unary(node.number, otherwise, _capacity(Price.of(moves, [work])))
+            yield _unary(node.number, otherwise, self.capacity(Price.of(self.mesh, moves, [work])))
 
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
         """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
@@ -138,11 +139,11 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        return {key: _capacity(Price.of([(self.choices.way(value, home, key[0]), key[0].trips)])) for key in moves}
+        ways = {key: [(self.choices.way(value, home, key[0]), key[0].trips)] for key in moves}
+        return {key: self.capacity(Price.of(self.mesh, way)) for key, way in ways.items()}
 
-
-def _capacity(price: Price) -> int:
-    return round(price.seconds * UNITS) + price.collectives
+    def capacity(self, price: Price) -> int:
+        return round(price.seconds * self.units) + price.collectives
 
 
 def _between(node: object, maker: NodeId, otherwise: bool, price: int) -> Edge:

@@ -1,35 +1,32 @@
 """What a step costs: the one price by which ways to place some ops, and to move values between them, are compared.
 
-A step takes the seconds in which a device receives its bytes, and computes its flops, in each trip of the loops around it. Of
-equal times the one with fewer collectives is better, then the one that holds less. All links count as fast ones here; the
-estimate of a plan's time (`compiler/cost/costs.py`) weighs slow ones too.
+A step takes the seconds in which a device receives its bytes, and computes its flops, in each trip of the loops around it: on
+the chip of the mesh, whose slow links take longer. Of equal times the one with fewer collectives is better, then the one that
+holds less.
 
-    1 MB and 10 GFLOP   -->   22 us + 51 us
+    v5e, 1 MB and 10 GFLOP              -->   22 us + 51 us
+    v5e, 1 MB over slow links           -->   160 us
+    H100, 1 MB and 10 GFLOP             -->   2 us + 10 us
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from typing import NamedTuple, Self, cast
 
 from ...dialects.definitions.flops import flops
+from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
+from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node
 from ..redistribute.search import Path
 from ..redistribute.steps import Bytes
 from .placements import OpPlacement
 
-FLOPS_PER_SECOND = 197e12
-BYTES_PER_SECOND = 45e9
-"""The speed of one TPU v5e: flops a second, and bytes a second over one link."""
-
-SLOW_BYTES_PER_SECOND = 25e9 / 4
-"""The bytes a second that each of the four chips of a host receives over the network between pods, which they share."""
-
 START = 0.73e-6
-"""The seconds that a collective takes to start."""
+"""The seconds that a collective takes to start, on any chip."""
 
 
 class Price(NamedTuple):
@@ -41,22 +38,43 @@ class Price(NamedTuple):
     bytes: Bytes = 0
 
     @classmethod
-    def of(cls, ways: Iterable[tuple[Path, int]], ops: Iterable[tuple[int, int]] = (), held: int = 0) -> Self:
-        """The price of paths, and of the flops of ops, each taken so many times."""
+    def of(cls, on: Mesh, ways: Iterable[tuple[Path, int]], ops: Iterable[tuple[int, int]] = (), held: int = 0) -> Self:
+        """The price on a mesh of paths, and of the flops of ops, each taken so many times."""
         every = [*ways]
         # From the sums, so that as many bytes take as long.
         received = sum(way.bytes * times for way, times in every)
+        slow = sum(slow_bytes(on, way) * times for way, times in every) if on.slow else 0
         computed = sum(each * times for each, times in ops)
-        return cls(seconds(received, computed), sum(way.collectives * times for way, times in every), held, received)
+        time = seconds(on, received, slow, computed)
+        return cls(time, sum(way.collectives * times for way, times in every), held, received)
 
     def pays(self, before: Price) -> bool:
         """Whether this saves enough time to pay for the starts of the collectives that it adds, and for one at least."""
         return before.seconds - self.seconds > START * max(1, self.collectives - before.collectives)
 
 
-def seconds(received: Bytes, computed: int = 0) -> float:
-    """The time in which a device receives bytes and computes flops."""
-    return float(received) / BYTES_PER_SECOND + computed / FLOPS_PER_SECOND
+def seconds(on: Mesh, received: Bytes, slow: Bytes = 0, computed: int = 0) -> float:
+    """The time in which a device of a mesh receives bytes, so many of them over slow links, and computes flops."""
+    chip, crossing = on.chip, 0.0
+    if slow:
+        received, crossing = received - slow, float(slow) / on.chip.slow_bytes_per_second
+    return float(received) / chip.bytes_per_second + crossing + computed / chip.flops_per_second
+
+
+def slow_bytes(on: Mesh, way: Path) -> Bytes:
+    """The bytes of a path that cross slow links of a mesh."""
+    return sum(step.bytes for step in way.steps if is_slow(on, step.axes))
+
+
+def is_slow(on: Mesh, axes: Iterable[MeshAxis]) -> bool:
+    """Whether data sent over these axes crosses slow links of a mesh, or of one whose axes they are parts of."""
+    slow = _slow(on)
+    return any(axis in slow or axis.axis in slow for axis in axes)
+
+
+@cache
+def _slow(on: Mesh) -> frozenset[MeshAxis]:
+    return frozenset(place for name, place in zip(on, on.places, strict=True) if name in on.slow)
 
 
 def computed(node: Node, placed: OpPlacement) -> int:

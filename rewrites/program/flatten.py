@@ -37,7 +37,7 @@ def flatten(module: ModuleOp, mesh: Mesh, bound: Signatures | None = None) -> Pr
 
     The mesh is where ops with their own axes run, and those that run once.
     """
-    program = Program(module, signatures=bound or {})
+    program = Program(module, mesh, signatures=bound or {})
     flattener = _Flattener(program, mesh)
     flattener.region(0, 1, 1, "")
     main = program.main

@@ -25,6 +25,7 @@ from ...dialects.array import ArrayType
 from ...dialects.definitions.requires import Scan
 from ...dialects.definitions.tilings import Instance, SubIndices
 from ...dialects.lax import RegionOp
+from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
 from ...dialects.ranges.algebra import MeshAxis
@@ -203,6 +204,8 @@ class Program:
     """Flat tables of one module; values and nodes are numbers."""
 
     module: ModuleOp
+    mesh: Mesh
+    """The mesh that it was made for: its chip and its slow links say what a step costs. A plan may split its axes later."""
     nodes: list[Node] = field(default_factory=list[Node])
     regions: list[Region] = field(default_factory=list[Region])
     controls: list[list[Control]] = field(default_factory=list[list[Control]])

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+from partita.dialects.chips import CHIPS
 from partita.dialects.ground.errors import Error
 from partita.dialects.mesh import Mesh
 
@@ -98,5 +99,62 @@ def test_slow_links_of_no_axis_are_an_error(slow: str, said: str):
 
 @pytest.mark.parametrize("text", ["pod=2 fast", "pod=2 slow slow", "pod=slow"])
 def test_a_mark_that_is_unknown_is_an_error(text: str):
+    with pytest.raises(Error):
+        Mesh.parse(text)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_mesh_names_its_chip(chip: str):
+    mesh = Mesh(pod=2, data=4, slow="pod", chip=chip)
+    assert mesh.chip is CHIPS[chip] and mesh.chip.name == chip
+    assert Mesh.parse(str(mesh)) is copy.deepcopy(mesh) is pickle.loads(pickle.dumps(mesh)) is mesh
+    assert mesh.axes == {"pod": 2, "data": 4} and mesh.size == 8 and mesh.slow == ("pod",)
+
+
+def test_a_mesh_of_the_default_chip_does_not_say_so():
+    assert Mesh(data=4, chip="v5e") is Mesh(data=4) is Mesh.parse("chip=v5e, data=4")
+    assert str(Mesh(data=4)) == "data=4" and repr(Mesh(data=4)) == "Mesh(data=4)"
+    mesh = Mesh(data=8, model=4, chip="v5p")
+    assert str(mesh) == "data=8, model=4, chip=v5p" and repr(mesh) == "Mesh(data=8, model=4, chip='v5p')"
+    assert mesh is not Mesh(data=8, model=4)
+
+
+def test_the_same_devices_are_the_same_chips():
+    mesh = Mesh(data=8, chip="H100")
+    assert str(mesh.refine(data=(2, 4))) == "data.0=2, data.1=4, chip=H100"
+    assert mesh.having("data.0:2").whole() is mesh is mesh.on("left").on("")
+    left = mesh.on("left")
+    assert repr(left) == "Mesh(data=8, chip='H100').on(\"left\")" and Mesh.parse("data@left=8, chip=H100") is left
+
+
+def test_an_axis_may_be_called_chip():
+    mesh = Mesh(data=2, chip=4, model=2)
+    assert str(mesh) == "data=2, chip=4, model=2" and mesh["chip"] == 4 and mesh.chip.name == "v5e"
+    assert Mesh.parse(str(mesh)) is mesh is Mesh({"data": 2, "chip": 4, "model": 2})
+    both = Mesh({"chip": 4}, chip="v4")
+    assert str(both) == "chip=4, chip=v4" and both.axes == {"chip": 4} and Mesh.parse(str(both)) is both
+    assert both.refine(chip=(2, 2)).whole() is both
+
+
+@pytest.mark.parametrize(
+    ("chip", "said"),
+    [
+        ("v5", "takes the name of a chip, got 'v5'\nhelp: did you mean `v5p`?\nhelp: the chips are v3, v4, v5e, "),
+        ("a100", "got 'a100'\nhelp: did you mean `A100`?"),
+        ("", "got ''\nhelp: the chips are"),
+        (None, "got None\nhelp: the chips are"),
+        (2.5, "got 2.5\nhelp: the chips are"),
+        (True, "got True\nhelp: the chips are"),
+        (0, "mesh axis `chip` has size 0"),
+    ],
+)
+def test_a_chip_that_is_unknown_is_an_error(chip: str, said: str):
+    with pytest.raises(Error) as error:
+        Mesh(data=4, chip=chip)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["chip=v9", "chip=v4 slow", "chip=v4, chip=v4", "chip@left=v4", "chip=", "chip=-1", "data=v4"])
+def test_text_of_a_chip_that_makes_no_sense_is_an_error(text: str):
     with pytest.raises(Error):
         Mesh.parse(text)

@@ -46,7 +46,7 @@ ROOMS = {
         reference
         spmd flow lax lax_verify array regions module_op op_text plan types layouts collective_arrays
         definitions
-        ranges mesh program_text params
+        ranges mesh chips program_text params
         grammar
         ground
         """,

@@ -29,9 +29,6 @@ from partita.dialects.ranges.algebra import MeshAxis
 from partita.rewrites.decide import price
 from partita.rewrites.program.program import Node
 
-FLOPS_PER_BYTE = 197e12 / 45e9
-"""What a TPU v5e computes while it receives a byte."""
-
 ENOUGH = 1.25
 """How many times the optimum a plan may cost."""
 
@@ -66,12 +63,12 @@ def compared(kind: Kind, number: int, first: int = 0, near: bool = False) -> lis
 
 def compare(draw: Draw, near: bool = False) -> Compared | None:
     """Compares a plan with the optimum; None if it receives nothing, or is not dominated by what it was drawn for."""
-    plan = draw.plan
+    plan, chip = draw.plan, draw.plan.mesh.chip
     try:
-        received = round(plan.decisions.price.seconds * price.BYTES_PER_SECOND * 8) / 8
+        received = round(plan.decisions.price.seconds * chip.bytes_per_second * 8) / 8
     except Exception as error:
         return Compared(draw, float("inf"), 1, "an exception", f"{draw}\n    {type(error).__name__}: {error}")
-    if not received or (computed(plan) > received * FLOPS_PER_BYTE) != draw.is_heavy:
+    if not received or (computed(plan) > received * chip.flops_per_second / chip.bytes_per_second) != draw.is_heavy:
         return None
     oracle = Oracle(plan, near)
     assert not oracle.foreign, f"an op runs in a way that the oracle does not know: {draw}"

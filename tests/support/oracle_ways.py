@@ -77,7 +77,7 @@ def way_of(program: Program, node: Node, placed: OpPlacement, sums: Unreduced, a
             moves += moved(layout.with_pending(pend), layout, itemsize(program.types[value].dtype), mesh.size)
             pend = ()
         made.append(layout.with_pending((*pend, *sums)))
-    return Way(placed, sums, wanted, tuple(made), moves, running(node, placed))
+    return Way(placed, sums, wanted, tuple(made), moves, running(program.mesh, node, placed))
 
 
 def placements(signature: Signature, mesh: Mesh) -> Iterator[Placement]:
@@ -138,6 +138,6 @@ def own_moves(program: Program, node: Node, placed: OpPlacement) -> Iterator[flo
             yield weight(path(placed.selected.apart, placed.selected.gathered, width))
 
 
-def running(node: Node, placed: OpPlacement) -> float:
+def running(on: Mesh, node: Node, placed: OpPlacement) -> float:
     """What it costs to compute an op, in bytes that take as long."""
-    return price.seconds(0, price.computed(node, placed)) * price.BYTES_PER_SECOND
+    return price.seconds(on, 0, computed=price.computed(node, placed)) * on.chip.bytes_per_second
