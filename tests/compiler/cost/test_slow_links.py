@@ -1,4 +1,4 @@
-"""A mesh that says which axes have slow links: printed, read, replayed, weighed; the plan is otherwise that of any mesh."""
+"""A mesh that says which axes have slow links: printed, read, replayed, weighed where ways out are compared."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
