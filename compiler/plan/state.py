@@ -79,11 +79,14 @@ class Source:
     addresses: Addresses
     root: Traced
     """The trace before any law rewrote the program."""
-    mesh: Mesh
-    """The mesh on which its plans begin. Tactics may split its axes."""
 
     def __repr__(self) -> str:
         return f"Source({self.traced})"
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh on which its plans begin. Tactics may split its axes."""
+        return self.program.mesh
 
     @cached_property
     def classes(self) -> Classes:
@@ -144,7 +147,7 @@ class State:
         """Starts a plan on which nothing is placed. `bound` holds definitions that another program on this mesh has bound."""
         with without_collector():
             program = flatten(traced.module, mesh_given(mesh), bound)
-        return cls(Source(traced, program, Addresses(traced, program), traced, mesh), mesh, Table(program))
+        return cls(Source(traced, program, Addresses(traced, program), traced), mesh, Table(program))
 
     def __copy__(self) -> Self:
         return self

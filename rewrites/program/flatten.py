@@ -38,7 +38,7 @@ def flatten(module: ModuleOp, mesh: Mesh, bound: Signatures | None = None) -> Pr
     The mesh is where ops with their own axes run, and those that run once.
     """
     program = Program(module, mesh, signatures=bound or {})
-    flattener = _Flattener(program, mesh)
+    flattener = _Flattener(program)
     flattener.region(0, 1, 1, "")
     main = program.main
     block = main.body.block
@@ -74,8 +74,8 @@ def _value(program: Program, ssa: SSAValue, producer: NodeId, region: int) -> Va
 class _Flattener:
     """Walks blocks in program order, with one method for each kind of operation."""
 
-    def __init__(self, program: Program, mesh: Mesh) -> None:
-        self.program, self.mesh = program, mesh
+    def __init__(self, program: Program) -> None:
+        self.program, self.mesh = program, program.mesh
         self.marks = Marks()
 
     def block(self, block: Block, region: int) -> None:

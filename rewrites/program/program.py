@@ -205,7 +205,7 @@ class Program:
 
     module: ModuleOp
     mesh: Mesh
-    """The mesh that it was made for: its chip and its slow links say what a step costs. A plan may split its axes later."""
+    """The mesh on which its plans begin. Its chip and its slow links say what a step costs."""
     nodes: list[Node] = field(default_factory=list[Node])
     regions: list[Region] = field(default_factory=list[Region])
     controls: list[list[Control]] = field(default_factory=list[list[Control]])

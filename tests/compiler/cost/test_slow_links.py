@@ -57,11 +57,11 @@ def test_parts_of_a_slow_axis_are_slow() -> None:
     assert "over pod.0:2, by slow links" in str(plan)
 
 
-@pytest.mark.parametrize("mesh", [FAST, SLOW])
-def test_a_choice_by_time_weighs_slow_links(mesh: pt.Mesh) -> None:
+@pytest.mark.parametrize("mesh", [FAST, SLOW, pt.Mesh(FAST, chip="v5p"), pt.Mesh(SLOW, slow="pod", chip="H100")], ids=str)
+def test_a_choice_by_time_weighs_slow_links_on_the_chip_of_the_mesh(mesh: pt.Mesh) -> None:
     plan = pt.plan(gram, mesh, np.ones((64, 16), np.float32)).tile("x", 0, "pod")
     (way,) = plan.conflicts[0].resolutions
     resolved = plan.apply(way)
     assert way.bytes == resolved.bytes_per_device() > 0
     rate = mesh.chip.slow_bytes_per_second if mesh.slow else mesh.chip.bytes_per_second
-    assert way.seconds == seconds(resolved) == pytest.approx(way.bytes / rate + way.flops / 197e12)
+    assert way.seconds == seconds(resolved) == pytest.approx(way.bytes / rate + way.flops / mesh.chip.flops_per_second)

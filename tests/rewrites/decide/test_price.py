@@ -49,6 +49,29 @@ def test_a_program_is_planned_otherwise_over_slow_links() -> None:
     assert is_reduced(32768) and not is_reduced(32768, slow=SLOW) and is_reduced(1 << 18, slow=SLOW)
 
 
+def rows_of(table: jax.Array, ids: jax.Array) -> jax.Array:
+    return table[ids]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "sent", "received"),
+    [
+        (pt.Mesh(data=8), {"all_gather": 1}, 14_336),
+        (pt.Mesh(data=8, slow="data"), {"all_gather": 1, "reduce_scatter": 1}, 2_016),
+        (pt.Mesh(data=8, slow="data", chip="H100"), {"all_gather": 1, "reduce_scatter": 1}, 2_016),
+        (pt.Mesh(data=8, chip="H100"), {"all_gather": 1}, 14_336),
+    ],
+    ids=str,
+)
+def test_a_table_is_gathered_if_to_leave_it_saves_no_start(mesh: pt.Mesh, sent: dict[str, int], received: int) -> None:
+    table = np.arange(512 * 8, dtype=np.float32).reshape(512, 8)
+    ids = np.arange(64, dtype=np.int32) * 5
+    plan = pt.plan(rows_of, mesh, table, ids).tile("ids", 0, "data").tile("table", 0, "data")
+    assert {kind: count for kind, count in plan.counts().items() if count} == sent
+    assert plan.bytes_per_device() == received
+    assert plan.check(table, ids) == 0
+
+
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("slow", [(), SLOW], ids=["fast", "slow"])
 def test_bytes_and_flops_are_weighed_as_the_chip_takes_time_for_them(
