@@ -139,8 +139,8 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        ways = {key: [(self.choices.way(value, home, key[0]), key[0].trips)] for key in moves}
-        return {key: self.capacity(Price.of(self.mesh, way)) for key, way in ways.items()}
+        ways = ((key, self.choices.way(value, home, key[0]), key[0].trips) for key in moves)
+        return {key: self.capacity(Price.of(self.mesh, [(way, trips)])) for key, way, trips in ways}
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives

@@ -40,13 +40,15 @@ class Price(NamedTuple):
     @classmethod
     def of(cls, on: Mesh, ways: Iterable[tuple[Path, int]], ops: Iterable[tuple[int, int]] = (), held: int = 0) -> Self:
         """The price on a mesh of paths, and of the flops of ops, each taken so many times."""
-        every = [*ways]
-        # From the sums, so that as many bytes take as long.
-        received = sum(way.bytes * times for way, times in every)
-        slow = sum(slow_bytes(on, way) * times for way, times in every) if on.slow else 0
+        received, slow, collectives = 0, 0, 0
+        for way, times in ways:
+            received += way.bytes * times
+            collectives += way.collectives * times
+            if on.slow:
+                slow += slow_bytes(on, way) * times
         computed = sum(each * times for each, times in ops)
-        time = seconds(on, received, slow, computed)
-        return cls(time, sum(way.collectives * times for way, times in every), held, received)
+        # From the sums, so that as many bytes take as long.
+        return cls(seconds(on, received, slow, computed), collectives, held, received)
 
     def pays(self, before: Price) -> bool:
         """Whether this saves enough time to pay for the starts of the collectives that it adds, and for one at least."""

@@ -226,12 +226,12 @@ def test_the_picture_of_a_session_that_fails_shows_it_up_to_the_error() -> None:
 def test_ctrl_c_keeps_what_has_been_tried(monkeypatch: pytest.MonkeyPatch, transformer: Session) -> None:
     tried: list[str] = []
 
-    def tries(plan: State, law: Law, each: LawCandidate) -> tuple[int, int, int]:
+    def tries(plan: State, law: Law, each: LawCandidate) -> tuple[int, int, int, float]:
         if len(tried) == 2:
             tried.append("stopped")
             raise KeyboardInterrupt
         tried.append(each.law)
-        return 1_000, 0, 0
+        return 1_000, 0, 0, 1e-6
 
     monkeypatch.setattr(rewrites, "_tried", tries)
     session = Session.start(transformer.plan.replicate("batch/x", "model"))
