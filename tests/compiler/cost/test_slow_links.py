@@ -65,3 +65,16 @@ def test_a_choice_by_time_weighs_slow_links_on_the_chip_of_the_mesh(mesh: pt.Mes
     assert way.bytes == resolved.bytes_per_device() > 0
     rate = mesh.chip.slow_bytes_per_second if mesh.slow else mesh.chip.bytes_per_second
     assert way.seconds == seconds(resolved) == pytest.approx(way.bytes / rate + way.flops / mesh.chip.flops_per_second)
+
+
+def twice(x: jax.Array, w: jax.Array) -> jax.Array:
+    return (x @ w) @ w
+
+
+@pytest.mark.parametrize("mesh", [pt.Mesh(data=4), pt.Mesh(data=4, slow="data"), pt.Mesh(data=4, chip="H100")], ids=str)
+def test_the_time_that_a_law_saves_is_that_of_the_chip_over_its_links(mesh: pt.Mesh) -> None:
+    x = np.ones((64, 64), np.float32)
+    (found,) = pt.plan(twice, mesh, x, x).tile("w", 0, "data").rewrites()
+    rate = mesh.chip.slow_bytes_per_second if mesh.slow else mesh.chip.bytes_per_second
+    assert found.seconds == pytest.approx(found.bytes / rate + found.flops / mesh.chip.flops_per_second)
+    assert found.seconds > 0
