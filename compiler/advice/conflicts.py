@@ -6,11 +6,13 @@ a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import Key
 from ...rewrites.program.program import NodeId, ValueId
+from ..cost.costs import cost
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import Question, explained, question
@@ -98,12 +100,29 @@ def warning(plan: State) -> str | None:
     found = [*open_keys(plan)]
     if not found:
         return None
-    op, source = _where(plan, plan.table.conflicts[found[0]])
+    first = plan.table.conflicts[found[0]]
+    op, source = _where(plan, first)
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
-        f"a plan with open conflicts: {op}{at_line(source)}{more}. Each device of `{found[0][2]}` runs it in full. "
+        f"a plan with open conflicts: {op}{at_line(source)}{more}. {_while_open(plan, first)}. "
         f"Apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
     )
+
+
+def _while_open(plan: State, each: placement.Clash) -> str:
+    """Where an op runs, or an argument lies, while its conflict is open."""
+    placements, node = plan.decisions.placements, node_of(plan, each)
+    axes = placements.home(each.value).axes if node is None else placements.axes(node)
+    if any(part in axes for part in plan.decided.mesh.split(each.axis)):
+        return f"It {'lies' if node is None else 'runs'} in parts on `{each.axis}` all the same"
+    return f"Each device of `{each.axis}` {'stores' if node is None else 'runs'} it in full"
+
+
+def left_open(plan: State, key: Key) -> str:
+    """What a device receives and computes while a conflict is open."""
+    now = cost(plan)
+    costs = f"a device receives {of_bytes(now.bytes)} and computes {of_flops(now.flops)}"
+    return f"left open: {costs}. {_while_open(plan, plan.table.conflicts[key])}"
 
 
 def conflict(plan: State, key: Key) -> Conflict:

@@ -1,8 +1,8 @@
 """What a step costs: the one price by which ways to place some ops, and to move values between them, are compared.
 
 A step takes the seconds in which a device receives its bytes, and computes its flops, in each trip of the loops around it. Of
-equal times the one with fewer collectives is better, then the one that holds less. All links count as fast ones here; the
-estimate of a plan's time (`compiler/cost/costs.py`) weighs slow ones too.
+equal times the one with fewer collectives is better, then the one that holds less. All links count as fast ones in decisions;
+the price of a whole plan (`compiler/cost/costs.py`) weighs slow ones too.
 
     1 MB and 10 GFLOP   -->   22 us + 51 us
 """
@@ -54,9 +54,9 @@ class Price(NamedTuple):
         return before.seconds - self.seconds > START * max(1, self.collectives - before.collectives)
 
 
-def seconds(received: Bytes, computed: int = 0) -> float:
-    """The time in which a device receives bytes and computes flops."""
-    return float(received) / BYTES_PER_SECOND + computed / FLOPS_PER_SECOND
+def seconds(received: Bytes, computed: int = 0, slow: Bytes = 0) -> float:
+    """The time in which a device receives bytes over fast and slow links, and computes flops."""
+    return float(received) / BYTES_PER_SECOND + float(slow) / SLOW_BYTES_PER_SECOND + computed / FLOPS_PER_SECOND
 
 
 def computed(node: Node, placed: OpPlacement) -> int:

@@ -10,7 +10,7 @@ import pytest
 from models import gram
 
 import partita as pt
-from partita.compiler.cost.costs import seconds
+from partita.compiler.cost.costs import price
 from partita.rewrites.decide.price import BYTES_PER_SECOND, SLOW_BYTES_PER_SECOND
 
 FAST, SLOW = pt.Mesh(pod=2, data=4), pt.Mesh(pod=2, data=4, slow="pod")
@@ -64,4 +64,4 @@ def test_a_choice_by_time_weighs_slow_links(mesh: pt.Mesh, rate: float) -> None:
     (way,) = plan.conflicts[0].resolutions
     resolved = plan.apply(way)
     assert way.bytes == resolved.bytes_per_device() > 0
-    assert way.seconds == seconds(resolved) == pytest.approx(way.bytes / rate + way.flops / 197e12)
+    assert way.price == price(resolved) and way.seconds == pytest.approx(way.bytes / rate + way.flops / 197e12)
