@@ -102,10 +102,15 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost
 def price(plan: State, of: Cost | None = None) -> Price:
     """The price of a call, by which plans are compared. Bytes over slow axes take longer."""
     of = cost(plan) if of is None else of
-    fast: Bytes = 0
-    slow: Bytes = 0
+    over: dict[Axes, Bytes] = {}
     for (axes, region), size in of.received():
-        received = size * of.program.likely_trips(region)
-        fast, slow = (fast, slow + received) if plan.decided.mesh.is_slow(axes) else (fast + received, slow)
-    time = seconds(fast, of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS), slow)
-    return Price(time, of.likely(Amount.COLLECTIVES), of.likely(Amount.HELD), fast + slow)
+        over[axes] = over.get(axes, 0) + size * of.program.likely_trips(region)
+    made = price_over(plan, over, of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS))
+    return made._replace(collectives=of.likely(Amount.COLLECTIVES), held=of.likely(Amount.HELD))
+
+
+def price_over(plan: State, over: Mapping[Axes, Bytes], computed: int) -> Price:
+    """The price of bytes over axes, and of flops."""
+    slow = sum(size for axes, size in over.items() if plan.decided.mesh.is_slow(axes))
+    received = sum(over.values())
+    return Price(seconds(received - slow, computed, slow), 0, 0, received)

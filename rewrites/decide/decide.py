@@ -63,7 +63,7 @@ class Move:
     @property
     def communicates(self) -> bool:
         """Whether any step of the path is a collective."""
-        return self.path.collectives > 0
+        return bool(self.path.collectives)
 
 
 @dataclass(slots=True)

@@ -59,6 +59,11 @@ def seconds(received: Bytes, computed: int = 0, slow: Bytes = 0) -> float:
     return float(received) / BYTES_PER_SECOND + float(slow) / SLOW_BYTES_PER_SECOND + computed / FLOPS_PER_SECOND
 
 
+def work(flops: int, made: int = 0) -> Price:
+    """The price of flops, and of so much that they make."""
+    return Price.of((), [(flops, 1)], made)
+
+
 def computed(node: Node, placed: OpPlacement) -> int:
     """The flops of one device in one run of an op. Where they are unknown, each element that it reads counts once."""
     known = known_flops(node, placed)
