@@ -256,11 +256,11 @@ def _layout_steps(
 
 
 def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]:
-    """Explains which of the program's claims an op took where several met: the one with the fewest bytes to receive."""
+    """Explains which of the program's claims an op took where several met: the one that costs least."""
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_text(plan, met))
-        yield Reason(f"of what is asked of `{node.op_name}`, by this a device receives the fewest bytes: {claims}", 2)
+        yield Reason(f"of what is asked of `{node.op_name}`, this costs a device the least: {claims}", 2)
 
 
 def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
