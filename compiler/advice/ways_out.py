@@ -288,11 +288,12 @@ class _ByPart(NamedTuple):
 def _by_part(plan: State) -> _ByPart:
     program = plan.source.program
     part, end = parts(program), program.end
+    if plan.decisions.weighed:
+        # Then all is one part, and no cost of a part is asked for.
+        return _ByPart({}, frozenset(part))
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
     nodes = grouped((node.number for node in program.nodes), lambda number: part[main_value(program.nodes[number])])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
-    if plan.decisions.weighed:
-        return _ByPart(costs, frozenset(part))
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)
     return _ByPart(costs, frozenset(part[move.value] for move in last if move.together or sharing(move.path) is not None))

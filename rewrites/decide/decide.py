@@ -90,16 +90,15 @@ class Decisions:
     @property
     def price(self) -> Price:
         """What one call costs, with the trips that loops are taken to have."""
-        return self.price_with(self.placements.nodes)
+        return self.price_of(self.placements.program.nodes, self.placements.nodes)
 
-    def price_with(self, placed: Sequence[OpPlacement]) -> Price:
-        """What one call costs with these moves, if the ops are placed so."""
-        program, local_bytes = self.placements.program, self.placements.local_bytes
-        trips, ops = program.likely_trips, [*zip(program.nodes, placed, strict=True)]
+    def price_of(self, nodes: Sequence[Node], placed: Sequence[OpPlacement]) -> Price:
+        """What the moves, and these of all ops, cost in one call if the ops are placed so."""
+        trips, local_bytes = self.placements.program.likely_trips, self.placements.local_bytes
         return Price.of(
             ((move.path, trips(move.region)) for move in self.moves),
-            ((computed(node, each), trips(node.region)) for node, each in ops),
-            sum(size for node, each in ops for size in map(local_bytes, node.results, each.produced)),
+            ((computed(node, placed[node.number]), trips(node.region)) for node in nodes),
+            sum(size for node in nodes for size in map(local_bytes, node.results, placed[node.number].produced)),
         )
 
 
@@ -136,7 +135,11 @@ def _decide_as_split(table: Table) -> Decisions:
     if not instead:
         return found
     other = _decide(table, instead)
-    chosen = other if other.price.pays(found.price_with(before)) else _decide(table, {})
+    then = other.placements.nodes
+    # All other ops cost the same.
+    changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
+    pays = other.price_of(changed, then).pays(found.price_of(changed, before))
+    chosen = other if pays else _decide(table, {})
     chosen.weighed = True
     return chosen
 
