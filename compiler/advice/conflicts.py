@@ -43,6 +43,13 @@ class Conflict:
         """
         return ways_out(self.plan, self.key)
 
+    @property
+    def left_open(self) -> str:
+        """What a device receives and computes if the conflict stays open, and how the op runs then."""
+        now, each = cost(self.plan), self.plan.table.conflicts[self.key]
+        costs = f"a device receives {of_bytes(now.bytes)} and computes {of_flops(now.flops)}"
+        return f"left open: {costs}. {_while_open(self.plan, each)}"
+
     def __repr__(self) -> str:
         return f"conflict on `{self.axis}` in {self.op}{at_line(self.source)}: " + "; ".join(self.claims)
 
@@ -103,26 +110,24 @@ def warning(plan: State) -> str | None:
     first = plan.table.conflicts[found[0]]
     op, source = _where(plan, first)
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return (
-        f"a plan with open conflicts: {op}{at_line(source)}{more}. {_while_open(plan, first)}. "
-        f"Apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
-    )
+    resolve, ways = question(Question.RESOLVE), question(Question.WAYS)
+    help = f"Apply {resolve}, or one of {ways}"
+    if _in_parts(plan, first):
+        help = f"{resolve} takes a way out only if that costs no more; {ways} lists them"
+    return f"a plan with open conflicts: {op}{at_line(source)}{more}. {_while_open(plan, first)}. {help}"
+
+
+def _in_parts(plan: State, each: placement.Clash) -> bool:
+    """Whether the plan itself runs the op of an open conflict in parts on its axis, because that costs less."""
+    node, axes = node_of(plan, each), plan.decided.mesh.split(each.axis)
+    return node is not None and not plan.decisions.placements.axes(node).isdisjoint(axes)
 
 
 def _while_open(plan: State, each: placement.Clash) -> str:
-    """Where an op runs, or an argument lies, while its conflict is open."""
-    placements, node = plan.decisions.placements, node_of(plan, each)
-    axes = placements.home(each.value).axes if node is None else placements.axes(node)
-    if any(part in axes for part in plan.decided.mesh.split(each.axis)):
-        return f"It {'lies' if node is None else 'runs'} in parts on `{each.axis}` all the same"
-    return f"Each device of `{each.axis}` {'stores' if node is None else 'runs'} it in full"
-
-
-def left_open(plan: State, key: Key) -> str:
-    """What a device receives and computes while a conflict is open."""
-    now = cost(plan)
-    costs = f"a device receives {of_bytes(now.bytes)} and computes {of_flops(now.flops)}"
-    return f"left open: {costs}. {_while_open(plan, plan.table.conflicts[key])}"
+    """How an op runs, or an argument is stored, while its conflict is open."""
+    if _in_parts(plan, each):
+        return f"It runs in parts on `{each.axis}` all the same"
+    return f"Each device of `{each.axis}` {'runs' if each.node >= 0 else 'stores'} it in full"
 
 
 def conflict(plan: State, key: Key) -> Conflict:

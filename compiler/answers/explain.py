@@ -18,7 +18,7 @@ from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
-from ..advice.conflicts import Conflict, claims_text, its_own, left_open, met_at
+from ..advice.conflicts import Conflict, claims_text, its_own, met_at
 from ..advice.open_stops import open_stops, passed_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
@@ -208,7 +208,7 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
     yield Reason(f"conflict on `{each.axis}` in {each.op}{at_line(each.source)}", 0, each.source)
     for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
         yield Reason(text, 1, each.source, (claim.tactic + 1,))
-    yield Reason(left_open(plan, each.key), 1)
+    yield Reason(each.left_open, 1)
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.ground.amounts import counted, of_bytes, of_flops
-from ..advice.conflicts import conflict, left_open, warning
+from ..advice.conflicts import conflict, warning
 from ..advice.large_values import chunk_rewriting
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
@@ -125,7 +125,7 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
     if len(plan.source.program.nodes) <= TRIED and (ways := first.resolutions):
         way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
         if to_take(plan, ways) is None:
-            way = f"{left_open(plan, keys[0])}; no way out costs less, the fastest is {ways[0]!r}"
+            way = f"{first.left_open}; no way out costs less, the fastest is {ways[0]!r}"
     yield from _section(Question.CONFLICTS, [f"{one_line(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
 
 
