@@ -21,7 +21,8 @@ from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.program.program import Program
 from ..cost.alike_ends import alike_ends, ends
-from ..cost.costs import price, price_over
+from ..cost.collectives import bytes_by_axes
+from ..cost.costs import price_over
 from ..cost.counts import most
 from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, shown_op_name
 from ..inputs.lines import SourceLine, at_line, place_of
@@ -92,7 +93,7 @@ def _ranked(plan: State) -> Iterator[tuple[tuple[float, bool], _Alike]]:
     stored = sum(each.bytes * len(each.numbers) for each in plan.once(alike_ends)) or 1
     for each in _replicated(plan):
         yield (-each.bytes / stored, False), each
-    time = price(plan).seconds or 1
+    time = price_over(plan, bytes_by_axes(plan), flops_per_device(plan).known).seconds or 1
     for each in (*plan.once(_redundant), *_unpartitioned(plan)):
         yield (-price_over(plan, {each.axes: each.bytes}, each.flops).seconds / time, each.what == UNPARTITIONED), each
 

@@ -6,6 +6,7 @@ If two plans of one program differ in few places, the cost of one follows from t
 other plan is subtracted, and their cost in this plan is added.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -81,22 +82,21 @@ def _whole(plan: State) -> Cost:
 def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost:
     """The cost of some redistributions and some ops of a plan."""
     program, placements, flops = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
-    amounts = dict[tuple[Axes | Amount, int], Bytes]()
-
-    def add(what: Axes | Amount, region: int, amount: Bytes) -> None:
-        amounts[what, region] = amounts.get((what, region), 0) + amount
-
+    amounts, held = defaultdict[tuple[Axes | Amount, int], Bytes](int), 0
     for move in moves:
         for step in move.path.steps:
             for part in step.parts:
-                add(step.names, move.region, part)
-                add(Amount.COLLECTIVES, move.region, 1)
+                amounts[step.names, move.region] += part
+                amounts[Amount.COLLECTIVES, move.region] += 1
     for number in nodes:
         node, placed, known = program.nodes[number], placements.nodes[number], flops[number]
-        what = Amount.FLOPS if known is not None else Amount.UNKNOWN_FLOPS
-        add(what, node.region, computed(node, placed) if known is None else known)
-        add(Amount.HELD, 0, sum(map(placements.local_bytes, node.results, placed.produced)))
-    return Cost(program, amounts)
+        if known is None:
+            amounts[Amount.UNKNOWN_FLOPS, node.region] += computed(node, placed)
+        elif known:
+            amounts[Amount.FLOPS, node.region] += known
+        for value, layout in zip(node.results, placed.produced, strict=True):
+            held += placements.local_bytes(value, layout)
+    return Cost(program, {**amounts, (Amount.HELD, 0): held})
 
 
 def price(plan: State, of: Cost | None = None) -> Price:
