@@ -25,5 +25,6 @@ def is_open(plan: State, key: Key) -> bool:
     table = plan.table.axes[each.axis]
     if each.node < 0:
         return table.values[each.value] is None
-    made = map(table.values.__getitem__, plan.source.program.nodes[each.node].results)
-    return table.nodes[each.node] is None and not all(claim is not None and claim.at == WHOLE for claim in made)
+    made = [table.values[value] for value in plan.source.program.nodes[each.node].results]
+    is_kept = bool(made) and all(claim is not None and claim.at == WHOLE for claim in made)
+    return table.nodes[each.node] is None and not is_kept

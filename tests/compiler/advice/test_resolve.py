@@ -2,6 +2,7 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -59,6 +60,14 @@ def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> 
     assert [step.tactics for step in steps] == [(1,), (1,), (), *(() for _ in conflict.resolutions)]
     left = "left open: a device receives 12.0 KiB and computes 4.10 kFLOP. Each device of `data` runs it in full"
     assert [step.text for step in steps] == [*conflict.claims, left, *(f"way out: {way!r}" for way in conflict.resolutions)]
+
+
+def test_to_keep_what_the_op_makes_whole_ends_a_conflict_at_the_price_of_leaving_it_open(plan: pt.Plan) -> None:
+    kept = plan.replicate("result", "data")
+    assert (list(kept.conflicts), price(kept)) == ([], price(plan))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept.compile()
 
 
 def test_an_op_that_a_conflict_leaves_whole_and_the_collective_for_it_name_the_conflict(plan: pt.Plan) -> None:
