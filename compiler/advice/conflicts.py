@@ -6,11 +6,13 @@ a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import Key
 from ...rewrites.program.program import NodeId, ValueId
+from ..cost.costs import cost
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import Question, explained, question
@@ -40,6 +42,13 @@ class Conflict:
         Each is tried, so each has the plan's resulting cost.
         """
         return ways_out(self.plan, self.key)
+
+    @property
+    def left_open(self) -> str:
+        """What a device receives and computes if the conflict stays open, and how the op runs then."""
+        now, each = cost(self.plan), self.plan.table.conflicts[self.key]
+        costs = f"a device receives {of_bytes(now.bytes)} and computes {of_flops(now.flops)}"
+        return f"left open: {costs}. {_while_open(self.plan, each)}"
 
     def __repr__(self) -> str:
         return f"conflict on `{self.axis}` in {self.op}{at_line(self.source)}: " + "; ".join(self.claims)
@@ -98,12 +107,27 @@ def warning(plan: State) -> str | None:
     found = [*open_keys(plan)]
     if not found:
         return None
-    op, source = _where(plan, plan.table.conflicts[found[0]])
+    first = plan.table.conflicts[found[0]]
+    op, source = _where(plan, first)
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    return (
-        f"a plan with open conflicts: {op}{at_line(source)}{more}. Each device of `{found[0][2]}` runs it in full. "
-        f"Apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
-    )
+    resolve, ways = question(Question.RESOLVE), question(Question.WAYS)
+    help = f"Apply {resolve}, or one of {ways}"
+    if _in_parts(plan, first):
+        help = f"{resolve} takes a way out only if that costs no more; {ways} lists them"
+    return f"a plan with open conflicts: {op}{at_line(source)}{more}. {_while_open(plan, first)}. {help}"
+
+
+def _in_parts(plan: State, each: placement.Clash) -> bool:
+    """Whether the plan itself runs the op of an open conflict in parts on its axis, because that costs less."""
+    node, axes = node_of(plan, each), plan.decided.mesh.split(each.axis)
+    return node is not None and not plan.decisions.placements.axes(node).isdisjoint(axes)
+
+
+def _while_open(plan: State, each: placement.Clash) -> str:
+    """How an op runs, or an argument is stored, while its conflict is open."""
+    if _in_parts(plan, each):
+        return f"It runs in parts on `{each.axis}` all the same"
+    return f"Each device of `{each.axis}` {'runs' if each.node >= 0 else 'stores'} it in full"
 
 
 def conflict(plan: State, key: Key) -> Conflict:

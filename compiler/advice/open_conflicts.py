@@ -1,11 +1,11 @@
-"""Decides which conflicts are open: those at which no later tactic has placed the op, or the argument, on the axis.
+"""Decides which conflicts are open: no tactic has placed the op or argument on the axis, or keeps what the op makes whole.
 
 a + a.T, `a` tiled on 0: a conflict   --  tile('add#0', 0, 'data')   -->   none
 """
 
 from collections.abc import Mapping
 
-from ...rewrites.decide.table import Key
+from ...rewrites.decide.table import WHOLE, Key
 from ..plan.state import State
 
 
@@ -23,4 +23,8 @@ def is_open(plan: State, key: Key) -> bool:
     if each is None or each.axis not in plan.table.axes:
         return False
     table = plan.table.axes[each.axis]
-    return table.nodes[each.node] is None if each.node >= 0 else table.values[each.value] is None
+    if each.node < 0:
+        return table.values[each.value] is None
+    made = [table.values[value] for value in plan.source.program.nodes[each.node].results]
+    is_kept = bool(made) and all(claim is not None and claim.at == WHOLE for claim in made)
+    return table.nodes[each.node] is None and not is_kept

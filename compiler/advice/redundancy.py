@@ -21,6 +21,8 @@ from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.program.program import Program
 from ..cost.alike_ends import alike_ends, ends
+from ..cost.collectives import bytes_by_axes
+from ..cost.costs import price_over
 from ..cost.counts import most
 from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, shown_op_name
 from ..inputs.lines import SourceLine, at_line, place_of
@@ -80,7 +82,7 @@ class InExcess(Listing[Silent]):
 
 
 def silent(plan: State) -> InExcess:
-    """Lists everything redundant, largest first, measured as a share of a device's stored bytes or of its flops."""
+    """Lists everything redundant, largest first, measured as a share of what a device stores, or of the time of a call."""
     found = sorted((*rank, number, each) for rank, each in _ranked(plan) for number in each.numbers)
     rows = (_excess_text(plan, each, number) for *_, number, each in found)
     return InExcess(rows, redundant_flops(plan), flops_per_device(plan).known)
@@ -88,10 +90,12 @@ def silent(plan: State) -> InExcess:
 
 def _ranked(plan: State) -> Iterator[tuple[tuple[float, bool], _Alike]]:
     """Everything redundant, each with the rank of its numbers: how much it is, and whether it is the last of so much."""
-    total = max(flops_per_device(plan).known, 1)
-    stored = max(sum(each.bytes * len(each.numbers) for each in plan.once(alike_ends)), 1)
-    for each in (*_replicated(plan), *plan.once(_redundant), *_unpartitioned(plan)):
-        yield (-max(each.bytes / stored, each.flops / total), each.what == UNPARTITIONED), each
+    stored = sum(each.bytes * len(each.numbers) for each in plan.once(alike_ends)) or 1
+    for each in _replicated(plan):
+        yield (-each.bytes / stored, False), each
+    time = price_over(plan, bytes_by_axes(plan), flops_per_device(plan).known).seconds or 1
+    for each in (*plan.once(_redundant), *_unpartitioned(plan)):
+        yield (-price_over(plan, {each.axes: each.bytes}, each.flops).seconds / time, each.what == UNPARTITIONED), each
 
 
 class Row(NamedTuple):

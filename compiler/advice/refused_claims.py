@@ -13,6 +13,7 @@ from typing import cast
 from ...dialects.ground.amounts import of_bytes
 from ...dialects.ground.errors import Error
 from ..cost.collectives import bytes_per_device
+from ..cost.costs import price
 from ..inputs.message_language import option, step
 from ..plan.claims import Some, having, place
 from ..plan.history import redone
@@ -48,11 +49,9 @@ def _around(plan: State, error: Refused, act: PlanStep) -> Iterator[str]:
     if len(plan.source.program.nodes) > TRIED:
         yield f"another axis, or this tactic first, may help; in a program of more than {TRIED:,} ops neither is tried"
         return
-    tried = (
-        (bytes_per_device(made), text) for text, made in (*_other_axes(plan, error.seed), *_other_orders(plan, act, error))
-    )
-    found = sorted(tried, key=lambda each: each[0])
-    yield from (f"{text}; a device then receives {of_bytes(size)} in a call" for size, text in found)
+    found = [*_other_axes(plan, error.seed), *_other_orders(plan, act, error)]
+    for text, made in sorted(found, key=lambda each: price(each[1])):
+        yield f"{text}; a device then receives {of_bytes(bytes_per_device(made))} in a call"
     if not found and error.have is not None and plan.actions[error.have.tactic].is_own:
         yield f"leave out this tactic: the program itself places `{error.seed.name}`"
     elif not found and error.have is not None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
+from ...rewrites.decide.price import Price, work
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library_laws
 from ..inputs.names import Patterns
@@ -49,8 +51,8 @@ def place_names(at: tuple[str, ...]) -> Patterns:
 def matched(plan: State) -> list[LawCandidate]:
     """The library's laws at the places where they save most by themselves. They are matched, not tried."""
     groups = [group for law in library_laws().values() for group in _groups(plan, law)]
-    best = sorted(groups, key=lambda each: each[1:], reverse=True)[:MOST_KINDS]
-    return [_candidate(plan, law, at, len(at)) for (law, at), *_ in best]
+    best = sorted(groups, key=itemgetter(0), reverse=True)[:MOST_KINDS]
+    return [_candidate(plan, law, at, len(at)) for _, law, at in best]
 
 
 def searched(plan: State) -> list[LawCandidate]:
@@ -62,8 +64,8 @@ def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given:
     return LawCandidate(law, at, places, _line(plan, at), given)
 
 
-def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]], int, int]]:
-    """Yields places that differ only in the numbers of layers, together, with the flops and elements that a law saves."""
+def _groups(plan: State, law: Law) -> Iterator[tuple[Price, str, tuple[str, ...]]]:
+    """Yields places that differ only in the numbers of layers, together, with what a law saves: flops, and elements held."""
     program = plan.source.program
 
     def kind(site: Site) -> tuple[object, ...]:
@@ -72,7 +74,7 @@ def _groups(plan: State, law: Law) -> Iterator[tuple[tuple[str, tuple[str, ...]]
 
     for sites in grouped(law.sites(program), kind).values():
         at = tuple(value_name(plan, site.value) for site in sites)
-        yield (law.name, at), sum(site.flops for site in sites), sum(site.elements for site in sites)
+        yield work(program.mesh, sum(site.flops for site in sites), sum(site.elements for site in sites)), law.name, at
 
 
 def unnumbered(name: str) -> str:

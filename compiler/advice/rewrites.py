@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked
+from ...rewrites.decide.price import Price
 from ...rewrites.laws.chunk import Chunk
 from ...rewrites.laws.law import Law
 from ..cost.collectives import bytes_per_device
-from ..cost.costs import seconds
+from ..cost.costs import price
 from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
@@ -33,8 +35,14 @@ SPARE = "line", "places"
 """The columns that may be left out on a narrow screen."""
 COLUMNS = ("law", "at", "places", "bytes saved", "flops saved", "memory saved", "line")
 
-Saved = tuple[int, int, int, float]
-"""Savings of one device: bytes received, flops, bytes of memory at the peak, and seconds."""
+
+class Saved(NamedTuple):
+    """Savings of one device: bytes received, flops, and bytes of memory at the peak; and what a call then costs."""
+
+    bytes: int
+    flops: int
+    memory: int
+    price: Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,17 @@ class Rewriting:
     bytes: int
     flops: int
     memory: int
-    seconds: float
-    """An estimate of the time that a chip of the mesh saves in a call."""
     line: str = ""
     given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
+    before: Price = field(kw_only=True, repr=False, compare=False)
+    """What a call of the plan costs."""
+    price: Price = field(kw_only=True, repr=False, compare=False)
+    """What it costs after the rewriting."""
+
+    @property
+    def seconds(self) -> float:
+        """An estimate of the time, in seconds, that a chip of the mesh saves in a call."""
+        return self.before.seconds - self.price.seconds
 
     @property
     def tactic(self) -> str:
@@ -102,8 +117,12 @@ def tried_rewrites(plan: State, whole: bool = False) -> Iterator[Trials]:
     while left:
         each = left.pop(0)
         saved = _saved(plan, each)
-        if saved is not None and (max(saved) > 0 or each.law in ALWAYS_LISTED):
-            found.append(Rewriting(each.law, each.at, each.places, *saved, each.line, each.given))
+        if saved is not None and (any(amount > 0 for amount in saved[:3]) or each.law in ALWAYS_LISTED):
+            found.append(
+                Rewriting(
+                    each.law, each.at, each.places, *saved[:3], each.line, each.given, before=price(plan), price=saved.price
+                )
+            )
         if saved is not None and left:
             yield Trials(_best(found), tuple(left), total, whole)
     yield Trials(_best(found), (), total, whole, is_done=True)
@@ -128,8 +147,8 @@ def _tried(plan: State, law: Law, each: LawCandidate) -> Saved | None:
         made = rewrite(plan, law, each.patterns, each.given)
     except Error:
         return None
-    (sent, computed, stored, took), (sends, computes, stores, takes) = _cost(plan), _cost(made)
-    return sent - sends, computed - computes, stored - stores, took - takes
+    (sent, computed, stored), (sends, computes, stores) = _cost(plan), _cost(made)
+    return Saved(sent - sends, computed - computes, stored - stores, price(made))
 
 
 def _tried_cache(plan: State) -> dict[object, Saved | None]:
@@ -138,8 +157,8 @@ def _tried_cache(plan: State) -> dict[object, Saved | None]:
     return {}
 
 
-def _cost(plan: State) -> Saved:
-    return bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan), seconds(plan)
+def _cost(plan: State) -> tuple[int, int, int]:
+    return bytes_per_device(plan), flops_per_device(plan).known, peak_bytes(plan)
 
 
 def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
@@ -148,7 +167,7 @@ def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
         (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
         for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
     }
-    best = sorted(unlike.values(), key=lambda each: (-max(each.seconds, 0.0), -each.memory))
+    best = sorted(unlike.values(), key=lambda each: (min(each.price, each.before), -each.memory))
     return Listing(best, ListingForm("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
 
 

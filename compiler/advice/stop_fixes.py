@@ -24,6 +24,7 @@ from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import BlockedOp, Table, next_factor
 from ...rewrites.program.program import Node, ValueId
 from ..cost.collectives import bytes_per_device
+from ..cost.costs import price
 from ..cost.flops import Flops, flops_per_device
 from ..inputs.message_language import cited, step
 from ..inputs.names import Patterns
@@ -75,7 +76,7 @@ class Cure:
 
 
 def cure(plan: State, stop: BlockedOp) -> Cure | None:
-    """The first change that cures a stop and all stops that are alike; None if none is found.
+    """The change that cures a stop, and all stops that are alike, at the lowest price; None if none is found.
 
     Changes with which all devices of the axis share the work come first. If none of them works, fewer devices are used; then
     the value is gathered once; then the tactic that tiles it is undone. Stops that are alike, as in layers, are cured together.
@@ -84,16 +85,21 @@ def cure(plan: State, stop: BlockedOp) -> Cure | None:
     if key not in known:
         alike = plan.once(_groups)[key]
         ways = _WAYS if stop.weight is None else (_in_turn,)
-        changes = (change for way in ways for change in islice(way(plan, alike), MOST_TRIED))
-        known[key] = next(_tried(plan, alike, changes), None)
+        kinds = ([*_tried(plan, alike, islice(way(plan, alike), MOST_TRIED))] for way in ways)
+        known[key] = next((_cheapest(cures) for cures in kinds if cures), None)
     return known[key]
+
+
+def _cheapest(cures: Sequence[tuple[Cure, State]]) -> Cure:
+    """The cure whose plan has the lowest price. That of a single one is not asked for."""
+    return min(cures, key=lambda each: price(each[1]))[0] if len(cures) > 1 else cures[0][0]
 
 
 def instead(plan: State, stop: BlockedOp) -> Cure | None:
     """The first cure that replaces the plan's last tactic, or comes before it; None if there is none."""
     last = len(plan.actions) - 1
     changes = (change for way in _WAYS for change in way(plan, [stop]) if change.number == last)
-    return next(_tried(plan, [stop], changes), None)
+    return next((found for found, _ in _tried(plan, [stop], changes)), None)
 
 
 def advice(node: Node) -> str:
@@ -124,13 +130,13 @@ def _alike(plan: State, stop: BlockedOp) -> object:
     return node.op_name, ends, node.region, stop.operand, stop.axis, stop.dim, stop.factor, stop.reason, stop.tactic, left
 
 
-def _tried(plan: State, alike: Sequence[BlockedOp], changes: Iterable[Change]) -> Iterator[Cure]:
-    """Yields the changes after which none of these stops is open, as cures."""
+def _tried(plan: State, alike: Sequence[BlockedOp], changes: Iterable[Change]) -> Iterator[tuple[Cure, State]]:
+    """Yields the changes after which none of these stops is open, as cures, each with the plan that it makes."""
     for change, made in helpful_edits(plan, changes, lambda made: any(is_open(made, each) for each in alike)):
         number = len(plan.actions) if change.number is None else change.number
         place = "" if change.number is None else f"{'before' if change.keeps else 'instead of'} {plan.cited(number)}"
         costs = bytes_per_device(made), flops_per_device(made)
-        yield Cure(change.why, made.actions[number].text, place, *costs, change, plan)
+        yield Cure(change.why, made.actions[number].text, place, *costs, change, plan), made
 
 
 def _changes(plan: State, alike: Sequence[BlockedOp]) -> Iterator[Change]:

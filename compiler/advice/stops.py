@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
+from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import BlockedOp
 from ...rewrites.program.program import NO_VALUE, Node, NodeId, ValueId
 from ...rewrites.program.shard_maps import mesh_misfit
 from ..cost.collectives import counted_steps
+from ..cost.costs import price_over
 from ..cost.counts import bytes_received
 from ..cost.flops import Flops, on_device, shown_op_name, work
 from ..inputs.lines import SourceLine, at_line
@@ -60,6 +62,11 @@ class Stop:
     """The first of the stops that are listed as this one."""
     number: int = field(default=0, compare=False)
     """The stop's number in `plan.blocked`."""
+
+    @property
+    def price(self) -> Price:
+        """What the ops in full cost a device in a call, with what it receives for them. Stops are listed by it."""
+        return price_over(self.plan, {(self.axis,): self.bytes}, self.flops.known)
 
     @property
     def cure(self) -> Cure | None:
@@ -163,7 +170,7 @@ def stops(plan: State) -> Listing[Stop]:
     alike = grouped(open_stops(plan), place)
     in_full = {axis: _in_full(plan, axis) for axis in {each[0].axis for each in alike.values()}}
     found = (_stop(plan, each, in_full[each[0].axis]) for each in alike.values())
-    ordered = sorted(found, key=lambda stop: (stop.bytes, stop.flops.known), reverse=True)
+    ordered = sorted(found, key=lambda stop: stop.price, reverse=True)
     ordered += [_stop(plan, each, {}, _overcome(plan, each)) for each in grouped(passed_stops(plan), place).values()]
     return Listing([replace(each, number=at) for at, each in enumerate(ordered)], _SHAPE)
 

@@ -19,12 +19,13 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import first_use
+from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.independent_parts import parts
 from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.redistribute.kinds.halo import sharing
-from ..cost.costs import Cost, cost, cost_of, seconds
+from ..cost.costs import Cost, cost, cost_of, price
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
 from ..plan.claims import Some, replicate, tile
@@ -45,8 +46,6 @@ MOST_VALUES = 8
 MOST_WAYS = 5
 """The most ways out that a conflict lists."""
 
-NO_COST = Cost({}, {})
-
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
@@ -64,9 +63,14 @@ class Resolution:
     """Whether the values are replicated before all other tactics, so that these find them whole."""
     bytes: int
     flops: int
-    seconds: float
-    """An estimate of the time that a chip of the mesh takes for a call. Ways out are compared by it."""
+    price: Price = field(repr=False)
+    """What the plan then costs in a call. Ways out are compared by it, with each other and with the plan as it is."""
     stored: Callable[[], int] = field(repr=False, compare=False)
+
+    @property
+    def seconds(self) -> float:
+        """An estimate of the time that a chip of the mesh takes for a call."""
+        return self.price.seconds
 
     @property
     def memory(self) -> int:
@@ -154,6 +158,11 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
     return known.ways[key].found
 
 
+def to_take(plan: State, ways: Sequence[Resolution]) -> Resolution | None:
+    """The first of a conflict's ways out; None if there is none, or if it costs less to leave the conflict open."""
+    return ways[0] if ways and ways[0].price <= price(plan) else None
+
+
 def _nothing(plan: State) -> _Known:
     del plan
     return _Known()
@@ -175,20 +184,27 @@ def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
 
 
 def tried_ways_out(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
-    """Tries the ways out of these conflicts, and returns them, the fastest first. Of several with equal costs, one is kept."""
-    found: dict[Key, list[_Tried]] = {key: [] for key in keys}
-    for ways in zip_longest(*(_ways(plan, key) for key in keys)):
-        for each in _outcomes(plan, [way for way in ways if way is not None]):
-            found[each.way.key].append(each)
-    return {key: _best(plan, each) for key, each in found.items()}
+    """Tries the ways out of these conflicts, and returns them, the fastest first. Of several with equal costs, one is kept.
+
+    That each device runs the op in full, as it does while the conflict is open, is a way out where all others take longer.
+    """
+    tried: dict[Key, list[_Tried]] = {key: [] for key in keys}
+    found = dict[Key, Ways]()
+    for ways_of in (_ways, _in_full):
+        left = [key for key in keys if key not in found or to_take(plan, found[key].found) is None]
+        for ways in zip_longest(*(ways_of(plan, key) for key in left)):
+            for each in _outcomes(plan, [way for way in ways if way is not None]):
+                tried[each.way.key].append(each)
+        found |= {key: _best(plan, tried[key]) for key in left}
+    return found
 
 
 def _best(plan: State, found: Sequence[_Tried]) -> Ways:
     made = [
-        Resolution(way.value, str(way.key[2]), way.dim, way.first, cost.bytes, cost.flops, seconds(plan, cost), stored)
+        Resolution(way.value, str(way.key[2]), way.dim, way.first, cost.bytes, cost.flops, price(plan, cost), stored)
         for way, cost, _, stored in found
     ]
-    made.sort(key=lambda each: (each.seconds, each.bytes, each.first))
+    made.sort(key=lambda each: (each.price, each.first))
     shown = tuple({(each.bytes, each.flops): each for each in reversed(made)}.values())[::-1][:MOST_WAYS]
     return Ways(shown, frozenset[ValueId]().union(*(each.touched for each in found)))
 
@@ -249,7 +265,7 @@ def _all_taken(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]
 def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
     """Of ways out taken together, those that share no part of the program with others, each with its cost alone."""
     before, after = plan.once(_by_part), made.once(_by_part)
-    shared = before.sharing | after.sharing
+    shared, nothing = before.sharing | after.sharing, cost_of(plan, (), ())
     for way, *others in alike(ways, lambda way: -1 if way.part in shared else way.part):
         if others:
             continue
@@ -258,7 +274,7 @@ def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
         if len(ways) > 1:
             now, stored = cost(plan), cache(partial(_stored, plan, way))
             for part in touched:
-                now = now.instead(before.costs.get(part, NO_COST), after.costs.get(part, NO_COST))
+                now = now.instead(before.costs.get(part, nothing), after.costs.get(part, nothing))
         yield _Tried(way, now, touched, stored)
 
 
@@ -272,11 +288,12 @@ class _ByPart(NamedTuple):
 def _by_part(plan: State) -> _ByPart:
     program = plan.source.program
     part, end = parts(program), program.end
+    if plan.decisions.weighed:
+        # Then all is one part, and no cost of a part is asked for.
+        return _ByPart({}, frozenset(part))
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
     nodes = grouped((node.number for node in program.nodes), lambda number: part[main_value(program.nodes[number])])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
-    if plan.decisions.weighed:
-        return _ByPart(costs, frozenset(part))
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)
     return _ByPart(costs, frozenset(part[move.value] for move in last if move.together or sharing(move.path) is not None))
@@ -294,22 +311,31 @@ def _stored(plan: State, way: _Way) -> int:
 
 def _ways(plan: State, key: Key) -> Iterator[_Way]:
     """Yields the ways out to try for a conflict. Those that are refused at once, or leave it open, are left out."""
-    names, program, each = plan.source.addresses.names, plan.source.program, plan.table.conflicts[key]
-    part = parts(program)[each.value if each.node < 0 else main_value(program.nodes[each.node])]
-
-    def way(values: Sequence[ValueId], dim: int | None, first: bool) -> _Way:
-        named = [names[value] for value in values]
-        step = (
-            partial(replicate, values=named if len(named) > 1 else named[0], axis=str(each.axis))
-            if dim is None
-            else partial(tile, values=named[0], dim=dim, axis=str(each.axis))
-        )
-        return _Way(key, tuple(named) if len(named) > 1 else named[0], dim, step, first, part)
-
+    each = plan.table.conflicts[key]
     alone = _replicable(plan, each)
     several = [*((value,) for value in alone), *combinations(alone, 2)]
-    yield from (made for some in several for first in (False, True) if _helps(plan, made := way(some, None, first)))
-    yield from (made for value, dim in _tileable(plan, each) if _helps(plan, made := way((value,), dim, False)))
+    tried = [(some, None, first) for some in several for first in (False, True)]
+    tried += [((value,), dim, False) for value, dim in _tileable(plan, each)]
+    yield from (way for some in tried if _helps(plan, way := _way(plan, each, *some)))
+
+
+def _in_full(plan: State, key: Key) -> Iterator[_Way]:
+    """Yields the way out by which each device runs the op in full."""
+    each = plan.table.conflicts[key]
+    node = node_of(plan, each)
+    if node is not None and _helps(plan, way := _way(plan, each, node.results, None, False)):
+        yield way
+
+
+def _way(plan: State, each: placement.Clash, values: Sequence[ValueId], dim: int | None, first: bool) -> _Way:
+    names, axis, node = [plan.source.addresses.names[value] for value in values], str(each.axis), node_of(plan, each)
+    if dim is None:
+        step = partial(replicate, values=names if len(names) > 1 else names[0], axis=axis)
+    else:
+        step = partial(tile, values=names[0], dim=dim, axis=axis)
+    part = parts(plan.source.program)[each.value if node is None else main_value(node)]
+    key = each.node, each.value, each.axis
+    return _Way(key, tuple(names) if len(names) > 1 else names[0], dim, step, first, part)
 
 
 def _helps(plan: State, way: _Way) -> bool:

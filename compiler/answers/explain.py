@@ -203,11 +203,12 @@ def _dims(plan: State, node: Node, claim: Claim) -> str:
 
 
 def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
-    """Explains a conflict: the claims that contradict each other, and the ways out."""
+    """Explains a conflict: the claims that contradict each other, what it costs to leave it open, and the ways out."""
     its_own(plan, each)
     yield Reason(f"conflict on `{each.axis}` in {each.op}{at_line(each.source)}", 0, each.source)
     for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
         yield Reason(text, 1, each.source, (claim.tactic + 1,))
+    yield Reason(each.left_open, 1)
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
 
 
@@ -255,11 +256,11 @@ def _layout_steps(
 
 
 def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]:
-    """Explains which of the program's claims an op took where several met: the one with the fewest bytes to receive."""
+    """Explains which of the program's claims an op took where several met: the one that costs least."""
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
         claims = "; ".join(claims_text(plan, met))
-        yield Reason(f"of what is asked of `{node.op_name}`, by this a device receives the fewest bytes: {claims}", 2)
+        yield Reason(f"of what is asked of `{node.op_name}`, this costs a device the least: {claims}", 2)
 
 
 def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:

@@ -17,6 +17,7 @@ from ..advice.large_values import chunk_rewriting
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
 from ..advice.stops import TRIED, Stop, split_text, stops
+from ..advice.ways_out import to_take
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
 from ..cost.memory import memory
@@ -123,6 +124,8 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
     way = f"apply {question(Question.RESOLVE)}, or one of {question(Question.WAYS)}"
     if len(plan.source.program.nodes) <= TRIED and (ways := first.resolutions):
         way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
+        if to_take(plan, ways) is None:
+            way = f"{first.left_open}; no way out costs less, the fastest is {ways[0]!r}"
     yield from _section(Question.CONFLICTS, [f"{one_line(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
 
 

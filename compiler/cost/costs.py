@@ -1,4 +1,4 @@
-"""The cost of a call, in bytes and flops, as parts that can be added and subtracted; and an estimate of its time.
+"""The cost of a call, in bytes and flops, as parts that can be added and subtracted; and its price, to compare plans.
 
 4,500,000 bytes over data, and as many over pod, which is slow   -->   0.1 ms + 0.72 ms on a v5e
 
@@ -6,47 +6,68 @@ If two plans of one program differ in few places, the cost of one follows from t
 other plan is subtracted, and their cost in this plan is added.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
-from ...dialects.ranges.algebra import MeshAxis
-from ...rewrites.decide import price
 from ...rewrites.decide.decide import Move
-from ...rewrites.program.program import NodeId
+from ...rewrites.decide.price import Price, computed, seconds
+from ...rewrites.program.program import NodeId, Program
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
 from .flops import of_each_op
 
-Axes = tuple[MeshAxis, ...]
+Axes = tuple[str, ...]
+
+
+class Amount(Enum):
+    """What is counted beside the bytes over each axis. Of an op whose flops are unknown, each element that it reads counts."""
+
+    COLLECTIVES = auto()
+    FLOPS = auto()
+    UNKNOWN_FLOPS = auto()
+    HELD = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Bytes received, by axes and by branch or loop; and flops, by branch or loop."""
+    """What one device receives, by axes, computes and holds in one run of each region."""
 
-    received: Mapping[tuple[Axes, str], Bytes]
-    computed: Mapping[str, int]
+    program: Program
+    amounts: Mapping[tuple[Axes | Amount, int], Bytes]
 
     @property
     def bytes(self) -> int:
         """The bytes that a device receives in a call, as in `bytes_per_device`."""
-        return round(most((size, where) for (_, where), size in self.received.items()))
+        return round(self._most((size, region) for (_, region), size in self.received()))
 
     @property
     def flops(self) -> int:
         """The known flops of a device in a call, as in `flops_per_device`."""
-        return int(most((flops, where) for where, flops in self.computed.items()))
+        return int(self._most((flops, region) for (what, region), flops in self.amounts.items() if what is Amount.FLOPS))
+
+    def received(self) -> Iterator[tuple[tuple[Axes, int], Bytes]]:
+        """Yields the bytes received, each with its axes and region."""
+        return (((what, region), size) for (what, region), size in self.amounts.items() if isinstance(what, tuple))
+
+    def likely(self, *of: Amount) -> int:
+        """An amount of a call, with the trips that loops are taken to have."""
+        trips = self.program.likely_trips
+        return int(sum(each * trips(region) for (what, region), each in self.amounts.items() if what in of))
 
     def instead(self, less: "Cost", more: "Cost") -> "Cost":
         """Returns this cost with the part `less` subtracted and the part `more` added."""
-        received, computed = dict(self.received), dict(self.computed)
+        amounts = dict(self.amounts)
         for sign, part in ((-1, less), (1, more)):
-            for over, size in part.received.items():
-                received[over] = received.get(over, 0) + sign * size
-            for where, flops in part.computed.items():
-                computed[where] = computed.get(where, 0) + sign * flops
-        return Cost(received, computed)
+            for key, each in part.amounts.items():
+                amounts[key] = amounts.get(key, 0) + sign * each
+        return Cost(self.program, amounts)
+
+    def _most(self, parts: Iterable[tuple[Bytes, int]]) -> Bytes:
+        program = self.program
+        return most((each * program.trips(region), program.where(region)) for each, region in parts)
 
 
 def cost(plan: State) -> Cost:
@@ -60,27 +81,36 @@ def _whole(plan: State) -> Cost:
 
 def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost:
     """The cost of some redistributions and some ops of a plan."""
-    program, flops = plan.source.program, plan.once(of_each_op)
-    received, computed = dict[tuple[Axes, str], Bytes](), dict[str, int]()
+    program, placements, flops = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
+    amounts, held = defaultdict[tuple[Axes | Amount, int], Bytes](int), 0
     for move in moves:
-        where = program.where(move.region)
         for step in move.path.steps:
             for part in step.parts:
-                received[step.axes, where] = received.get((step.axes, where), 0) + part * move.trips
+                amounts[step.names, move.region] += part
+                amounts[Amount.COLLECTIVES, move.region] += 1
     for number in nodes:
-        if count := flops[number]:
-            region = program.nodes[number].region
-            where = program.where(region)
-            computed[where] = computed.get(where, 0) + count * program.trips(region)
-    return Cost(received, computed)
+        node, placed, known = program.nodes[number], placements.nodes[number], flops[number]
+        if known is None:
+            amounts[Amount.UNKNOWN_FLOPS, node.region] += computed(node, placed)
+        elif known:
+            amounts[Amount.FLOPS, node.region] += known
+        for value, layout in zip(node.results, placed.produced, strict=True):
+            held += placements.local_bytes(value, layout)
+    return Cost(program, {**amounts, (Amount.HELD, 0): held})
 
 
-def seconds(plan: State, of: Cost | None = None) -> float:
-    """An estimate, in seconds, of the time that a chip of the mesh takes for a call. Bytes over slow axes take longer."""
+def price(plan: State, of: Cost | None = None) -> Price:
+    """The price of a call, by which plans are compared. Bytes over slow axes take longer."""
     of = cost(plan) if of is None else of
-    over: dict[Axes, list[tuple[Bytes, str]]] = {}
-    for (axes, where), size in of.received.items():
-        over.setdefault(axes, []).append((size, where))
-    received = {axes: round(most(sizes)) for axes, sizes in over.items()}
-    slow = sum(size for axes, size in received.items() if price.is_slow(plan.mesh, axes))
-    return price.seconds(plan.mesh, sum(received.values()), slow, of.flops)
+    over: dict[Axes, Bytes] = {}
+    for (axes, region), size in of.received():
+        over[axes] = over.get(axes, 0) + size * of.program.likely_trips(region)
+    made = price_over(plan, over, of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS))
+    return made._replace(collectives=of.likely(Amount.COLLECTIVES), held=of.likely(Amount.HELD))
+
+
+def price_over(plan: State, over: Mapping[Axes, Bytes], computed: int) -> Price:
+    """The price of bytes over axes, and of flops."""
+    slow = sum(size for axes, size in over.items() if plan.decided.mesh.is_slow(axes))
+    received = sum(over.values())
+    return Price(seconds(plan.mesh, received, slow, computed), 0, 0, received)

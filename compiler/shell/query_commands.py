@@ -151,7 +151,7 @@ def collectives(asked: Asked) -> str:
 def conflicts(asked: Asked) -> str:
     """The open conflicts, or one of them with its ways out.
 
-    Each way out is tried, and shown with what it costs.
+    Each way out is tried, and shown with what it costs, as is what it costs to leave the conflict open.
 
     conflicts 1     -->     1: tile('add#0', 0, 'data'): 192 bytes received ...
     """
@@ -161,7 +161,7 @@ def conflicts(asked: Asked) -> str:
         return "\n".join(lines) or "no open conflicts"
     found, chosen = asked.conflict(0), int(asked.said[0])
     ways = [f"  {at}: {way!r}" for at, way in enumerate(found.resolutions, 1)] or ["  no tactic resolves it alone"]
-    return "\n".join([repr(found), f"ways out, `resolve {chosen} 1` takes the first:", *ways])
+    return "\n".join([repr(found), found.left_open, f"ways out, `resolve {chosen} 1` takes the first:", *ways])
 
 
 @command("look", "rewrites [all]", "rewrites", "all", slow="trying the rules")

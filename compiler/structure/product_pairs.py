@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.price import Price, work
 from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import BlockedOp, Claim, Weight, claim_of, next_factor
 from ...rewrites.program.program import Node, ValueId
@@ -156,15 +157,15 @@ class Search:
         value = node.operands[position]
         if self.passes.parameter(value) in (None, *self.passes.inputs) or not self.is_free(node):
             return
-        best: tuple[int, int] | None = None
+        best: tuple[Price, int] | None = None
         for dim, digits in enumerate(node.signature.operand_dims[position]):
             if len(digits) != 1 or not self.is_made(node, position, digits[0].at) or self.of(value, dim) in self.refused:
                 continue
-            pair, work = self.tried(value, dim)
+            pair, price = self.tried(value, dim)
             if pair is not None and pair.why_not:
                 yield pair
-            elif pair is not None and (best is None or work > best[0]):
-                best = work, dim
+            elif pair is not None and (best is None or price > best[0]):
+                best = price, dim
         if best is not None:
             pair, _ = self.tried(value, best[1], keep=True)
             if pair is not None:
@@ -175,8 +176,8 @@ class Search:
         signature = node.signature
         return index not in signature.operand_at[1 - position] and index in signature.result_at[0]
 
-    def tried(self, value: ValueId, dim: int, keep: bool = False) -> tuple[Pair | None, int]:
-        """The pair over a dim, or why it is none, and the flops of its products; None if the dim is too short."""
+    def tried(self, value: ValueId, dim: int, keep: bool = False) -> tuple[Pair | None, Price]:
+        """The pair over a dim, or why it is none, and the price of its products; None if the dim is too short."""
         trial, before = Reached(), (dict(self.table.blocked), dict(self.table.conflicts))
         try:
             pair = self.judged(trial, value, dim) if self.propagated(trial, value, dim) else None
@@ -185,7 +186,7 @@ class Search:
         if not keep or pair is None or pair.why_not:
             self.undo(trial, value)
             self.table.blocked, self.table.conflicts = before
-        return pair, sum(multiplications(node) for node in trial.nodes if is_product(node))
+        return pair, work(self.program.mesh, sum(multiplications(node) for node in trial.nodes if is_product(node)))
 
     def propagated(self, trial: Reached, value: ValueId, dim: int) -> bool:
         """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""

@@ -2,8 +2,7 @@
 
 A constraint sets its result's layout, and no claim crosses it. First the claims of arguments propagate, then those of the
 results of constraints. Then a constraint's operand takes the layout of the result, if nothing else claims it. Where claims
-still meet at an op, the program has set the layouts around it but not the op's own: the op takes the claim for which a device
-receives the fewest bytes.
+still meet at an op, the program has set the layouts around it but not the op's own: the op takes the claim that costs least.
 
     %a = cos %x; %b = constrain %a {d on 0}; %c = sin %b; %r = constrain %c {d on 1}   -->   cos, sin on 0; %c moves to 1
 """
@@ -20,7 +19,7 @@ from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
 from .placements import OpPlacement, place_op
-from .price import Price
+from .price import Price, computed
 from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of
 
@@ -52,9 +51,9 @@ def carry_said(
     for value, own in points.items():
         _make_point(table, table.program.made_by(value), own)
     producer = table.program.producer
-    for computed in (False, True):
+    for is_made in (False, True):
         for axis in axes:
-            propagate(table, axis, [value for value in values if (producer[value] >= 0) is computed], tactic)
+            propagate(table, axis, [value for value in values if (producer[value] >= 0) is is_made], tactic)
     if said:
         reconcile(table, tactic, said)
 
@@ -137,7 +136,7 @@ class _Meeting(Sweep):
             is_lost |= self.axis not in layout.axes and all(self.axis not in each.axes for each in wanted)
             source = layout.with_pending(pend)
             ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
-        return is_lost, Price.of(self.program.mesh, ((way, 1) for way in ways))
+        return is_lost, Price.of(self.program.mesh, ((way, 1) for way in ways), [(computed(node, placed), 1)])
 
     def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
         """The op under its claims, with another claim on this axis if one is given."""

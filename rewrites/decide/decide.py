@@ -9,7 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...dialects.ground.dtypes import itemsize
@@ -24,8 +24,8 @@ from .choices import Choices, is_stored
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums, gather_before_loops
-from .placements import Elsewhere, Placements, Selected, Unreduced, boundary, read_table
-from .price import Price
+from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
+from .price import Price, computed
 from .regather import gather_at_source
 from .relocate import Mismatch, relocated
 from .sort_strategy import sort_gathered
@@ -63,7 +63,7 @@ class Move:
     @property
     def communicates(self) -> bool:
         """Whether any step of the path is a collective."""
-        return self.path.collectives > 0
+        return bool(self.path.collectives)
 
 
 @dataclass(slots=True)
@@ -82,23 +82,35 @@ class Decisions:
     weighed: bool = False
     """Whether axes are split, or ops could run elsewhere than the table says: if that pays in the program as a whole."""
     unsplit: Price | None = None
-    """What a device would receive if no axis were split into sub-axes; None if none is."""
+    """What a call would cost if no axis were split into sub-axes; None if none is."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
 
     @property
     def price(self) -> Price:
-        """What a device receives in one call, with the trips that loops are taken to have."""
-        program = self.placements.program
-        return Price.of(program.mesh, ((move.path, program.likely_trips(move.region)) for move in self.moves))
+        """What one call costs, with the trips that loops are taken to have."""
+        return self.price_of(self.placements.program.nodes, self.placements.nodes)
+
+    def price_of(self, nodes: Sequence[Node], placed: Sequence[OpPlacement]) -> Price:
+        """What the moves, and these of all ops, cost in one call if the ops are placed so."""
+        program, local_bytes = self.placements.program, self.placements.local_bytes
+        return Price.of(
+            program.mesh,
+            ((move.path, program.likely_trips(move.region)) for move in self.moves),
+            ((computed(node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
+            sum(size for node in nodes for size in map(local_bytes, node.results, placed[node.number].produced)),
+        )
 
 
 def decide(table: Table) -> Decisions:
-    """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that receives less."""
+    """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that costs less."""
     found = whole = _decide_as_split(table)
-    while others := [each for other in _splits(found) if (each := _decide_as_split(other)).price.pays(found.price)]:
-        found = min(others, key=lambda each: each.price)
+    while others := [_decide_as_split(other) for other in _splits(found)]:
+        before, prices = found.price, [each.price for each in others]
+        if not (cheaper := [(price, at) for at, price in enumerate(prices) if price.pays(before)]):
+            break
+        found = others[min(cheaper)[1]]
         found.unsplit, found.weighed = whole.price, True
     return found
 
@@ -114,7 +126,7 @@ def _splits(found: Decisions) -> Iterator[Table]:
 def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
-    before = found.price
+    before = [*found.placements.nodes]
     moves = [
         Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
         for move in found.moves
@@ -124,7 +136,11 @@ def _decide_as_split(table: Table) -> Decisions:
     if not instead:
         return found
     other = _decide(table, instead)
-    chosen = other if other.price.pays(before) else _decide(table, {})
+    then = other.placements.nodes
+    # All other ops cost the same.
+    changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
+    pays = other.price_of(changed, then).pays(found.price_of(changed, before))
+    chosen = other if pays else _decide(table, {})
     chosen.weighed = True
     return chosen
 

@@ -79,6 +79,11 @@ def _slow(on: Mesh) -> frozenset[MeshAxis]:
     return frozenset(place for name, place in zip(on, on.places, strict=True) if name in on.slow)
 
 
+def work(on: Mesh, flops: int, made: int = 0) -> Price:
+    """The price of flops on a mesh, and of so much that they make."""
+    return Price.of(on, (), [(flops, 1)], made)
+
+
 def computed(node: Node, placed: OpPlacement) -> int:
     """The flops of one device in one run of an op. Where they are unknown, each element that it reads counts once."""
     known = known_flops(node, placed)

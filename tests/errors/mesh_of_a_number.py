@@ -2,4 +2,4 @@
 
 import partita as pt
 
-pt.Mesh(4)  # pyright: ignore[reportArgumentType]
+pt.Mesh(4)  # pyright: ignore[reportArgumentType, reportCallIssue]

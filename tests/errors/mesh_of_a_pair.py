@@ -2,4 +2,4 @@
 
 import partita as pt
 
-pt.Mesh(("data", 4))  # pyright: ignore[reportArgumentType]
+pt.Mesh(("data", 4))  # pyright: ignore[reportArgumentType, reportCallIssue]

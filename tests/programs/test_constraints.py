@@ -180,7 +180,7 @@ def test_where_claims_of_constraints_meet_the_op_takes_the_one_that_receives_lea
     assert not plan.conflicts
     assert plan.bytes_per_device() == 1_792
     told = plan.explain("result")
-    assert "of what is asked of `mul`, by this a device receives the fewest bytes: operand 0 `constrain#0` on dim 0" in told
+    assert "of what is asked of `mul`, this costs a device the least: operand 0 `constrain#0` on dim 0" in told
 
 
 def test_an_argument_that_constraints_want_on_several_dims_stays_whole_under_later_tactics_and_explain_says_so() -> None:

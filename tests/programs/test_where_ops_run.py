@@ -136,3 +136,24 @@ def test_a_result_that_a_tactic_places_stays_there_wherever_its_op_runs() -> Non
     x = jax.ShapeDtypeStruct((1 << 19, WIDE), jnp.float32)
     plan = pt.plan(lambda x: jnp.fft.fft(x, axis=0), MESH, x).tile("x", 0, "d").tile("result", 0, "d")
     assert plan.layout("result") == {"result": "c64[d*65536, 32]"} and plan.counts()["all_to_all"] == 2
+
+
+def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_worth_more_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def function(x: Any) -> Any:
+        return jnp.maximum(x.T @ x, x)
+
+    def planned(size: int) -> pt.Plan:
+        return pt.plan(function, MESH, jax.ShapeDtypeStruct((size, size), "float32")).tile("x", 1, "d")
+
+    small, large = planned(256), planned(4096)
+    assert (small.counts()["all_gather"], small.bytes_per_device()) == (1, lacks(256**2))
+    assert large.counts()["reduce_scatter"] == large.counts()["all_to_all"] == 1
+    assert large.bytes_per_device() == lacks(4096**2) + part(4096**2)
+    assert large.flops_per_device().known < 2 * 4096**3 / 7
+    # On a slow chip so few flops decide that the program can be run.
+    monkeypatch.setattr(price, "FLOPS_PER_SECOND", 1e9)
+    slow = planned(256)
+    assert slow.counts() == large.counts()
+    agrees(slow, function, normal(256, 256), derived=True)

@@ -65,7 +65,7 @@ def compare(draw: Draw, near: bool = False) -> Compared | None:
     """Compares a plan with the optimum; None if it receives nothing, or is not dominated by what it was drawn for."""
     plan, chip = draw.plan, draw.plan.mesh.chip
     try:
-        received = round(plan.decisions.price.seconds * chip.bytes_per_second * 8) / 8
+        received = round(plan.decisions.price.bytes * 8) / 8
     except Exception as error:
         return Compared(draw, float("inf"), 1, "an exception", f"{draw}\n    {type(error).__name__}: {error}")
     if not received or (computed(plan) > received * chip.flops_per_second / chip.bytes_per_second) != draw.is_heavy:

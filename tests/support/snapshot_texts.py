@@ -26,7 +26,7 @@ from wrong_programs import IN_NOTATION, PROGRAMS, answer, answer_in_notation
 import partita as pt
 from partita.compiler.answers.plan_text import text_of_plan
 from partita.compiler.api.plan import Plan
-from partita.compiler.cost.costs import seconds
+from partita.compiler.cost.costs import price
 from partita.examples import demo
 from partita.rewrites.program.program import ValueId
 
@@ -134,7 +134,7 @@ def questions(plan: Plan) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "counts", plan.counts
     yield "bytes", plan.bytes_per_device
     yield "flops", plan.flops_per_device
-    yield "seconds", lambda: f"{seconds(plan):.9g}"
+    yield "seconds", lambda: f"{price(plan).seconds:.9g}"
     yield "memory", lambda: plan.memory().all()
     yield "collectives", lambda: lines(plan.collectives())
     yield "collectives as a table", plan.collectives

@@ -27,7 +27,7 @@ class Annotated(Tactic):
     False and True.
 
     A value has one layout before a constraint and may have another one after it. What is before takes the constraint's layout
-    if nothing else claims it. Where constraints ask an op for several layouts, it takes the one that receives the fewest bytes.
+    if nothing else claims it. Where constraints ask an op for several layouts, it takes the one that costs least.
     It sees the constraints of this tactic and of earlier ones: give those that meet at an op to one `Annotated`, not to two.
     An axis that the mesh does not have is left out; `plan.annotations` lists what became of each annotation.
 

@@ -1,4 +1,4 @@
-"""`Resolve`: resolves each conflict by its fastest way out."""
+"""`Resolve`: resolves each conflict by its cheapest way out, unless it costs less to leave it open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...advice.open_conflicts import open_keys
-from ...advice.ways_out import Resolution, apart, next_count, tried_ways_out
+from ...advice.ways_out import Resolution, apart, next_count, to_take, tried_ways_out
 from ...plan.history import redone
 from ..plan import Plan
 from .base import Tactic
@@ -16,7 +16,8 @@ from .base import Tactic
 class Resolve(Tactic):
     """Resolve each open conflict by the way out that takes a device the least time, by its bytes and flops.
 
-    Each way is a tactic of its own in the trace, so a replayed plan does not choose again.
+    Each way is a tactic of its own in the trace, so a replayed plan does not choose again. If every way takes longer than the
+    plan does with the conflict open, the conflict stays open.
 
         a + a.T, `a` tiled on rows   -->   tile('add#0', 0, 'data'): an all_to_all of a.T; each device adds its rows
     """
@@ -26,9 +27,9 @@ class Resolve(Tactic):
         while left := [key for key in open_keys(plan) if key not in done]:
             found = tried_ways_out(plan, left[:count])
             # What an earlier one changes may change the ways out of the others: they are tried again, on the next plan.
-            now = [key for key in apart(found) if found[key].found]
+            now = [way for key in apart(found) if (way := to_take(plan, found[key].found)) is not None]
             done.update(apart(found))
-            plan, count = _resolved(plan, [found[key].found[0] for key in now]), next_count(count, found)
+            plan, count = _resolved(plan, now), next_count(count, found)
         return plan
 
 

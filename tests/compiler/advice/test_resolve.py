@@ -1,7 +1,8 @@
 """`plan.resolve`: a way out of a conflict, by number or by its tactic."""
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -12,7 +13,8 @@ import pytest
 
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
-from partita.compiler.advice.ways_out import tried_ways_out
+from partita.compiler.advice.ways_out import to_take, tried_ways_out
+from partita.compiler.cost.costs import price
 
 A = np.ones((64, 64), np.float32)
 
@@ -55,8 +57,17 @@ def test_a_conflict_is_explained_with_its_claims_and_ways_out(plan: pt.Plan) -> 
     (conflict,) = plan.conflicts
     first, *steps = plan.explain(conflict).steps
     assert first.text.startswith("conflict on `data` in `add`")
-    assert [step.tactics for step in steps] == [(1,), (1,), *(() for _ in conflict.resolutions)]
-    assert [step.text for step in steps] == [*conflict.claims, *(f"way out: {way!r}" for way in conflict.resolutions)]
+    assert [step.tactics for step in steps] == [(1,), (1,), (), *(() for _ in conflict.resolutions)]
+    left = "left open: a device receives 12.0 KiB and computes 4.10 kFLOP. Each device of `data` runs it in full"
+    assert [step.text for step in steps] == [*conflict.claims, left, *(f"way out: {way!r}" for way in conflict.resolutions)]
+
+
+def test_to_keep_what_the_op_makes_whole_ends_a_conflict_at_the_price_of_leaving_it_open(plan: pt.Plan) -> None:
+    kept = plan.replicate("result", "data")
+    assert (list(kept.conflicts), price(kept)) == ([], price(plan))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept.compile()
 
 
 def test_an_op_that_a_conflict_leaves_whole_and_the_collective_for_it_name_the_conflict(plan: pt.Plan) -> None:
@@ -135,8 +146,42 @@ def test_all_conflicts_are_resolved_as_one_after_another(many: pt.Plan) -> None:
     one_by_one, seen = many, set[object]()
     while left := [key for key in open_keys(one_by_one) if key not in seen]:
         seen.add(left[0])
-        ways = tried_ways_out(one_by_one, left[:1])[left[0]].found
-        one_by_one = one_by_one.apply(*ways[:1])
+        way = to_take(one_by_one, tried_ways_out(one_by_one, left[:1])[left[0]].found)
+        one_by_one = one_by_one if way is None else one_by_one.apply(way)
     resolved = many.apply(pt.Resolve())
     assert sorted(resolved.trace.splitlines()) == sorted(one_by_one.trace.splitlines())
     assert (resolved.layout(), resolved.counts()) == (one_by_one.layout(), one_by_one.counts())
+
+
+def similarities(x: Any) -> Any:
+    """A matrix of which nothing but its source is small: to gather that for each operand costs twice what one gather does."""
+    distances = jnp.sum((x[:, None] - x[None]) ** 2, -1)
+    return jnp.linalg.cholesky(jnp.exp(-distances) + 1)
+
+
+def test_where_no_way_out_is_cheaper_each_device_runs_the_op_in_full() -> None:
+    plan = pt.plan(similarities, pt.Mesh(data=8), jax.ShapeDtypeStruct((512, 8), "float32")).tile("x", 0, "data")
+    resolved = plan.apply(pt.Resolve())
+    assert resolved.bytes_per_device() == plan.bytes_per_device() == 14_336
+    assert str(resolved.flops_per_device()) == str(plan.flops_per_device())
+    assert (resolved.trace, [*resolved.conflicts]) == ("tile('x', 0, 'data')\nreplicate('sub#0', 'data')", [])
+
+
+def accumulated(ids: Any, x: Any) -> Any:
+    """Writes rows into an array of the same rows, which the plan does in parts by itself."""
+    rows: Any = x.T[ids]
+    return rows.at[ids].add(rows)
+
+
+def test_a_conflict_stays_open_where_that_costs_less_than_each_way_out_and_says_so() -> None:
+    args = jax.ShapeDtypeStruct((512,), "int32"), jax.ShapeDtypeStruct((512, 8), "float32")
+    plan = pt.plan(accumulated, pt.Mesh(data=8), *args).tile("ids", 0, "data")
+    resolved = plan.apply(pt.Resolve())
+    (conflict,) = resolved.conflicts
+    assert resolved.trace == plan.trace
+    assert all(way.price > price(plan) for way in conflict.resolutions)
+    left = "left open: a device receives 3.50 KiB and computes 65.8 kFLOP. It runs in parts on `data` all the same"
+    assert left == conflict.left_open and left in resolved.explain(conflict)
+    assert f"help: {left}; no way out costs less, the fastest is replicate(" in str(resolved)
+    with pytest.warns(pt.ConflictWarning, match="It runs in parts .* all the same. .* only if that costs no more"):
+        resolved.compile()

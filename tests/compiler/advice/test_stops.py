@@ -50,6 +50,24 @@ def test_an_op_that_moves_costs_what_the_ops_after_it_compute() -> None:
     assert stop.bytes == gathered(plan, stop) == plan.bytes_per_device()
 
 
+def test_stops_are_listed_by_time_so_that_flops_count_beside_bytes() -> None:
+    def function(x: Any, y: Any, w: Any) -> Any:
+        return jnp.abs(jnp.fft.fft(x)) @ w, jnp.abs(jnp.fft.fft(y))
+
+    args = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((2048,), (4096,), (2048, 65536))]
+    first, second = pt.plan(function, MESH, *args).tile("x", 0, "data").tile("y", 0, "data").blocked
+    assert (first.runs, second.runs) == (("fft", "abs", "dot_general"), ("fft", "abs"))
+    assert first.bytes < second.bytes and first.price > second.price
+
+
+def test_of_several_cures_that_share_the_work_the_cheapest_is_said() -> None:
+    plan = pt.plan(lambda x: jnp.pad(x, ((9, 0), (0, 0))) * 2, MESH, np.ones((24, 64), np.float32)).tile("x", 0, "data")
+    (stop,) = plan.blocked
+    padded = plan.start(plan.source.traced, plan.mesh).tile("x", 0, "data", padded=True)
+    assert str(stop.cure) == "tile another dim here: plan.tile('pad#0', 1, 'data')"
+    assert stop.cure is not None and stop.cure.bytes == 24 * 64 * 4 // 8 * 7 // 8 < padded.bytes_per_device()
+
+
 def test_the_text_says_costs_and_a_cure() -> None:
     (stop,) = pt.plan(lambda x, w: jnp.argsort(x, 0) @ w, MESH, X, W).tile("x", 0, "data").blocked
     assert str(stop).splitlines()[1:] == [

@@ -9,11 +9,14 @@ from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+import pytest
 from hypothesis import given, settings, strategies as st
+from small_programs import KINDS, Kind, drawn
 
 import partita as pt
 from partita.compiler.advice.open_conflicts import open_keys
 from partita.compiler.advice.ways_out import tried_ways_out
+from partita.compiler.cost.costs import price
 from partita.compiler.cost.memory import peak_bytes
 
 Piece = Callable[[Any, Any], Any]
@@ -104,5 +107,20 @@ def test_each_way_out_costs_what_the_plan_costs_with_it_alone(plan: pt.Plan, ran
             for way in ways.found:
                 made = plan.apply(way)
                 assert (way.bytes, way.flops) == (made.bytes_per_device(), made.flops_per_device().known)
+                assert way.price == price(made)
                 assert way.memory == peak_bytes(made)
         del left[:count]
+
+
+@given(plans())
+@settings(max_examples=15)
+def test_resolve_never_costs_more_than_to_leave_conflicts_open(plan: pt.Plan) -> None:
+    assert price(plan.apply(pt.Resolve())) <= price(plan)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_resolve_never_costs_more_where_bytes_or_flops_decide(kind: Kind) -> None:
+    conflicting = [plan for seed in range(60) if (plan := drawn(kind, seed).plan).conflicts]
+    pairs = [(price(plan.apply(pt.Resolve())), price(plan)) for plan in conflicting]
+    assert all(then <= before for then, before in pairs)
+    assert any(then < before for then, before in pairs)

@@ -10,7 +10,7 @@ import pytest
 from models import gram
 
 import partita as pt
-from partita.compiler.cost.costs import seconds
+from partita.compiler.cost.costs import price
 
 FAST, SLOW = pt.Mesh(pod=2, data=4), pt.Mesh(pod=2, data=4, slow="pod")
 X, W = np.ones((16, 8), np.float32), np.ones((8, 24), np.float32)
@@ -64,7 +64,9 @@ def test_a_choice_by_time_weighs_slow_links_on_the_chip_of_the_mesh(mesh: pt.Mes
     resolved = plan.apply(way)
     assert way.bytes == resolved.bytes_per_device() > 0
     rate = mesh.chip.slow_bytes_per_second if mesh.slow else mesh.chip.bytes_per_second
-    assert way.seconds == seconds(resolved) == pytest.approx(way.bytes / rate + way.flops / mesh.chip.flops_per_second)
+    assert way.price == price(resolved) and way.seconds == pytest.approx(
+        way.bytes / rate + way.flops / mesh.chip.flops_per_second
+    )
 
 
 def twice(x: jax.Array, w: jax.Array) -> jax.Array:

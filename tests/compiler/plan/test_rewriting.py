@@ -19,6 +19,7 @@ from partita.compiler.advice.rewrite_candidates import places
 from partita.compiler.advice.rewrites import tried_rewrites
 from partita.compiler.api.plan import Plan
 from partita.compiler.api.tactic_text import tactics_of
+from partita.compiler.cost.costs import price
 from partita.compiler.plan.rewriting import rewrite
 from partita.examples import gpt
 from partita.rewrites.laws.law import Law
@@ -214,6 +215,7 @@ def test_rewritings_are_listed_with_what_they_save_and_are_tactics() -> None:
     best = max(found, key=lambda each: each.memory)
     assert best.law == "chunk"
     after = plan.apply(best)
+    assert (best.before, best.price) == (price(plan), price(after))
     assert after.memory().bytes == plan.memory().bytes - best.memory
     assert after.bytes_per_device() == plan.bytes_per_device() - best.bytes
     assert after.trace.splitlines()[-1] == best.tactic

@@ -26,6 +26,7 @@ from partita.compiler.shell.terminal import Terminal
 from partita.compiler.shell.terminal_colours import styles
 from partita.compiler.shell.typed_line import Typed
 from partita.compiler.views.colours import coloured_pieces
+from partita.rewrites.decide.price import Price
 from partita.rewrites.laws.law import Law
 
 MESH = pt.Mesh(data=4, model=2)
@@ -226,12 +227,12 @@ def test_the_picture_of_a_session_that_fails_shows_it_up_to_the_error() -> None:
 def test_ctrl_c_keeps_what_has_been_tried(monkeypatch: pytest.MonkeyPatch, transformer: Session) -> None:
     tried: list[str] = []
 
-    def tries(plan: State, law: Law, each: LawCandidate) -> tuple[int, int, int, float]:
+    def tries(plan: State, law: Law, each: LawCandidate) -> rewrites.Saved:
         if len(tried) == 2:
             tried.append("stopped")
             raise KeyboardInterrupt
         tried.append(each.law)
-        return 1_000, 0, 0, 1e-6
+        return rewrites.Saved(1_000, 0, 0, Price(0.0, 0))
 
     monkeypatch.setattr(rewrites, "_tried", tries)
     session = Session.start(transformer.plan.replicate("batch/x", "model"))
