@@ -8,7 +8,7 @@ Each program receives what an expert's placement receives, at a small size with 
 # pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -17,6 +17,7 @@ import pytest
 from sent import normal
 
 import partita as pt
+from partita.dialects.chips import CHIPS, DEFAULT
 from partita.rewrites.decide import price
 from tests.support.everywhere import agrees
 
@@ -145,7 +146,8 @@ def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_wor
         return jnp.maximum(x.T @ x, x)
 
     def planned(size: int) -> pt.Plan:
-        return pt.plan(function, MESH, jax.ShapeDtypeStruct((size, size), "float32")).tile("x", 1, "d")
+        mesh = pt.Mesh(d=DEVICES)
+        return pt.plan(function, mesh, jax.ShapeDtypeStruct((size, size), "float32")).tile("x", 1, "d")
 
     small, large = planned(256), planned(4096)
     assert (small.counts()["all_gather"], small.bytes_per_device()) == (1, lacks(256**2))
@@ -153,7 +155,7 @@ def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_wor
     assert large.bytes_per_device() == lacks(4096**2) + part(4096**2)
     assert large.flops_per_device().known < 2 * 4096**3 / 7
     # On a slow chip so few flops decide that the program can be run.
-    monkeypatch.setattr(price, "FLOPS_PER_SECOND", 1e9)
+    monkeypatch.setitem(CHIPS, DEFAULT, replace(CHIPS[DEFAULT], flops_per_second=1e9))
     slow = planned(256)
     assert slow.counts() == large.counts()
     agrees(slow, function, normal(256, 256), derived=True)
