@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from ...rewrites.decide.price import Price, work
+from ...rewrites.decide.price import Price
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library_laws
 from ..inputs.names import Patterns
@@ -74,7 +74,8 @@ def _groups(plan: State, law: Law) -> Iterator[tuple[Price, str, tuple[str, ...]
 
     for sites in grouped(law.sites(program), kind).values():
         at = tuple(value_name(plan, site.value) for site in sites)
-        yield work(program.mesh, sum(site.flops for site in sites), sum(site.elements for site in sites)), law.name, at
+        saved = Price.of(program.mesh, (), ((site.flops, 1) for site in sites), sum(site.elements for site in sites))
+        yield saved, law.name, at
 
 
 def unnumbered(name: str) -> str:

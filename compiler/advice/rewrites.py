@@ -113,15 +113,13 @@ def tried_rewrites(plan: State, whole: bool = False) -> Iterator[Trials]:
     left = matched(plan)
     yield Trials(_best(()), left, len(left), whole)
     left = [*searched(plan), *left]
-    found, total = list[Rewriting](), len(left)
+    found, total, before = list[Rewriting](), len(left), price(plan)
     while left:
         each = left.pop(0)
         saved = _saved(plan, each)
         if saved is not None and (any(amount > 0 for amount in saved[:3]) or each.law in ALWAYS_LISTED):
             found.append(
-                Rewriting(
-                    each.law, each.at, each.places, *saved[:3], each.line, each.given, before=price(plan), price=saved.price
-                )
+                Rewriting(each.law, each.at, each.places, *saved[:3], each.line, each.given, before=before, price=saved.price)
             )
         if saved is not None and left:
             yield Trials(_best(found), tuple(left), total, whole)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from ...dialects.ranges.algebra import MeshAxis
-from ...rewrites.decide.price import Price, work
+from ...rewrites.decide.price import Price
 from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import BlockedOp, Claim, Weight, claim_of, next_factor
 from ...rewrites.program.program import Node, ValueId
@@ -186,7 +186,8 @@ class Search:
         if not keep or pair is None or pair.why_not:
             self.undo(trial, value)
             self.table.blocked, self.table.conflicts = before
-        return pair, work(self.program.mesh, sum(multiplications(node) for node in trial.nodes if is_product(node)))
+        products = ((multiplications(node), 1) for node in trial.nodes if is_product(node))
+        return pair, Price.of(self.program.mesh, (), products)
 
     def propagated(self, trial: Reached, value: ValueId, dim: int) -> bool:
         """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""

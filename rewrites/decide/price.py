@@ -59,7 +59,7 @@ def seconds(on: Mesh, received: Bytes, slow: Bytes = 0, computed: int = 0) -> fl
     """The time in which a device of a mesh receives bytes, so many of them over slow links, and computes flops."""
     chip, crossing = on.chip, 0.0
     if slow:
-        received, crossing = received - slow, float(slow) / on.chip.slow_bytes_per_second
+        received, crossing = received - slow, float(slow) / chip.slow_bytes_per_second
     return float(received) / chip.bytes_per_second + crossing + computed / chip.flops_per_second
 
 
@@ -77,11 +77,6 @@ def is_slow(on: Mesh, axes: Iterable[MeshAxis]) -> bool:
 @cache
 def _slow(on: Mesh) -> frozenset[MeshAxis]:
     return frozenset(place for name, place in zip(on, on.places, strict=True) if name in on.slow)
-
-
-def work(on: Mesh, flops: int, made: int = 0) -> Price:
-    """The price of flops on a mesh, and of so much that they make."""
-    return Price.of(on, (), [(flops, 1)], made)
 
 
 def computed(node: Node, placed: OpPlacement) -> int:
