@@ -15,7 +15,7 @@ other values, or if the program around these values has changed.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
@@ -34,7 +34,7 @@ def text_of_plan(plan: State) -> str:
     """The text of a plan's file. Equal plans have equal texts."""
     lines = [f"mesh {plan.source.mesh}", "", f"plan {function_identifier(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
-    for number, record in enumerate(records(plan, spans, plan.source.addresses.names), plan.own):
+    for number, record in enumerate(records(plan, spans, plan.source.addresses.name), plan.own):
         lines += [f"  {statement(_as_saved(plan, plan.actions[number].text))}", *([f"    => {record}"] if record else [])]
     lines += [f"  layout {row}" for row in layout_rows(plan)]
     return "\n".join([*lines, "}", ""])
@@ -55,14 +55,14 @@ def function_identifier(plan: State) -> str:
     return name if AXIS.fullmatch(name) and name[0].isalpha() else f"plan_{name}".rstrip("_")
 
 
-def records(plan: State, spans: Iterable[tuple[int, int]], names: Mapping[ValueId, str]) -> list[str]:
+def records(plan: State, spans: Iterable[tuple[int, int]], name_of: Callable[[ValueId], str]) -> list[str]:
     """A record for each range of actions: what they do in the plan; empty if they claim and cause nothing."""
     caused = by_cause(plan)
-    return [_record(plan, range(*span), caused, names) for span in spans]
+    return [_record(plan, range(*span), caused, name_of) for span in spans]
 
 
-def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], names: Mapping[ValueId, str]) -> str:
-    values = dict.fromkeys(names[value] for number in numbers for value in plan.actions[number].values)
+def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], name_of: Callable[[ValueId], str]) -> str:
+    values = dict.fromkeys(name_of(value) for number in numbers for value in plan.actions[number].values)
     sent = " and ".join(caused[number + 1].text() for number in numbers if number + 1 in caused)
     if not values and not sent:
         return ""

@@ -127,14 +127,15 @@ class Replayed:
         addresses = self.plan.source.addresses
         found = [
             (line, now)
-            for line, now in zip(self.block.lines, records(self.plan, self.spans, addresses.names), strict=True)
+            for line, now in zip(self.block.lines, records(self.plan, self.spans, addresses.name), strict=True)
             if line.record is not None and line.record != now
         ]
         if not found:
             return []
         # A record may have the names of an earlier version.
-        former = dict(zip(map(id, self.block.lines), records(self.plan, self.spans, addresses.former_names), strict=True))
-        return [(line, now) for line, now in found if line.record != former[id(line)]]
+        former = records(self.plan, self.spans, addresses.former_names.__getitem__)
+        was = dict(zip(map(id, self.block.lines), former, strict=True))
+        return [(line, now) for line, now in found if line.record != was[id(line)]]
 
     def problem(self, file: str) -> Error | None:
         """Describes what has changed since the file was saved; None if nothing has.

@@ -188,6 +188,14 @@ class Addresses:
         counted = self._counted(lambda node: node.op_name)
         return {name: [value] for name, value in counted.items()} | self._numbers_of(self.traced.former)
 
+    def name(self, value: ValueId) -> str:
+        """The name of one value. Arguments are named without a look at all other values."""
+        return self._argument_names.get(value) or self.names[value]
+
+    @cached_property
+    def _argument_names(self) -> dict[ValueId, str]:
+        return {value: name for name, value in self.arguments.items()}
+
     @cached_property
     def names(self) -> dict[ValueId, str]:
         """The name of each value."""

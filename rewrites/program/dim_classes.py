@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from .program import Node, Program, ValueId
+from .program import Node, Program, Signature, ValueId
 
 
 @dataclass(slots=True)
@@ -67,25 +68,34 @@ def classes(program: Program) -> Classes:
         total += len(type.shape)
     found = Classes([*first, total], list(range(total)))
     stacked: list[int] = []
-    split: list[tuple[int, int, int]] = []
+    same: dict[Signature, list[tuple[int, int, int, int]]] = {}
     for node in program.nodes:
-        seen: dict[int, int] = {}
-        values = (*node.operands, *node.results)
-        for value, dims in zip(values, (*node.signature.operand_dims, *node.signature.result_dims), strict=True):
-            for dim, digits in enumerate(dims):
-                if len(digits) == 1 and digits[0].minor == 1:
-                    number = first[value] + dim
-                    found.join(number, seen.setdefault(digits[0].at, number))
-                elif node.is_border and not digits:
-                    # A border passes on every dim except the one over which the loop iterates.
-                    stacked.append(first[value] + dim)
-        split += _splits(node, first)
+        signature, values = node.signature, (*node.operands, *node.results)
+        if (pairs := same.get(signature)) is None:
+            pairs = same[signature] = list(_pairs(signature))
+        for one, dim, other, at in pairs:
+            found.join(first[values[one]] + dim, first[values[other]] + at)
+        if node.is_border:
+            # A border passes on every dim except the one over which the loop iterates.
+            of_values = zip(values, (*signature.operand_dims, *signature.result_dims), strict=True)
+            stacked += [first[value] + dim for value, dims in of_values for dim, digits in enumerate(dims) if not digits]
     found.iterated = {found.root(number) for number in stacked}
-    for number, major, minor in split:
+    for number, major, minor in chain.from_iterable(_splits(node, first) for node in program.nodes if found.iterated):
         if found.root(major) in found.iterated:
             root = found.root(number)
             found.trips[root] = min(minor, found.trips.get(root, minor))
     return found
+
+
+def _pairs(signature: Signature) -> Iterator[tuple[int, int, int, int]]:
+    """Pairs of dims that consist of one and the same index: (position of a value, its dim, position of another, its dim)."""
+    seen: dict[int, tuple[int, int]] = {}
+    for position, dims in enumerate((*signature.operand_dims, *signature.result_dims)):
+        for dim, digits in enumerate(dims):
+            if len(digits) == 1 and digits[0].minor == 1:
+                before = seen.setdefault(digits[0].at, (position, dim))
+                if before != (position, dim):
+                    yield position, dim, *before
 
 
 def _splits(node: Node, first: Sequence[int]) -> Iterator[tuple[int, int, int]]:

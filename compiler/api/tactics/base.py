@@ -166,8 +166,7 @@ class Structural(Strategy, is_abstract=True):
 
 def at_dims(plan: Plan, found: Iterable[tuple[ValueId, int | None]], axis: str) -> Iterator[Seed]:
     """Claims for values on these dims. None for a dim means to replicate."""
-    names = plan.source.addresses.names
-    return (Seed(value, dim, axis, names[value]) for value, dim in found)
+    return (Seed(value, dim, axis, plan.source.addresses.name(value)) for value, dim in found)
 
 
 def tiles(
