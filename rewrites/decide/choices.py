@@ -20,7 +20,7 @@ from ..program.program import NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
 from .placements import OpPlacement, Placements, Unreduced
-from .price import Price, computed
+from .price import Price, charged
 from .table import Claim
 
 Use = tuple[NodeId, int]
@@ -169,7 +169,7 @@ class Choices:
                 self.placements.width(value) for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
             )
             ways += [path(lists.apart, lists.gathered, width) for width in widths]
-        return [(way, trips) for way in ways], (computed(node, placed), trips)
+        return [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
 
     def held(self, node: Node, placed: OpPlacement) -> int:
         """The bytes of what the op makes on one device."""

@@ -25,7 +25,7 @@ from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
-from .price import Price, computed
+from .price import Price, charged
 from .regather import gather_at_source
 from .relocate import Mismatch, relocated
 from .sort_strategy import sort_gathered
@@ -94,12 +94,12 @@ class Decisions:
 
     def price_of(self, nodes: Sequence[Node], placed: Sequence[OpPlacement]) -> Price:
         """What the moves, and these of all ops, cost in one call if the ops are placed so."""
-        program, local_bytes = self.placements.program, self.placements.local_bytes
+        placements, program = self.placements, self.placements.program
         return Price.of(
             program.mesh,
             ((move.path, program.likely_trips(move.region)) for move in self.moves),
-            ((computed(node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
-            sum(size for node in nodes for size in map(local_bytes, node.results, placed[node.number].produced)),
+            ((charged(placements, node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
+            sum(size for node in nodes for size in map(placements.local_bytes, node.results, placed[node.number].produced)),
         )
 
 
@@ -130,7 +130,7 @@ def _decide_as_split(table: Table) -> Decisions:
     moves = [
         Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
         for move in found.moves
-        if move.communicates and move.uses
+        if move.communicates
     ]
     instead = relocated(found.placements, found.carried, moves)
     if not instead:

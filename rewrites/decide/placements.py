@@ -159,6 +159,8 @@ class Placements:
     """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
     opened: dict[ValueId, Set[MeshAxis]] = field(default_factory=dict[ValueId, Set[MeshAxis]])
     """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
+    stops: dict[MeshAxis, Set[NodeId]] = field(default_factory=dict[MeshAxis, Set[NodeId]])
+    """The ops at which claims on an axis stop, or are in conflict, for the axes that were asked for."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
 
@@ -171,6 +173,15 @@ class Placements:
             return instead.claim
         table = self.table.axes.get(axis)
         return None if table is None else table.nodes[number]
+
+    def reaches(self, number: NodeId, axis: MeshAxis) -> bool:
+        """Whether claims on an axis reach an op: one places it, or some stop there or are in conflict."""
+        if (claims := self.table.axes.get(axis)) is None or claims.nodes[number] is not None:
+            return claims is not None
+        if (found := self.stops.get(axis)) is None:
+            keys = (*self.table.blocked, *self.table.conflicts)
+            found = self.stops[axis] = {key[0] for key in keys if key[2] == axis}
+        return number in found
 
     def home(self, value: ValueId) -> Layout:
         """A value's own layout; its uses may need others."""

@@ -23,7 +23,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ..program.program import Node
 from ..redistribute.search import Path
 from ..redistribute.steps import Bytes
-from .placements import OpPlacement
+from .placements import OpPlacement, Placements, place_op
 
 START = 0.73e-6
 """The seconds that a collective takes to start, on any chip."""
@@ -77,6 +77,17 @@ def is_slow(on: Mesh, axes: Iterable[MeshAxis]) -> bool:
 @cache
 def _slow(on: Mesh) -> frozenset[MeshAxis]:
     return frozenset(place for name, place in zip(on, on.places, strict=True) if name in on.slow)
+
+
+def charged(placements: Placements, node: Node, placed: OpPlacement) -> int:
+    """The flops of one device in one run of an op, divided only over the axes on which a claim has reached it.
+
+    dot %h {data*4}, %w: no tactic places it on `model`   -->   placed there, it would count as on `data` alone
+    """
+    if placed.placement and any(not placements.reaches(node.number, factor.axis) for _, factor in placed.placement):
+        divided = (each for each in placed.placement if placements.reaches(node.number, each[1].axis))
+        placed = place_op(node.signature, tuple(divided))
+    return computed(node, placed)
 
 
 def computed(node: Node, placed: OpPlacement) -> int:

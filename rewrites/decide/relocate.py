@@ -1,22 +1,21 @@
-"""Lets ops run elsewhere than claims say, if that costs less: along the dim on which an operand is tiled, or another dim.
+"""Lets ops run elsewhere than claims say, if that costs less: along another of their indices, or on all devices.
 
 An earlier tactic wins at an op that it shares with a later one: what the later one stores in parts is gathered. Where the op's
 other operands and its result are smaller, it runs along the stored dim, and these move instead. So do the ops around it, as far
-as that pays (`place_by_cut.py`).
+as that pays (`place_by_cut.py`). Where a claim stops, or several meet in a conflict, the op may run along any index too.
 
     %t {data*512, 128}, %i {data*64}:  gather %t, %i   -->   %i is gathered, and %r{+data} is scattered; %t stays where it is
 
-Where a claim stops, or several meet in a conflict, the op may run along another dim, or along one of the claims.
-
-An op that only looks elements up may also run on all devices. A sum may also wait in ops that compute little, although all
-devices then do all of their work.
+An op that looks elements up, or computes little, may also run on all devices, and a sum may wait in ops that compute little.
+The work of other ops stays divided as tactics divide it.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from typing import NamedTuple
 
@@ -24,23 +23,35 @@ from ...dialects.definitions.flops import flops
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
-from ..program.program import NO_NODE, Node, NodeId, Signature, ValueId
-from ..redistribute.steps import Bytes
+from ..program.breadth_first import reached
+from ..program.program import NO_NODE, Node, NodeId, Position, Signature, ValueId
+from ..redistribute.steps import Bytes, share
 from .choices import Alternative, Choices
 from .deferred_reductions import DeferredReduction, is_linear, makers
+from .min_cut import ENDLESS
 from .place_by_cut import take
 from .placements import Instead, OpPlacement, Placement, Placements, Unreduced, place_op
+from .price import Price, charged, is_slow, seconds
 from .propagate import Sweep
 from .table import AxisTable, Claim, Table, misfit
 
 MOST_OPS = 200
 """How many ops around a value are tried together."""
 
-MOST_AXES = 4
-"""With how many placed axes all ways are tried. With more they multiply, and ops that are in conflict or stopped stay."""
+FEW_AXES = 2
+"""With how many placed axes all indices are tried. With more, ops only follow values, since there are so many paths to search."""
+
+MOST_AXES = 3
+"""With how many placed axes ops in conflict and stopped ones are tried. With more they stay where they are."""
+
+DEPTH = 8
+"""How many ops up and down a bound looks, before an option is tried in full."""
+
+ROUNDS = 3
+"""How often all ops are tried, as long as any of them moves."""
 
 LITTLE = 2
-"""The flops per element of its largest operand up to which all devices may run an op in full, so that a sum waits."""
+"""The flops per element of its largest operand up to which an op computes little."""
 
 Claims = dict[NodeId, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
@@ -48,7 +59,7 @@ Claims = dict[NodeId, Claim | None]
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A value that changes its layout, for some of its uses."""
+    """A value that changes its layout, for some of its uses; without uses, where it is made."""
 
     value: ValueId
     source: Layout
@@ -57,11 +68,17 @@ class Mismatch:
 
 
 class Option(NamedTuple):
-    """Claims that ops could follow along an axis, and the value that they come from."""
+    """Claims that ops could follow along an axis, and the value for which they do."""
 
     axis: MeshAxis
     claims: Claims
     value: ValueId
+    follows: bool
+    """Whether this is the claim of a layout in which the value lies or is wanted."""
+    along: int | None
+    """The index along which an op runs; None: all devices run it."""
+    promising: dict[int | None, None]
+    """The indices that are tried for all ops like the first one."""
 
 
 def relocated(
@@ -71,9 +88,17 @@ def relocated(
     search = _Search(placements, dict(carried))
     groups = dict[NodeId, list[Mismatch]]()
     for each in [*mismatches, *search.compared()]:
-        groups.setdefault(each.uses[0][0], []).append(each)
-    for group in groups.values():
-        search.attempt([option for each in group for option in search.options(each)])
+        first = each.uses[0][0] if each.uses else search.program.producer[each.value]
+        groups.setdefault(first, []).append(each)
+    for _ in range(ROUNDS):
+        search.tried.clear()
+        taken = search.taken
+        for group in groups.values():
+            search.improve(group)
+        for number, axis in search.unplaced():
+            search.attempt([*search.options(number, axis)])
+        if search.taken == taken:
+            break
     return search.found
 
 
@@ -85,30 +110,139 @@ class _Search:
         self.table: Table = placements.table
         self.carried = carried
         self.is_wide = len(self.table.axes) > MOST_AXES
+        self.is_many = len(self.table.axes) > FEW_AXES
         settled = (self.program.producer[value] for value in placements.pinned)
         self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
+        self.taken = 0
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
-        self.known: dict[object, bool] = {}
+        self.hopeless: set[object] = set()
+        """Kinds of moves about which nothing can be done."""
+        self.promising: dict[object, dict[int | None, None]] = {}
+        self.read: dict[object, Bytes] = {}
+        self.made: dict[object, Bytes] = {}
+        self.placed: dict[object, OpPlacement | None] = {}
+        self.small: dict[object, bool] = {}
         self.choices = Choices(placements, self.carried)
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Cache: whether an op may move along an axis. This and the next two caches hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
         self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
 
-    def options(self, each: Mismatch) -> Iterator[Option]:
-        """What ops around a value that changes its layout could do instead."""
-        terms = makers(self.placements, self.carried, each.value) if each.source.pending else []
-        for axis, claim in (*self.claims(each, terms), *self.other_dims(each)):
-            yield Option(axis, self.region(each.value, axis, claim), each.value)
-        for axis in sorted({pending.axis for pending in each.source.pending}):
-            if lookups := dict.fromkeys(node.number for node in terms if self.looks_up(node, axis)):
-                parts = ((dim, factor) for dim, factor in each.target.factors if factor.axis == axis)
-                around = [self.region(each.value, axis, self.claim(each.value, *part)) for part in parts]
-                yield Option(axis, (around[0] if around else {}) | lookups, each.value)
+    def improve(self, group: Sequence[Mismatch]) -> None:
+        """Tries what could be done about moves to one op. Layers are alike: where nothing helps one of them, nothing is tried."""
+        kinds = [(each, self.kind(each)) for each in group]
+        options = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
+        # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
+        in_turn = [[each] for each in options] if self.is_many else [[each for each in options if each.follows], options]
+        if not any(self.attempt(each) for each in in_turn if each):
+            self.hopeless.update(kind for _, kind in kinds)
 
-    def attempt(self, options: list[Option]) -> None:
-        """Places ops as the best option says if that costs less. Options whose ops were all tried before are left out."""
+    def kind(self, each: Mismatch) -> object:
+        """What a move has in common with those of other layers: its layouts, and the ops at its ends."""
+        program, placed = self.program, self.placements.nodes
+        maker, ends = program.maker(each.value), (use for use in each.uses if use[0] < program.end)
+        made = None if maker is None else (maker.signature, id(placed[maker.number]))
+        read = ((program.nodes[number].signature, id(placed[number]), at) for number, at in ends)
+        return each.source, each.target, made, *read
+
+    # --- what could cost less ---------------------------------------------------------------------------------------------
+
+    def around(self, each: Mismatch) -> Iterator[Option]:
+        """What the ops at both ends of a move could do instead, on the axes on which the value changes its layout."""
+        pending = {pend.axis for pend in each.source.pending}
+        axes = {factor.axis for _, factor in {*each.source.factors} ^ {*each.target.factors}} | pending
+        makers_ = makers(self.placements, self.carried, each.value) if pending else [self.program.maker(each.value)]
+        ends = [node.number for node in makers_ if node is not None]
+        ends += [number for number, _ in each.uses if number < self.program.end]
+        for axis in sorted(axes):
+            for number in dict.fromkeys(ends):
+                yield from self.options(number, axis, each)
+
+    def unplaced(self) -> Iterator[tuple[NodeId, MeshAxis]]:
+        """The ops that run whole along an axis because a claim has stopped there, or several are in conflict."""
+        table, nodes = self.table, self.program.nodes
+        for number, _, axis in () if self.is_wide else (*table.conflicts, *table.blocked):
+            if 0 <= number < self.program.end and axis not in self.placements.axes(nodes[number]):
+                yield number, axis
+
+    def compared(self) -> Iterator[Mismatch]:
+        """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
+        for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
+            if placed.merged is not None or placed.selected is not None:
+                lies, axes = self.placements.home(node.operands[0]), self.placements.axes(node)
+                left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
+                yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
+
+    def options(self, number: NodeId, axis: MeshAxis, mismatch: Mismatch | None = None) -> Iterator[Option]:
+        """What an op could do along an axis: run along another index, or on all devices, and the ops around it too."""
+        node = self.program.nodes[number]
+        if self.may_move(node, axis):
+            followed = set[int]() if mismatch is None else _followed(node, axis, mismatch)
+            kind = self.surroundings(node), axis, frozenset(followed) if self.is_many else None
+            if (promising := self.promising.get(kind)) is None:
+                every = followed if self.is_many else self.indices(node, axis)
+                promising = self.promising[kind] = dict.fromkeys(at for at in every if self.promises(node, axis, at))
+            for index in promising:
+                claims = self.whole(node, axis) if index is None else self.region(node, axis, index)
+                value = node.results[0] if mismatch is None else mismatch.value
+                option = Option(axis, claims, value, index in followed, index, promising)
+                yield option
+                # What is read in several layouts may be computed whole before.
+                before = {each: None for each in claims if each < number and self.may_be_whole(self.program.nodes[each], axis)}
+                if before and index is not None and not self.is_many:
+                    yield option._replace(claims=claims | before)
+
+    def indices(self, node: Node, axis: MeshAxis) -> Iterator[int | None]:
+        """The indices along which an op could run on an axis, and None if it could run on all devices."""
+        now = self.placements.nodes[node.number]
+        for index in range(len(node.signature.indices)):
+            placed = self.along(node, axis, index)
+            if placed is not None and placed.placement != now.placement:
+                yield index
+        if self.may_be_whole(node, axis):
+            yield None
+
+    def along(self, node: Node, axis: MeshAxis, index: int | None) -> OpPlacement | None:
+        """The op's placement with an index on an axis, or without the axis; None if the index does not divide."""
+        now = self.placements.nodes[node.number]
+        if (key := (node.signature, now, axis, index)) not in self.placed:
+            claim = None if index is None else self.claim(node, axis, index)
+            placement = self.placement(node, axis, claim)
+            fits = (index is None or claim is not None) and _is_even(node.signature, placement)
+            self.placed[key] = place_op(node.signature, placement) if fits else None
+        return self.placed[key]
+
+    def claim(self, node: Node, axis: MeshAxis, index: int) -> Claim | None:
+        """The claim that puts an index on an axis: as a value lies that the op reads or makes, or else in blocks within those of
+        other axes; None if it does not divide.
+        """
+        extent = node.signature.indices[index].extent
+        others = [each for at, each in self.placements.nodes[node.number].placement if at == index and each.axis != axis]
+        block = min((each.stride for each in others), default=extent)
+        lies = next(self.lying(node, axis, index), None)
+        if lies is None and (not block or block % axis.size or block * prod(each.size for each in others) != extent):
+            return None
+        return Claim(index, Factor(axis, block // axis.size) if lies is None else lies, self.tactic(node, axis, index))
+
+    def lying(self, node: Node, axis: MeshAxis, index: int) -> Iterator[Factor]:
+        """The factors by which the dims of an index lie on an axis, in the values that an op reads and makes."""
+        ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
+        for value, at in ends:
+            if (place := at.get(index)) is not None and place.reach is None and place.minor == 1:
+                if self.program.shape(value)[place.dim] == node.signature.indices[index].extent:
+                    yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
+
+    def tactic(self, node: Node, axis: MeshAxis, index: int) -> int:
+        """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
+        ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
+        claims = [(self.table.claim(value, axis), at.get(index)) for value, at in ends]
+        along = (claim for claim, at in claims if claim is not None and at is not None and claim.at == at.dim)
+        every = (*along, self.table.axes[axis].nodes[node.number], *(claim for claim, _ in claims))
+        return next((each.tactic for each in every if each is not None), 0)
+
+    def attempt(self, options: list[Option]) -> bool:
+        """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
         new = list[Option]()
         for each in options:
             keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
@@ -116,104 +250,133 @@ class _Search:
                 self.tried |= keys
                 new.append(each)
         at, chosen = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
+        for each in options if not chosen else ():
+            each.promising.pop(each.along, None)
+        self.taken += bool(chosen)
         for number in chosen:
             self.found.setdefault(number, {})[new[at].axis] = Instead(new[at].claims.get(number), new[at].value)
         if chosen:
-            for known in (self.movable, self.patient, self.known_ways):
+            for known in (self.movable, self.patient, self.known_ways, self.read, self.made):
                 known.clear()
+        return bool(chosen)
 
-    # --- what could receive less ------------------------------------------------------------------------------------------
+    def surroundings(self, node: Node) -> object:
+        """What an op reads and makes, and how. Layers are alike: what one of them shows holds for the others."""
+        reads = tuple(map(self.placements.with_sums, node.operands))
+        wanted = [self.placements.wanted(*use) for value in node.results for use in self.placements.uses(value)]
+        return node.signature, self.placements.nodes[node.number], reads, tuple(wanted)
 
-    def claims(self, each: Mismatch, terms: list[Node]) -> Iterator[tuple[MeshAxis, Claim]]:
-        """The claims that the ops might follow: those of the layout that a value leaves, or to which a sum is scattered."""
-        kept, pending = set(each.target.factors), {pend.axis for pend in each.source.pending}
-        for dim, factor in each.source.factors:
-            if (dim, factor) not in kept and any(self.promises(*use, dim, factor) for use in each.uses):
-                yield factor.axis, self.claim(each.value, dim, factor)
-        for dim, factor in each.target.factors:
-            if factor.axis in pending and self.promises_parts(each, factor, terms):
-                yield factor.axis, self.claim(each.value, dim, factor)
-
-    def other_dims(self, each: Mismatch) -> Iterator[tuple[MeshAxis, Claim]]:
-        """The claims on other dims of a value that is gathered along one, for ops at which its claim has stopped."""
-        kept = set(each.target.factors)
-        for dim, factor in () if self.is_wide else each.source.factors:
-            axis = factor.axis
-            uses = (use for use in each.uses if use[0] < self.program.end and (dim, factor) not in kept)
-            nodes = [node for number, at in uses if at < len((node := self.program.nodes[number]).operands)]
-            if any(
-                (axis not in self.placements.axes(node) or self.merges(node)) and self.may_move(node, axis) for node in nodes
-            ):
-                for other, extent in enumerate(each.source.global_shape):
-                    block = min((own.stride for own in each.source.at(other)), default=extent)
-                    if other != dim and block % factor.size == 0:
-                        yield axis, self.claim(each.value, other, Factor(axis, block // factor.size))
-
-    def merges(self, node: Node) -> bool:
-        """Whether devices compare blocks along an index of the op: those that it sorts, or what it selects of each."""
-        placed = self.placements.nodes[node.number]
-        return placed.merged is not None or placed.selected is not None
-
-    def compared(self) -> Iterator[Mismatch]:
-        """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
-        for node in filter(self.merges, self.program.nodes):
-            value, axes = node.operands[0], self.placements.axes(node)
-            lies = self.placements.home(value)
-            left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
-            yield Mismatch(value, lies, left, ((node.number, 0),))
-
-    def claim(self, value: ValueId, dim: int, factor: Factor) -> Claim:
-        """A claim by the tactic that has placed the value or, if none has, a use of it."""
-        own = self.table.claim(value, factor.axis)
-        uses = (self.table.axes[factor.axis].nodes[number] for number, _ in self.program.uses[value])
-        tactics = [each.tactic for each in (own, *uses) if each is not None]
-        return Claim(dim, factor, tactics[0] if tactics else 0)
-
-    def promises(self, number: NodeId, position: int, dim: int, factor: Factor) -> bool:
-        """Whether an op could receive less if it ran along this dim of an operand."""
-        if number == len(self.program.nodes) or factor.has_halo:
+    def promises(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
+        """Whether an op could cost less along an index: what devices then receive at least is less than what they do now."""
+        now, after = self.placements.nodes[node.number], self.along(node, axis, index)
+        if after is None:
             return False
-        node = self.program.nodes[number]
-        if position >= len(node.operands):
-            return False
-        # Layers are alike: what one of them shows holds for the others.
-        key = (
-            node.signature,
-            self.placements.nodes[number],
-            tuple(map(self.placements.with_sums, node.operands)),
-            position,
-            dim,
-            factor,
+        received = sum(self.received(value, now.wanted[at]) for at, value in enumerate(node.operands))
+        if not self.is_many:
+            received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value, {}))
+        received += sum(way.bytes for way, _ in self.choices.own(node, now)[0])
+        work, least = (0 if self.is_many else charged(self.placements, node, each) for each in (now, after))
+        before, gathered = self.bound(axis, received, work), 0
+        # Over many axes a search for paths is long.
+        for bound in (self.gathers,) if self.is_many else (self.reads, self.makes, self.shared):
+            if self.bound(axis, gathered, least) >= before:
+                return False
+            gathered += bound(node, axis, index)
+        return self.bound(axis, gathered, least) < before
+
+    def bound(self, axis: MeshAxis, received: Bytes, computed: int) -> Price:
+        """The price of bytes that are received over an axis, and of flops."""
+        slow = received if is_slow(self.program.mesh, [axis]) else 0
+        return Price(seconds(self.program.mesh, received, slow, computed), 0)
+
+    def shared(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
+        """The bytes that devices at least receive for the other uses of what the op reads, if these values move for it."""
+        found: Bytes = 0
+        if (after := self.along(node, axis, index)) is None:
+            return ENDLESS
+        for position, (value, wanted) in enumerate(zip(node.operands, after.wanted, strict=True)):
+            if self.received(value, self.placements.wanted(node.number, position)):
+                at = None if index is None else node.signature.operand_at[position].get(index)
+                others = [use for use in self.placements.uses(value) if use[0] != node.number]
+                found += max((self.leaves(value, wanted, axis, at, use, DEPTH) for use in others), default=0)
+        return found
+
+    def gathers(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
+        """The bytes that devices lack of the operands of an op that do not have an index, or receive to scatter its sum."""
+        if (after := self.along(node, axis, index)) is None:
+            return ENDLESS
+        ends = zip(node.operands, after.wanted, node.signature.operand_at, strict=True)
+        return sum(self.misses(value, wanted) for value, wanted, at in ends) + self.scatters(node, axis, index)
+
+    def scatters(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
+        """The bytes that devices at least receive to scatter the sum that an op makes along an index."""
+        is_sum = index is not None and any(index not in at for at in node.signature.result_at)
+        return share(min(self.waiting(node)), axis.size) if is_sum else 0
+
+    def reads(self, node: Node, axis: MeshAxis, index: int | None, depth: int = DEPTH) -> Bytes:
+        """The bytes that devices at least receive so that an op can run along an index."""
+        key = node.number, axis, index, depth
+        if key in self.read:
+            return self.read[key]
+        if (after := self.along(node, axis, index)) is None:
+            return ENDLESS
+        wanted = {value: (after.wanted[at], self.dim(node, at, index)) for at, value in enumerate(node.operands)}
+        found = sum(self.arrives(value, axis, *each, depth) for value, each in wanted.items() if not self.program.zero[value])
+        found += self.scatters(node, axis, index)
+        self.read[key] = found
+        return found
+
+    def arrives(self, value: ValueId, axis: MeshAxis, wanted: Layout, dim: int | None, depth: int) -> Bytes:
+        """The bytes that devices at least receive to have a value in a layout: it moves, or its op runs elsewhere."""
+        direct, maker = self.received(value, wanted), self.program.maker(value)
+        if not direct or maker is None or not self.may_move(maker, axis):
+            return direct
+        if dim is None and not (depth and self.may_be_whole(maker, axis)):
+            return direct
+        index = None if dim is None else _index_of(maker.signature.result_at[maker.results.index(value)], dim)
+        if dim is not None and index is None:
+            return direct
+        return min(direct, self.reads(maker, axis, index, depth - 1)) if depth else 0
+
+    def makes(self, node: Node, axis: MeshAxis, index: int | None, depth: int = DEPTH) -> Bytes:
+        """The bytes that devices at least receive of the results of an op that runs along an index, or farther downstream."""
+        key = node.number, axis, index, depth
+        if key in self.made:
+            return self.made[key]
+        if (after := self.along(node, axis, index)) is None:
+            return ENDLESS
+        found = self.made[key] = sum(
+            max(
+                (self.leaves(value, layout, axis, None if index is None else at.get(index), use, depth) for use in uses),
+                default=0,
+            )
+            for value, layout, at in zip(node.results, after.produced, node.signature.result_at, strict=True)
+            if (uses := self.placements.uses(value)) and (index is None or index in at)
         )
-        known = self.known.get(key)
-        if known is False or not self.may_move(node, factor.axis):
-            return False
-        if known is None:
-            known = self.known[key] = self.receives_less(node, position, dim, factor)
-        return known
+        return found
 
-    def receives_less(self, node: Node, position: int, dim: int, factor: Factor) -> bool:
-        """Whether running the op along this dim of an operand receives less than its placement now does."""
-        index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
-        if index is None:
-            return False
-        now, after = self.placements.nodes[node.number], self.placements.without(node, {factor.axis})
-        ins = list(enumerate(node.operands))
-        gathered = sum(self.lacks(v, after.wanted[at]) for at, v in ins if index not in node.signature.operand_at[at])
-        is_sum = any(index not in at for at in node.signature.result_at)
-        scattered = min(self.waiting(node)) * (factor.size - 1) / factor.size if is_sum else 0
-        return gathered + scattered < sum(self.received(v, now.wanted[at]) for at, v in ins)
+    def leaves(
+        self, value: ValueId, layout: Layout, axis: MeshAxis, at: Position | None, use: tuple[NodeId, int], depth: int
+    ) -> Bytes:
+        """The bytes that devices at least receive for a use of a value: it moves, or the op that reads it runs elsewhere."""
+        number, position = use
+        if number == self.program.end:
+            return self.placements.received(value, layout, self.placements.outside(value, layout))
+        direct = self.placements.received(value, layout, self.placements.wanted(number, position))
+        reader = self.program.nodes[number]
+        if not direct or at is None or not self.may_move(reader, axis):
+            return direct
+        index = _index_of(reader.signature.operand_at[position], at.dim)
+        if index is None or (after := self.along(reader, axis, index)) is None:
+            return direct
+        others = (n for n in range(len(reader.operands)) if index not in reader.signature.operand_at[n])
+        gathered = sum(self.lacks(reader.operands[n], after.wanted[n]) for n in others)
+        return min(direct, gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0))
 
-    def promises_parts(self, each: Mismatch, factor: Factor, terms: list[Node]) -> bool:
-        """Whether the ops that make a sum could receive less if each device computed only its part of the result."""
-        scattered = self.placements.local_bytes(each.value, each.source.with_pending(())) * (factor.size - 1) / factor.size
-        return any(self.least(node) < scattered and self.may_move(node, factor.axis) for node in terms)
-
-    def least(self, node: Node) -> Bytes:
-        """The bytes to gather an operand of the op: of those that are not zero, the one that costs least."""
-        operands = [value for value in node.operands if not self.program.zero[value]]
-        wholes = [type.layout for type in map(self.program.types.__getitem__, operands)]
-        return min(map(self.lacks, operands, wholes), default=0)
+    def dim(self, node: Node, position: int, index: int | None) -> int | None:
+        """The dim of an operand along which an index runs; None if it has none."""
+        at = None if index is None else node.signature.operand_at[position].get(index)
+        return None if at is None else at.dim
 
     def waiting(self, node: Node) -> Iterator[int]:
         """The local bytes of the op's result, and of each later result through which its sum may wait."""
@@ -233,6 +396,12 @@ class _Search:
         return max(
             self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
         )
+
+    def misses(self, value: ValueId, target: Layout) -> Bytes:
+        """The bytes of a device's part of the target that it does not have: of a dim that it has in other parts, only its part."""
+        home = self.placements.home(value)
+        apart = prod(factor.size for dim, factor in home.factors if (dim, factor) not in target.factors)
+        return share(self.placements.local_bytes(value, target), apart)
 
     # --- which ops --------------------------------------------------------------------------------------------------------
 
@@ -258,16 +427,17 @@ class _Search:
         held = own is not None and own.held and carry is None
         return not held and asked >= set(placement) and _is_even(node.signature, placement)
 
-    def looks_up(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether the op only looks elements up, in an array that the program computes and that is in parts on the axis.
+    def computes_little(self, node: Node) -> bool:
+        """Whether every device may do all of an op's work: it looks elements up that the program computes, or computes little.
 
         A lookup in an argument stays: the argument is tiled so that no device stores all of it.
         """
-        if self.program.parameter[node.operands[0]]:
-            return False
-        placement = self.placements.nodes[node.number].placement
-        looked_up = any(node.signature.indices[at].reads for at, factor in placement if factor.axis == axis)
-        return looked_up and self.may_move(node, axis)
+        if (known := self.small.get(key := (node.signature, node.params))) is None:
+            ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
+            work = flops(node.op_name, node.params, ins, outs)
+            known = self.small[key] = work is not None and work <= LITTLE * max(map(prod, ins), default=0)
+        looks_up = any(index.reads for index in node.signature.indices)
+        return not self.program.parameter[node.operands[0]] if looks_up and node.operands else known
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
@@ -281,20 +451,34 @@ class _Search:
         node = self.program.nodes[number]
         if len(node.results) != 1 or node.results[0] in self.placements.pinned:
             return False
-        if not self.choices.is_free(node) or not is_linear(self.program, node, positions):
-            return False
-        ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
-        work = flops(node.op_name, node.params, ins, outs)
-        return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
+        return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
 
-    def region(self, value: ValueId, axis: MeshAxis, claim: Claim) -> Claims:
-        """The ops around a value that would follow its claim, if nothing else were placed on the axis."""
+    def whole(self, node: Node, axis: MeshAxis) -> Claims:
+        """The op and those around it that compute little, as far as they are placed on the axis."""
+
+        def beside(number: NodeId) -> Iterator[NodeId]:
+            each = self.program.nodes[number]
+            readers = (user for value in each.results for user, _ in self.program.uses[value])
+            for other in (*map(self.program.producer.__getitem__, each.operands), *readers):
+                if 0 <= other < self.program.end and self.may_be_whole(self.program.nodes[other], axis):
+                    yield other
+
+        return dict.fromkeys(islice(reached([node.number], beside), MOST_OPS))
+
+    def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
+        return axis in self.placements.axes(node) and self.computes_little(node) and self.may_move(node, axis)
+
+    def region(self, node: Node, axis: MeshAxis, index: int) -> Claims:
+        """The ops that would follow an op if it ran along an index, and nothing else were placed on the axis."""
+        if (claim := self.claim(node, axis, index)) is None:
+            return {}
         table, program = self.table.copy(), self.program
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
         table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
-        table.axes[axis].values[value] = claim
+        table.axes[axis].nodes[node.number] = claim
         sweep = _Around(table, axis, claim.tactic, self)
-        sweep.run([value])
+        sweep.decided(node)
+        sweep.run([])
         return sweep.found
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
@@ -350,6 +534,19 @@ class _Search:
         return tuple(kept[each] for each in major_to_minor(kept))
 
 
+def _followed(node: Node, axis: MeshAxis, mismatch: Mismatch) -> set[int]:
+    """The indices of an op that run along the dims on which a value that changes its layout lies or is wanted."""
+    dims = {dim for dim, factor in (*mismatch.source.factors, *mismatch.target.factors) if factor.axis == axis}
+    ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
+    found = (_index_of(at, dim) for value, at in ends if value == mismatch.value for dim in dims)
+    return {index for index in found if index is not None}
+
+
+def _index_of(at: Mapping[int, Position], dim: int) -> int | None:
+    """The index that runs along a dim."""
+    return next((index for index, each in at.items() if each.dim == dim), None)
+
+
 def _is_even(signature: Signature, placement: Placement) -> bool:
     """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded."""
     factors: dict[int, list[Factor]] = {}
@@ -379,7 +576,13 @@ class _Around(Sweep):
             super().visit(node)
 
     def argument(self, value: ValueId) -> None:
-        """Does nothing: arguments stay where they are."""
+        """Lets all ops that read an argument follow, if it lies where the claim wants it: arguments stay where they are."""
+        if self.claims.values[value] is None and len(wants := self.wants(value)) == 1:
+            (claim,) = wants
+            if (claim.at, claim.factor) in self.search.placements.homes[value].factors:
+                self.claims.values[value] = claim
+                for number, _ in self.program.uses[value]:
+                    self.mark_ahead(number)
 
     def decided(self, node: Node) -> None:
         claim, own = self.claims.nodes[node.number], self.search.table.axes[self.axis].nodes[node.number]

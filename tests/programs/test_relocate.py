@@ -47,8 +47,16 @@ def test_few_rows_are_looked_up_where_the_table_lies() -> None:
     assert plan.layout("result") == {"result": f"f32[data*{ROWS // 8}, {WIDTH}]"}
 
 
-def test_a_small_table_is_gathered() -> None:
+def test_each_device_looks_up_its_columns_of_a_small_table() -> None:
     table = TABLE[:256]
+    plan = pt.plan(lookup, MESH, table, IDS % 256).tile("ids", 0, "data").tile("table", 0, "data")
+    assert sent(plan, table, IDS % 256) == {"all_gather": 1, "all_to_all": 2}
+    # The table and the result change between rows and columns.
+    assert plan.bytes_per_device() == FLOAT * OTHERS * (IDS.size + (table.size + IDS.size * WIDTH) / 8)
+
+
+def test_a_small_table_with_short_rows_is_gathered() -> None:
+    table = TABLE[:256, :4]
     plan = pt.plan(lookup, MESH, table, IDS % 256).tile("ids", 0, "data").tile("table", 0, "data")
     assert sent(plan, table, IDS % 256) == {"all_gather": 1}
     assert plan.bytes_per_device() == FLOAT * OTHERS * table.size
@@ -136,14 +144,48 @@ def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
     plan = pt.plan(layer, MESH, params, x)
     plan = plan.apply(pt.ExpertParallel("data", experts=["params/up", "params/down"]), pt.DataParallel("data", inputs="x"))
     sent(plan, params, x)
-    # The tokens are gathered for the experts, and the sum over experts is scattered; the rest are numbers of each choice.
-    tokens, choices = FLOAT * OTHERS * 1024 * 64, FLOAT * OTHERS * 2 * 1024
-    assert 2 * tokens <= plan.bytes_per_device() <= 2 * tokens + (8 + 3) * choices
+    # Tokens change from rows to columns, and what experts get from columns to experts. The sum over experts is scattered. The
+    # rest are numbers of each choice.
+    tokens, numbers = FLOAT * OTHERS * 1024 * 64, FLOAT * OTHERS * 2 * 1024
+    assert tokens <= plan.bytes_per_device() <= tokens + (1 + 2) * tokens / 8 + 5 * numbers
     (scattered,) = (each for each in plan.collectives() if each.kind == "reduce_scatter" and each.value == "result")
     assert scattered.bytes == tokens
 
 
 # --- found by generated programs ------------------------------------------------------------------------------------------
+
+
+def pooled(table: jax.Array, ids: jax.Array, y: jax.Array) -> Any:
+    return table - 0.1 * jax.grad(lambda table: jnp.mean((table[ids].sum(1) - y) ** 2))(table)
+
+
+def test_what_is_pooled_moves_and_not_what_is_looked_up() -> None:
+    args = normal(4096, 16), jnp.arange(256 * 5).reshape(256, 5) * 7 % 4096, normal(256, 16)
+    plan = pt.plan(pooled, MESH, *args).apply(pt.DataParallel("data", inputs=["ids", "y"])).tile("table", 0, "data")
+    sent(plan, *args)
+    # The ids, what is pooled, and its gradient.
+    assert plan.bytes_per_device() == FLOAT * OTHERS * (256 * 5 + 2 * 256 * 16)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_chained_adds_gather_what_is_added_once() -> None:
+    def chained(x: jax.Array, i: jax.Array) -> jax.Array:
+        made = jnp.zeros(1024)
+        for k in range(4):
+            made = made.at[i + k].add(x * (k + 1))
+        return made
+
+    args = normal(512), jnp.arange(512) * 7 % 1000
+    plan = pt.plan(chained, MESH, *args).tile("x", 0, "data").tile("i", 0, "data")
+    sent(plan, *args)
+    assert plan.bytes_per_device() <= FLOAT * OTHERS * 2 * 1024
+
+
+@pytest.mark.usefixtures("at_once")
+def test_work_that_no_claim_reaches_is_not_divided_for_its_own_sake() -> None:
+    x, w = normal(64, 256), normal(256, 256)
+    plan = pt.plan(lambda x, w: jnp.tanh(x @ w), pt.Mesh(data=4, model=2), x, w).apply(pt.DataParallel("data", inputs="x"))
+    assert plan.bytes_per_device() == 0 and plan.layout("result") == {"result": "f32[data*16, 256]"}
 
 
 @pytest.fixture

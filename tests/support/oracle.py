@@ -9,7 +9,8 @@ It is found exactly: op by op is eliminated, the one with the smallest tables fi
 The entries begin as bounds, which need no search for a path. Those on which a least sum depends become costs, until a least sum
 is one of costs. What costs more than a sum of costs that is known is dropped.
 
-Fixed are the layouts of arguments and results, and those of the values that a tactic placed.
+Fixed are the layouts of arguments and results, and those of the values that a tactic placed. What is free says
+`docs/design.md`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 from oracle_moves import TIE, Costs, lacks, moved
-from oracle_ways import Way, way_of, ways
+from oracle_ways import Way, divides_its_work, way_of, ways
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.ground.dtypes import itemsize
@@ -88,9 +89,9 @@ class Moves:
 
 
 class Oracle:
-    """The tables of a plan's program. `near`: no op takes an axis that none of its values has in the plan."""
+    """The tables of a plan's program."""
 
-    def __init__(self, plan: Plan, near: bool = False) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.decisions: Decisions = plan.decisions
         self.placements = self.decisions.placements
         self.program, self.mesh = plan.source.program, plan.mesh
@@ -98,7 +99,7 @@ class Oracle:
         """The ops whose ways in the plan are not among all ways."""
         self.decided = [self.decide(node) for node in self.program.nodes]
         """The ways in which the plan runs its ops."""
-        self.ways = {node.number: [*self.ways_of(node, near)] for node in self.program.nodes}
+        self.ways = {node.number: [*self.ways_of(node)] for node in self.program.nodes}
         self.own: dict[NodeId, int] = dict.fromkeys(self.ways, 0)
         """The number of each op's way in the plan, unless it has been dropped."""
         self.always = sum(self.entering())
@@ -118,24 +119,30 @@ class Oracle:
         """The axes that values of an op have in the plan."""
         return {axis for value in (*node.operands, *node.results) for axis in self.placements.with_sums(value).named}
 
-    def ways_of(self, node: Node, near: bool) -> Iterator[Way]:
-        """The ways to run an op, that of the plan first."""
-        own, every = self.decided[node.number], ways(self.program, node, self.mesh)
+    def ways_of(self, node: Node) -> Iterator[Way]:
+        """The ways to run an op that are free, that of the plan first.
+
+        An op runs among the axes that its values have in the plan. One that computes much stays on those that claims give it.
+        """
+        own, every = self.decided[node.number], ways(self.placements, node, self.mesh)
         ends = own.wanted, own.made
         others = [each for each in every if (each.wanted, each.made) != ends]
         if len(others) == len(every):
             self.foreign.append(node.number)
         yield own
-        yield from (each for each in others if not near or each.axes <= self.around(node) | own.axes)
+        claims = ((axis, table.nodes[node.number]) for axis, table in self.placements.table.axes.items())
+        claimed = {axis for axis, claim in claims if claim is not None}
+        divided = claimed if divides_its_work(self.program, node) else set[MeshAxis]()
+        yield from (each for each in others if divided <= each.axes <= self.around(node) | own.axes)
 
     def decide(self, node: Node) -> Way:
         """The way in which the plan runs an op."""
         placed, sources = self.placements.nodes[node.number], self.placements.sources
         if (carry := self.decisions.carried.get(node.number)) is None:
-            return way_of(self.program, node, placed, (), frozenset(), self.mesh)
+            return way_of(self.placements, node, placed, (), frozenset(), self.mesh)
         once = {position for position, _ in carry.once}
         at = frozenset(n for n, value in enumerate(node.operands) if value in sources or n in once)
-        return way_of(self.program, node, placed, carry.pend, at, self.mesh)
+        return way_of(self.placements, node, placed, carry.pend, at, self.mesh)
 
     # --- the moves of values ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
     python tests/support/oracle_report.py 100      the shares of 100 draws of each kind, and what they miss, by kinds
 
-The shares are given with the threshold as it is and at 0, and beside an optimum that leaves idle axes idle.
+The shares are given with the threshold as it is and at 0.
 
 Of the draws of a kind, half are dominated by bytes and half by flops: a device then computes longer than it receives. All of
 them receive something; the others leave nothing to decide.
@@ -25,7 +25,6 @@ from small_programs import KINDS, Draw, Kind, drawn
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.definitions.flops import flops
-from partita.dialects.ranges.algebra import MeshAxis
 from partita.rewrites.decide import price
 from partita.rewrites.program.program import Node
 
@@ -51,26 +50,26 @@ class Compared:
         return self.cost / self.optimum if self.optimum >= 1 else float("inf")
 
 
-def compared(kind: Kind, number: int, first: int = 0, near: bool = False) -> list[Compared]:
+def compared(kind: Kind, number: int, first: int = 0) -> list[Compared]:
     """So many draws, from a seed on: those with an even seed dominated by bytes, those with an odd one by flops."""
     found = list[Compared]()
     for heavy in (False, True):
         draws = (drawn(kind, first + 2 * n + heavy) for n in count())
-        mine = (each for draw in draws if (each := compare(draw, near)) is not None)
+        mine = (each for draw in draws if (each := compare(draw)) is not None)
         found += [next(mine) for _ in range(number // 2)]
     return found
 
 
-def compare(draw: Draw, near: bool = False) -> Compared | None:
+def compare(draw: Draw) -> Compared | None:
     """Compares a plan with the optimum; None if it receives nothing, or is not dominated by what it was drawn for."""
     plan, chip = draw.plan, draw.plan.mesh.chip
     try:
-        received = round(plan.decisions.price.bytes * 8) / 8
+        received = float(plan.decisions.price.bytes)
     except Exception as error:
         return Compared(draw, float("inf"), 1, "an exception", f"{draw}\n    {type(error).__name__}: {error}")
     if not received or (computed(plan) > received * chip.flops_per_second / chip.bytes_per_second) != draw.is_heavy:
         return None
-    oracle = Oracle(plan, near)
+    oracle = Oracle(plan)
     assert not oracle.foreign, f"an op runs in a way that the oracle does not know: {draw}"
     told = received + TIE * plan.decisions.price.collectives
     assert abs(told - oracle.plan_moves) < TIE / 2, f"the plan's price is {told:,}, here {oracle.plan_moves:,}: {draw}"
@@ -97,11 +96,11 @@ def changed(oracle: Oracle, chosen: Choice) -> Iterator[tuple[int, tuple[Node, s
         then = oracle.ways[node.number][chosen[node.number]]
         if (own.wanted, own.made) != (then.wanted, then.made):
             conflict = "in conflict, " if node.number in in_conflict else ""
-            yield node.number, (node, conflict + ", ".join(sorted(difference(own, then, oracle.around(node)))))
+            yield node.number, (node, conflict + ", ".join(sorted(difference(own, then))))
 
 
-def difference(own: Way, then: Way, around: set[MeshAxis]) -> set[str]:
-    """How one way of an op differs from another one, axis by axis; `around` are the axes that its values have in the plan."""
+def difference(own: Way, then: Way) -> set[str]:
+    """How one way of an op differs from another one, axis by axis."""
     here, there = ({factor.axis: (index, factor) for index, factor in way.placed.placement} for way in (own, then))
     waits, waited = ({each.axis for each in way.sums} for way in (then, own))
     found = {"a sum waits" for axis in waits if axis not in waited} | {"no sum waits" for axis in waited if axis not in waits}
@@ -110,7 +109,7 @@ def difference(own: Way, then: Way, around: set[MeshAxis]) -> set[str]:
             case (_, None):
                 found |= set() if axis in waits else {"whole"}
             case (None, _):
-                found |= {"tiled" if axis in around else "tiled on an axis that no value around has"}
+                found.add("tiled")
             case ((index, factor), (other, stride)) if (index, factor) != (other, stride):
                 found |= {"another index" if index != other else "another stride"}
             case _:
@@ -170,11 +169,10 @@ def main(number: int) -> None:
     for kind in KINDS:
         with_start = compared(kind, number)
         before, price.START = price.START, 0
-        found, near = compared(kind, number), compared(kind, number, near=True)
+        found = compared(kind, number)
         price.START = before
         print(f"{kind}: {shares(with_start)}")
-        print(f"    with the threshold at 0: {shares(found)}")
-        print(f"    if no op takes an axis that none of its values has: {shares(near)}", flush=True)
+        print(f"    with the threshold at 0: {shares(found)}", flush=True)
         every += found
     print("\n".join(missed(every, 4)))
 

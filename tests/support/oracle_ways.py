@@ -13,6 +13,7 @@ from math import prod
 
 from oracle_moves import moved, weight
 
+from partita.dialects.definitions.flops import flops
 from partita.dialects.ground.dtypes import divides, itemsize, widens
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
@@ -20,10 +21,13 @@ from partita.dialects.ranges.algebra import MeshAxis, major_to_minor
 from partita.dialects.ranges.factor import Factor
 from partita.rewrites.decide import price
 from partita.rewrites.decide.linearity import linear_in
-from partita.rewrites.decide.placements import OpPlacement, Placement, Unreduced, place_op
+from partita.rewrites.decide.placements import OpPlacement, Placement, Placements, Unreduced, place_op
 from partita.rewrites.decide.table import misfit
 from partita.rewrites.program.program import Node, Program, Signature
 from partita.rewrites.redistribute.search import Path, path
+
+FEW = 2
+"""The flops per element of its largest operand that an op may take so that every device may do all of its work."""
 
 MONOID = "add"
 """The only monoid that is linear: sums of it may wait."""
@@ -57,30 +61,30 @@ class Way:
         return (where or "whole") + "".join(f", carries +{each.axis}" for each in self.sums)
 
 
-def ways(program: Program, node: Node, mesh: Mesh) -> list[Way]:
+def ways(placements: Placements, node: Node, mesh: Mesh) -> list[Way]:
     """All ways to run a node, of those that want and make the same the cheapest."""
     found: dict[tuple[tuple[Layout, ...], tuple[Layout, ...]], Way] = {}
-    for placement in placements(node.signature, mesh):
+    for placement in spread(node.signature, mesh):
         placed = place_op(node.signature, placement)
-        for sums, at in waiting(program, node, placed, mesh):
-            way = way_of(program, node, placed, sums, at, mesh)
+        for sums, at in waiting(placements.program, node, placed, mesh):
+            way = way_of(placements, node, placed, sums, at, mesh)
             found.setdefault((way.wanted, way.made), way)
     return list(found.values())
 
 
-def way_of(program: Program, node: Node, placed: OpPlacement, sums: Unreduced, at: frozenset[int], mesh: Mesh) -> Way:
+def way_of(placements: Placements, node: Node, placed: OpPlacement, sums: Unreduced, at: frozenset[int], mesh: Mesh) -> Way:
     """The op under a placement, with sums that wait in the operands `at`."""
     wanted = tuple(layout.with_pending(sums if n in at else ()) for n, layout in enumerate(placed.wanted))
-    moves, made = sum(own_moves(program, node, placed)), list[Layout]()
+    moves, made = sum(own_moves(placements.program, node, placed)), list[Layout]()
     for value, layout, pend in zip(node.results, placed.produced, placed.pending, strict=True):
         if any(each.scans or each.is_gathered for each in pend):
-            moves += moved(layout.with_pending(pend), layout, itemsize(program.types[value].dtype), mesh.size)
+            moves += moved(layout.with_pending(pend), layout, itemsize(placements.program.types[value].dtype), mesh.size)
             pend = ()
         made.append(layout.with_pending((*pend, *sums)))
-    return Way(placed, sums, wanted, tuple(made), moves, running(program.mesh, node, placed))
+    return Way(placed, sums, wanted, tuple(made), moves, running(placements, node, placed))
 
 
-def placements(signature: Signature, mesh: Mesh) -> Iterator[Placement]:
+def spread(signature: Signature, mesh: Mesh) -> Iterator[Placement]:
     """Every axis on every index, or on none. Several axes on one index are nested either way."""
     axes = major_to_minor(mesh.places)
     for chosen in product(*([None, *spots(signature, axis, mesh)] for axis in axes)):
@@ -138,6 +142,16 @@ def own_moves(program: Program, node: Node, placed: OpPlacement) -> Iterator[flo
             yield weight(path(placed.selected.apart, placed.selected.gathered, width))
 
 
-def running(on: Mesh, node: Node, placed: OpPlacement) -> float:
+def divides_its_work(program: Program, node: Node) -> bool:
+    """Whether an op stays on the axes on which claims place it: it computes much, or looks elements up in an argument."""
+    if node.operands and any(index.reads for index in node.signature.indices):
+        return program.parameter[node.operands[0]]
+    ins, outs = (tuple(map(program.shape, values)) for values in (node.operands, node.results))
+    work = flops(node.op_name, node.params, ins, outs)
+    return work is None or work > FEW * max(map(prod, ins), default=0)
+
+
+def running(placements: Placements, node: Node, placed: OpPlacement) -> float:
     """What it costs to compute an op, in bytes that take as long."""
-    return price.seconds(on, 0, computed=price.computed(node, placed)) * on.chip.bytes_per_second
+    on = placements.program.mesh
+    return price.seconds(on, 0, computed=price.charged(placements, node, placed)) * on.chip.bytes_per_second
