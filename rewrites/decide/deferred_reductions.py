@@ -43,6 +43,9 @@ from .requirements import law
 
 NO_NUMBERS = frozenset[int]()
 
+RESOLVE = -1
+"""Stands for a use of a sum that takes it resolved."""
+
 RESOLVED, COUNTED = 1 << 40, 1 << 10
 """Weights of a byte and of a collective: bytes count first, then collectives, then sums resolved ahead of a mere move."""
 
@@ -338,24 +341,18 @@ class _Reach:
             yield from (each for each in (*node.operands, *node.results) if each in self.pending)
 
     def cheapest(self, component: Sequence[ValueId]) -> Iterator[NodeId]:
-        """Finds the ops of a component that carry its sums, as a minimum cut.
-
-        The edge from `v` to `(v, "kept")` has the price of resolving `v`. An op carries if its result is on the source's side.
-        """
-        network, carrying = Network(), dict[NodeId, Node]()
+        """Finds the ops of a component that carry its sums, as a minimum cut. Layers are alike: equal networks are cut once."""
+        carrying, at = dict[NodeId, int](), {value: number for number, value in enumerate(component)}
+        network = list[tuple[int, bool, tuple[int, ...]]]()
         for value in component:
-            network.edge(value, (value, "kept"), self.price(value))
-            if value in self.placements.sources:
-                network.edge("pending", value)
+            ends = list[int]()
             for number, _ in self.placements.uses(value):
-                end = "resolved"
                 if number in self.carriers:
-                    carrying[number] = node = self.program.nodes[number]
-                    end = node.results[0]
-                    network.edge(end, value)
-                network.edge((value, "kept"), end, ENDLESS)
-        side = network.source_side("pending", "resolved")
-        return (number for number, node in carrying.items() if node.results[0] in side)
+                    carrying[number] = at[self.program.nodes[number].results[0]]
+                ends.append(carrying.get(number, RESOLVE))
+            network.append((self.price(value), value in self.placements.sources, tuple(ends)))
+        kept = _cut(tuple(network))
+        return (number for number, result in carrying.items() if result in kept)
 
     def price(self, value: ValueId) -> int:
         """Bytes received to resolve the value: a reduce_scatter over the axes that all uses slice it on, then an all_reduce."""
@@ -375,6 +372,25 @@ class _Reach:
         if maker.number in self.carriers:
             return maker.passes_on
         return any(index.monoid is not None for index in maker.signature.indices)
+
+
+@lru_cache(maxsize=1 << 10)
+def _cut(sums: tuple[tuple[int, bool, tuple[int, ...]], ...]) -> frozenset[int]:
+    """The sums of a network that are not resolved. Of each: its price, whether an op makes it, and the sums that it moves into.
+
+    The edge from `v` to `(v, "kept")` has the price of resolving `v`. A sum is kept if it is on the source's side.
+    """
+    network = Network()
+    for value, (price, is_made, ends) in enumerate(sums):
+        network.edge(value, (value, "kept"), price)
+        if is_made:
+            network.edge("pending", value)
+        for end in ends:
+            if end != RESOLVE:
+                network.edge(end, value)
+            network.edge((value, "kept"), "resolved" if end == RESOLVE else end, ENDLESS)
+    side = network.source_side("pending", "resolved")
+    return frozenset(value for value in range(len(sums)) if value in side)
 
 
 def _merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
