@@ -83,7 +83,7 @@ class Option(NamedTuple):
 
 def relocated(
     placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
-) -> dict[NodeId, dict[MeshAxis, Instead]]:
+) -> tuple[dict[NodeId, dict[MeshAxis, Instead]], dict[NodeId, DeferredReduction]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
     groups = dict[NodeId, list[Mismatch]]()
@@ -99,7 +99,7 @@ def relocated(
             search.attempt([*search.options(number, axis)])
         if search.taken == taken:
             break
-    return search.found
+    return search.found, search.carried
 
 
 class _Search:
