@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.price import Price, computed, seconds
+from ...rewrites.decide.price import Price, charged, computed, seconds
 from ...rewrites.program.program import NodeId, Program
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
@@ -23,11 +23,15 @@ Axes = tuple[str, ...]
 
 
 class Amount(Enum):
-    """What is counted beside the bytes over each axis. Of an op whose flops are unknown, each element that it reads counts."""
+    """What is counted beside the bytes over each axis. Of an op whose flops are unknown, each element that it reads counts.
+
+    Flops that a device only saves because an op was moved to an axis that no claim reaches are counted apart (`charged`).
+    """
 
     COLLECTIVES = auto()
     FLOPS = auto()
     UNKNOWN_FLOPS = auto()
+    SPARED_FLOPS = auto()
     HELD = auto()
 
 
@@ -94,6 +98,8 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost
             amounts[Amount.UNKNOWN_FLOPS, node.region] += computed(node, placed)
         elif known:
             amounts[Amount.FLOPS, node.region] += known
+        if number in placements.elsewhere:
+            amounts[Amount.SPARED_FLOPS, node.region] += charged(placements, node, placed) - computed(node, placed)
         for value, layout in zip(node.results, placed.produced, strict=True):
             held += placements.local_bytes(value, layout)
     return Cost(program, {**amounts, (Amount.HELD, 0): held})
@@ -105,7 +111,7 @@ def price(plan: State, of: Cost | None = None) -> Price:
     over: dict[Axes, Bytes] = {}
     for (axes, region), size in of.received():
         over[axes] = over.get(axes, 0) + size * of.program.likely_trips(region)
-    made = price_over(plan, over, of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS))
+    made = price_over(plan, over, of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS, Amount.SPARED_FLOPS))
     return made._replace(collectives=of.likely(Amount.COLLECTIVES), held=of.likely(Amount.HELD))
 
 

@@ -6,8 +6,10 @@ params/embed: f32[data*4096, 1024]
 
 from collections.abc import Iterator
 
+from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.causes import summed_ops
 from ...rewrites.decide.decide import SELECTED, Move
+from ...rewrites.decide.placements import Instead
 from ...rewrites.program.program import Node, ValueId
 from ...rewrites.redistribute.steps import Step
 from ..plan.state import State
@@ -27,14 +29,22 @@ def follows(plan: State, move: Move, step: Step) -> str:
     for number in [*(node.number for node in made), *uses]:
         for axis, instead in elsewhere.get(number, {}).items():
             if axis in step.axes:
-                kind, name = (
-                    plan.source.program.nodes[number].op_name,
-                    plan.source.addresses.names[parameter(plan, instead.value)],
-                )
-                if instead.claim is None:
-                    return f"`{kind}` runs on all devices of `{axis}`, which receives less than to sum `{name}`"
-                return f"`{kind}` runs along `{name}`, which receives less than to move it"
+                return _said(plan, plan.source.program.nodes[number], axis, instead)
     return ""
+
+
+def _said(plan: State, node: Node, axis: MeshAxis, instead: Instead) -> str:
+    """Where an op runs, and for the sake of which value; of a value along which it runs, only its name."""
+    name = plan.source.addresses.names[parameter(plan, instead.value)]
+    if instead.claim is None:
+        return f"`{node.op_name}` runs on all devices of `{axis}`, which costs less than to move `{name}`"
+    ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
+    dims = {value: at[instead.claim.at].dim for value, at in ends if instead.claim.at in at}
+    if instead.value in dims:
+        return f"`{node.op_name}` runs along `{name}`, which receives less than to move it"
+    value, dim = next(iter(dims.items()))
+    along = plan.source.addresses.names[parameter(plan, value)]
+    return f"`{node.op_name}` runs along dim {dim} of `{along}`, which costs less than to move `{name}`"
 
 
 def relocated_ops(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:

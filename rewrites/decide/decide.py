@@ -132,11 +132,10 @@ def _decide_as_split(table: Table) -> Decisions:
         for move in found.moves
         if move.communicates
     ]
-    instead, carried = relocated(found.placements, found.carried, moves)
+    instead = relocated(found.placements, found.carried, moves)
     if not instead:
         return found
-    found.placements.elsewhere = instead
-    other = moved(found.placements, carried, found.gathered)
+    other = _decide(table, instead)
     then = other.placements.nodes
     # All other ops cost the same.
     changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]

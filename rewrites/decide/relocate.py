@@ -39,7 +39,7 @@ MOST_OPS = 200
 """How many ops around a value are tried together."""
 
 FEW_AXES = 2
-"""With how many placed axes all indices are tried. With more, ops only follow values, since there are so many paths to search."""
+"""With how many placed axes all indices are tried. With more, ops only follow values: there are many paths to search."""
 
 MOST_AXES = 3
 """With how many placed axes ops in conflict and stopped ones are tried. With more they stay where they are."""
@@ -83,7 +83,7 @@ class Option(NamedTuple):
 
 def relocated(
     placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
-) -> tuple[dict[NodeId, dict[MeshAxis, Instead]], dict[NodeId, DeferredReduction]]:
+) -> dict[NodeId, dict[MeshAxis, Instead]]:
     """Returns the ops that run elsewhere, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
     groups = dict[NodeId, list[Mismatch]]()
@@ -99,7 +99,7 @@ def relocated(
             search.attempt([*search.options(number, axis)])
         if search.taken == taken:
             break
-    return search.found, search.carried
+    return search.found
 
 
 class _Search:
@@ -130,7 +130,7 @@ class _Search:
         self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
 
     def improve(self, group: Sequence[Mismatch]) -> None:
-        """Tries what could be done about moves to one op. Layers are alike: where nothing helps one of them, nothing is tried."""
+        """Tries what could be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         kinds = [(each, self.kind(each)) for each in group]
         options = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
@@ -214,8 +214,9 @@ class _Search:
         return self.placed[key]
 
     def claim(self, node: Node, axis: MeshAxis, index: int) -> Claim | None:
-        """The claim that puts an index on an axis: as a value lies that the op reads or makes, or else in blocks within those of
-        other axes; None if it does not divide.
+        """The claim that puts an index on an axis: as a value lies that the op reads or makes, or else in blocks.
+
+        None if it does not divide.
         """
         extent = node.signature.indices[index].extent
         others = [each for at, each in self.placements.nodes[node.number].placement if at == index and each.axis != axis]
@@ -229,9 +230,9 @@ class _Search:
         """The factors by which the dims of an index lie on an axis, in the values that an op reads and makes."""
         ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
         for value, at in ends:
-            if (place := at.get(index)) is not None and place.reach is None and place.minor == 1:
-                if self.program.shape(value)[place.dim] == node.signature.indices[index].extent:
-                    yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
+            place, extent = at.get(index), node.signature.indices[index].extent
+            if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
+                yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
 
     def tactic(self, node: Node, axis: MeshAxis, index: int) -> int:
         """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
@@ -398,7 +399,7 @@ class _Search:
         )
 
     def misses(self, value: ValueId, target: Layout) -> Bytes:
-        """The bytes of a device's part of the target that it does not have: of a dim that it has in other parts, only its part."""
+        """The bytes that a device lacks at least of its part of the target, if it has other parts of some dims."""
         home = self.placements.home(value)
         apart = prod(factor.size for dim, factor in home.factors if (dim, factor) not in target.factors)
         return share(self.placements.local_bytes(value, target), apart)
@@ -466,7 +467,10 @@ class _Search:
         return dict.fromkeys(islice(reached([node.number], beside), MOST_OPS))
 
     def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
-        return axis in self.placements.axes(node) and self.computes_little(node) and self.may_move(node, axis)
+        """Whether all devices of an axis may run an op. A parameter that is moved or cast is gathered anew for each use."""
+        is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
+        is_small = axis in self.placements.axes(node) and self.computes_little(node)
+        return is_small and not is_copy and self.may_move(node, axis)
 
     def region(self, node: Node, axis: MeshAxis, index: int) -> Claims:
         """The ops that would follow an op if it ran along an index, and nothing else were placed on the axis."""

@@ -218,11 +218,11 @@ def test_a_plan_inside_a_shard_map_runs_on_the_axes_that_are_left(derived: bool)
 
 
 @pytest.mark.usefixtures("at_once")
-def test_values_that_a_tactic_keeps_whole_are_not_split():
+def test_values_that_a_tactic_keeps_whole_are_whole_on_an_axis_that_is_split():
     plan = pt.plan(rows, EIGHT, ROWS).tile("x", 0, "d").replicate("mul#0", "d")
-    assert plan.decided is plan and plan.check(ROWS) < 1e-4
-    # The sum behind it computes an eighth on another dim, for which nothing is sent.
-    assert plan.layout("result") == {"result": "f32[4, d*4]"} and plan.counts().text() == "1 all_gather"
+    assert plan.check(ROWS) < 1e-4 and plan.layout("mul#0") == {"mul#0": "f32[4, 16, 32]"}
+    # Nothing but the value that is kept whole is gathered.
+    assert {each.value for each in plan.collectives()} == {"mul#0"} and plan.bytes_per_device() == 4 * 16 * 32 * 4 * 7 // 8
 
 
 # --- any reshape -------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_a_result_that_a_tactic_places_stays_there_wherever_its_op_runs() -> Non
     assert plan.layout("result") == {"result": "c64[d*65536, 32]"} and plan.counts()["all_to_all"] == 2
 
 
-def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_worth_more_bytes(
+def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_worth_a_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def function(x: Any) -> Any:
@@ -151,8 +151,7 @@ def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_wor
 
     small, large = planned(256), planned(4096)
     assert (small.counts()["all_gather"], small.bytes_per_device()) == (1, lacks(256**2))
-    assert large.counts()["reduce_scatter"] == large.counts()["all_to_all"] == 1
-    assert large.bytes_per_device() == lacks(4096**2) + part(4096**2)
+    assert (large.counts()["all_gather"], large.bytes_per_device()) == (1, lacks(4096**2))
     assert large.flops_per_device().known < 2 * 4096**3 / 7
     # On a slow chip so few flops decide that the program can be run.
     monkeypatch.setitem(CHIPS, DEFAULT, replace(CHIPS[DEFAULT], flops_per_second=1e9))

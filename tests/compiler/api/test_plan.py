@@ -54,7 +54,7 @@ def test_the_order_of_tactics_decides_and_each_plan_says_which_was_earlier(train
     # In most ops the batch has the axis even so, because that receives less; not where the embedding's gradient is made.
     lost = f"`scatter_add` already uses `data` by 1: {ZERO!r}, which was earlier than 2: {BATCH!r}"
     assert f"further on, for `broadcast_in_dim#0`: {lost}" in said
-    assert any("`dot_general` runs along `add#" in each.why for each in zero_first.collectives())
+    assert any("`dot_general` runs along dim 0 of `add#" in each.why for each in zero_first.collectives())
 
 
 def test_explain_names_the_tactic_the_line_and_the_path(plan: Plan) -> None:
