@@ -42,7 +42,6 @@ NEEDED = {
     "rewrites/decide/relocate.py:leaves": FILTER,
     "rewrites/decide/relocate.py:makes": FILTER,
     "rewrites/decide/relocate.py:promises": FILTER,
-    "rewrites/decide/relocate.py:reads": FILTER,
     "rewrites/decide/relocate.py:scatters": FILTER,
     "rewrites/decide/relocate.py:shared": FILTER,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
