@@ -1,7 +1,7 @@
 """Plan files that an earlier version saved give the layouts and the bytes that they gave then.
 
-Beside each file is what its plan did, which is written anew only where a plan receives less. The files are never written anew: they
-stay in the repositories of users.
+Beside each file is what its plan did, which is written anew only where a plan receives less. The files are never written anew:
+they stay in the repositories of users.
 """
 
 import json
