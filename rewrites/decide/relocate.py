@@ -374,7 +374,10 @@ class _Search:
         gathered = sum(self.lacks(reader.operands[n], after.wanted[n]) for n in others)
         now = self.placements.nodes[number].wanted
         saved = sum(self.received(each, now[n]) for n, each in enumerate(reader.operands) if n != position)
-        return min(direct, gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0) - saved)
+        least = gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0) - saved
+        # What is saved counts once for all operands that lead there.
+        ways = sum(not self.program.parameter[each] for each in reader.operands)
+        return min(direct, least // ways if least < 0 < ways else least)
 
     def dim(self, node: Node, position: int, index: int | None) -> int | None:
         """The dim of an operand along which an index runs; None if it has none."""
