@@ -49,9 +49,9 @@ def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
     """The ops to place otherwise, and the prices before and then."""
     side = _Cut(choices, ways).otherwise()
     chosen = {number: way for number, way in ways.items() if number in side}
-    others = [chosen] if len(chosen) == len(ways) else [chosen, ways]
+    others = [each for each in (chosen, ways) if each] if len(chosen) < len(ways) else [chosen]
     before, *prices = choices.prices(ways, {}, *others)
-    then, chosen = min(zip(prices, others, strict=True), key=itemgetter(0))
+    then, chosen = min(zip(prices, others, strict=True), key=itemgetter(0), default=(before, chosen))
     return chosen, before, then
 
 

@@ -13,7 +13,7 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
@@ -280,8 +280,6 @@ class _Search:
         before, gathered = self.bound(axis, received, work), 0
         # Over many axes a search for paths is long.
         for bound in (self.gathers,) if self.is_many else (self.reads, self.makes, self.shared):
-            if self.bound(axis, gathered, least) >= before:
-                return False
             gathered += bound(node, axis, index)
         return self.bound(axis, gathered, least) < before
 
@@ -299,7 +297,7 @@ class _Search:
             if self.received(value, self.placements.wanted(node.number, position)):
                 at = None if index is None else node.signature.operand_at[position].get(index)
                 others = [use for use in self.placements.uses(value) if use[0] != node.number]
-                found += max((self.leaves(value, wanted, axis, at, use, DEPTH) for use in others), default=0)
+                found += self.together(self.leaves(value, wanted, axis, at, use, DEPTH) for use in others)
         return found
 
     def gathers(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
@@ -347,14 +345,16 @@ class _Search:
         if (after := self.along(node, axis, index)) is None:
             return ENDLESS
         found = self.made[key] = sum(
-            max(
-                (self.leaves(value, layout, axis, None if index is None else at.get(index), use, depth) for use in uses),
-                default=0,
-            )
+            self.together(self.leaves(value, layout, axis, None if index is None else at.get(index), use, depth) for use in uses)
             for value, layout, at in zip(node.results, after.produced, node.signature.result_at, strict=True)
             if (uses := self.placements.uses(value)) and (index is None or index in at)
         )
         return found
+
+    def together(self, uses: Iterable[Bytes]) -> Bytes:
+        """The least for several uses of a value: they may share what they receive, and each may save what it received."""
+        every = [*uses]
+        return max(0, *every, 0) + sum(each for each in every if each < 0)
 
     def leaves(
         self, value: ValueId, layout: Layout, axis: MeshAxis, at: Position | None, use: tuple[NodeId, int], depth: int
@@ -372,7 +372,12 @@ class _Search:
             return direct
         others = (n for n in range(len(reader.operands)) if index not in reader.signature.operand_at[n])
         gathered = sum(self.lacks(reader.operands[n], after.wanted[n]) for n in others)
-        return min(direct, gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0))
+        now = self.placements.nodes[number].wanted
+        saved = sum(self.received(each, now[n]) for n, each in enumerate(reader.operands) if n != position)
+        least = gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0) - saved
+        # What is saved counts once for all operands that lead there.
+        ways = sum(not self.program.parameter[each] for each in reader.operands)
+        return min(direct, least // ways if least < 0 < ways else least)
 
     def dim(self, node: Node, position: int, index: int | None) -> int | None:
         """The dim of an operand along which an index runs; None if it has none."""
