@@ -268,7 +268,10 @@ class _Search:
         return node.signature, self.placements.nodes[node.number], reads, tuple(wanted)
 
     def promises(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
-        """Whether an op could cost less along an index: what devices then receive at least is less than what they do now."""
+        """Whether an op could cost less along an index: what devices then receive at least is less than what they do now.
+
+        What ops downstream receive then, and what they no longer receive, counts too.
+        """
         now, after = self.placements.nodes[node.number], self.along(node, axis, index)
         if after is None:
             return False
@@ -276,12 +279,12 @@ class _Search:
         if not self.is_many:
             received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value, {}))
         received += sum(way.bytes for way, _ in self.choices.own(node, now)[0])
-        work, least = (0 if self.is_many else charged(self.placements, node, each) for each in (now, after))
-        before, gathered = self.bound(axis, received, work), 0
-        # Over many axes a search for paths is long.
-        for bound in (self.gathers,) if self.is_many else (self.reads, self.makes, self.shared):
-            gathered += bound(node, axis, index)
-        return self.bound(axis, gathered, least) < before
+        if self.is_many:
+            # Over many axes a search for paths is long.
+            return self.gathers(node, axis, index) < received
+        least = sum(bound(node, axis, index) for bound in (self.reads, self.makes, self.shared))
+        work, less = (charged(self.placements, node, each) for each in (now, after))
+        return self.bound(axis, least, less) < self.bound(axis, received, work)
 
     def bound(self, axis: MeshAxis, received: Bytes, computed: int) -> Price:
         """The price of bytes that are received over an axis, and of flops."""
@@ -301,11 +304,10 @@ class _Search:
         return found
 
     def gathers(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
-        """The bytes that devices lack of the operands of an op that do not have an index, or receive to scatter its sum."""
+        """The bytes that devices lack of the operands of an op that runs along an index, or receive to scatter its sum."""
         if (after := self.along(node, axis, index)) is None:
             return ENDLESS
-        ends = zip(node.operands, after.wanted, node.signature.operand_at, strict=True)
-        return sum(self.misses(value, wanted) for value, wanted, at in ends) + self.scatters(node, axis, index)
+        return sum(map(self.misses, node.operands, after.wanted)) + self.scatters(node, axis, index)
 
     def scatters(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
         """The bytes that devices at least receive to scatter the sum that an op makes along an index."""
@@ -345,7 +347,9 @@ class _Search:
         if (after := self.along(node, axis, index)) is None:
             return ENDLESS
         found = self.made[key] = sum(
-            self.together(self.leaves(value, layout, axis, None if index is None else at.get(index), use, depth) for use in uses)
+            self.together(
+                self.leaves(value, layout, axis, None if index is None else at.get(index), use, depth) for use in uses
+            )
             for value, layout, at in zip(node.results, after.produced, node.signature.result_at, strict=True)
             if (uses := self.placements.uses(value)) and (index is None or index in at)
         )
@@ -354,12 +358,15 @@ class _Search:
     def together(self, uses: Iterable[Bytes]) -> Bytes:
         """The least for several uses of a value: they may share what they receive, and each may save what it received."""
         every = [*uses]
-        return max(0, *every, 0) + sum(each for each in every if each < 0)
+        return max((*every, 0)) + sum(each for each in every if each < 0)
 
     def leaves(
         self, value: ValueId, layout: Layout, axis: MeshAxis, at: Position | None, use: tuple[NodeId, int], depth: int
     ) -> Bytes:
-        """The bytes that devices at least receive for a use of a value: it moves, or the op that reads it runs elsewhere."""
+        """The bytes that devices at least receive for a use of a value: it moves, or the op that reads it runs elsewhere.
+
+        Less than nothing if that op, or those behind it, then receive so much less.
+        """
         number, position = use
         if number == self.program.end:
             return self.placements.received(value, layout, self.placements.outside(value, layout))
