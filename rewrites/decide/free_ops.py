@@ -1,0 +1,177 @@
+"""What ops may do other than claims say: run along another of their indices on an axis, or on all devices of it.
+
+An op is free if claims alone decide where it runs, and no tactic holds it. It may run on all devices if it computes little, or
+looks elements up that the program computes; the work of other ops stays divided as tactics divide it.
+
+    add %x {data*8, 64}, %y {data*8, 64}   -->   along dim 1, or on all devices of `data`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+
+from ...dialects.definitions.flops import flops
+from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.factor import Factor, is_padded
+from ..program.program import Node, NodeId, Position, Signature
+from .choices import Choices
+from .deferred_reductions import DeferredReduction, is_linear
+from .placements import Instead, OpPlacement, Placement, Placements, place_op
+from .table import Claim, misfit
+
+MOST_AXES = 3
+"""With how many placed axes ops in conflict and stopped ones are free. With more they stay where they are."""
+
+LITTLE = 2
+"""The flops per element of its largest operand up to which an op computes little."""
+
+
+class FreeOps:
+    """The ops that may run elsewhere, as they are placed now. Ops that were moved before stay moved."""
+
+    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction]) -> None:
+        self.placements, self.program, self.table = placements, placements.program, placements.table
+        self.carried, self.choices = carried, Choices(placements, carried)
+        self.is_wide = len(self.table.axes) > MOST_AXES
+        settled = (self.program.producer[value] for value in placements.pinned)
+        self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
+        self.found = dict[NodeId, dict[MeshAxis, Instead]]()
+        """The ops that were moved, and what they take instead of their claims."""
+        self.placed: dict[object, OpPlacement | None] = {}
+        self.small: dict[object, bool] = {}
+        self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
+        """Whether an op may move along an axis. This and the next one hold until an op moves."""
+        self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
+
+    def forget(self) -> None:
+        """Drops what held until an op moved."""
+        self.movable.clear()
+        self.patient.clear()
+
+    def may_move(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether the op may move on the axis. It stays if a tactic holds it.
+
+        An op that is held and carries a sum may still be placed where it is held.
+        """
+        if (known := self.movable.get((node.number, axis))) is None:
+            known = self.movable[node.number, axis] = self.is_movable(node, axis)
+        return known
+
+    def is_movable(self, node: Node, axis: MeshAxis) -> bool:
+        if not self.choices.is_free(node) or node.signature.rivals or node.number in self.staying:
+            return False
+        moved, every = self.found.get(node.number, {}), self.table.axes.items()
+        claims = [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
+        own = self.table.axes[axis].nodes[node.number]
+        carry = self.carried.get(node.number)
+        axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
+        asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.axis not in axes}
+        placement = self.placements.nodes[node.number].placement
+        held = own is not None and own.held and carry is None
+        return not held and asked >= set(placement) and is_even(node.signature, placement)
+
+    def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether all devices of an axis may run an op. A parameter that is moved or cast is gathered anew for each use."""
+        is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
+        is_small = axis in self.placements.axes(node) and self.computes_little(node)
+        return is_small and not is_copy and self.may_move(node, axis)
+
+    def computes_little(self, node: Node) -> bool:
+        """Whether every device may do all of an op's work: it looks elements up that the program computes, or computes little.
+
+        A lookup in an argument stays: the argument is tiled so that no device stores all of it.
+        """
+        if (known := self.small.get(key := (node.signature, node.params))) is None:
+            ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
+            work = flops(node.op_name, node.params, ins, outs)
+            known = self.small[key] = work is not None and work <= LITTLE * max(map(prod, ins), default=0)
+        looks_up = any(index.reads for index in node.signature.indices)
+        return not self.program.parameter[node.operands[0]] if looks_up and node.operands else known
+
+    def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
+        """Whether an op could carry a sum, and computes so little that every device may do all of it."""
+        if (known := self.patient.get((number, positions))) is None:
+            known = self.patient[number, positions] = self.waits(number, positions)
+        return known
+
+    def waits(self, number: NodeId, positions: frozenset[int]) -> bool:
+        if number == len(self.program.nodes) or number in self.carried:
+            return False
+        node = self.program.nodes[number]
+        if len(node.results) != 1 or node.results[0] in self.placements.pinned:
+            return False
+        return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
+
+    def indices(self, node: Node, axis: MeshAxis) -> Iterator[int | None]:
+        """The indices along which an op could run on an axis, and None if it could run on all devices."""
+        now = self.placements.nodes[node.number]
+        for index in range(len(node.signature.indices)):
+            placed = self.along(node, axis, index)
+            if placed is not None and placed.placement != now.placement:
+                yield index
+        if self.may_be_whole(node, axis):
+            yield None
+
+    def along(self, node: Node, axis: MeshAxis, index: int | None) -> OpPlacement | None:
+        """The op's placement with an index on an axis, or without the axis; None if the index does not divide."""
+        now = self.placements.nodes[node.number]
+        if (key := (node.signature, now, axis, index)) not in self.placed:
+            claim = None if index is None else self.claim(node, axis, index)
+            placement = self.placement(node, axis, claim)
+            fits = (index is None or claim is not None) and is_even(node.signature, placement)
+            self.placed[key] = place_op(node.signature, placement) if fits else None
+        return self.placed[key]
+
+    def claim(self, node: Node, axis: MeshAxis, index: int) -> Claim | None:
+        """The claim that puts an index on an axis: as a value lies that the op reads or makes, or else in blocks.
+
+        None if it does not divide.
+        """
+        extent = node.signature.indices[index].extent
+        others = [each for at, each in self.placements.nodes[node.number].placement if at == index and each.axis != axis]
+        block = min((each.stride for each in others), default=extent)
+        lies = next(self.lying(node, axis, index), None)
+        if lies is None and (not block or block % axis.size or block * prod(each.size for each in others) != extent):
+            return None
+        return Claim(index, Factor(axis, block // axis.size) if lies is None else lies, self.tactic(node, axis, index))
+
+    def lying(self, node: Node, axis: MeshAxis, index: int) -> Iterator[Factor]:
+        """The factors by which the dims of an index lie on an axis, in the values that an op reads and makes."""
+        ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
+        for value, at in ends:
+            place, extent = at.get(index), node.signature.indices[index].extent
+            if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
+                yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
+
+    def tactic(self, node: Node, axis: MeshAxis, index: int) -> int:
+        """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
+        ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
+        claims = [(self.table.claim(value, axis), at.get(index)) for value, at in ends]
+        along = (claim for claim, at in claims if claim is not None and at is not None and claim.at == at.dim)
+        every = (*along, self.table.axes[axis].nodes[node.number], *(claim for claim, _ in claims))
+        return next((each.tactic for each in every if each is not None), 0)
+
+    def placement(self, node: Node, axis: MeshAxis, claim: Claim | None) -> Placement:
+        """The op's placement with the claim on the axis."""
+        kept = {factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
+        kept.pop(axis, None)
+        if claim is not None:
+            kept[axis] = claim.at, claim.factor
+        return tuple(kept[each] for each in major_to_minor(kept))
+
+
+def index_of(at: Mapping[int, Position], dim: int) -> int | None:
+    """The index that runs along a dim."""
+    return next((index for index, each in at.items() if each.dim == dim), None)
+
+
+def is_even(signature: Signature, placement: Placement) -> bool:
+    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded."""
+    factors: dict[int, list[Factor]] = {}
+    for index, factor in placement:
+        factors.setdefault(index, []).append(factor)
+    indices = signature.indices
+    return not any(each.has_halo for _, each in placement) and all(
+        misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items()
+    )
