@@ -83,7 +83,8 @@ def relocated(
             search.attempt([*search.options(number, axis)])
         if search.taken == taken:
             break
-    return search.found
+    search.go_back()
+    return {number: moved for number, moved in search.found.items() if moved}
 
 
 class _Search:
@@ -179,10 +180,22 @@ class _Search:
         for number in chosen:
             self.found.setdefault(number, {})[new[at].axis] = Instead(new[at].claims.get(number), new[at].value)
         if chosen:
-            self.ops.forget()
-            self.bound.forget()
-            self.known_ways.clear()
+            self.forget()
         return bool(chosen)
+
+    def forget(self) -> None:
+        """Drops what held until an op moved."""
+        self.ops.forget()
+        self.bound.forget()
+        self.known_ways.clear()
+
+    def go_back(self) -> None:
+        """Places each op as claims say again if that costs less, now that others have moved."""
+        for number, axis in [(number, axis) for number, moved in self.found.items() for axis in moved]:
+            ways = self.ways(axis, {number: self.table.axes[axis].nodes[number]})
+            if take(self.choices, [ways])[1]:
+                self.found[number].pop(axis)
+                self.forget()
 
     def surroundings(self, node: Node) -> object:
         """What an op reads and makes, and how. Layers are alike: what one of them shows holds for the others."""
