@@ -9,7 +9,7 @@ the reader; and each op computes on what it reads. Only the values that the ops 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from ..program.program import NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
 from .placements import OpPlacement, Placements, Unreduced
-from .price import Price, charged
+from .price import Price, charged, seconds
 from .table import Claim
 
 Use = tuple[NodeId, int]
@@ -42,6 +42,9 @@ class Alternative:
         """The placement, with the sum that the op itself leaves in its result."""
         return Alternative(placed, placed.pending[0] if len(placed.pending) == 1 else ())
 
+
+Own = tuple[list[tuple[Path, int]], tuple[int, int]]
+"""What an op itself receives, and its flops, each with the trips."""
 
 Ways = dict[NodeId, Alternative]
 """Ops that may be placed otherwise, and how."""
@@ -104,30 +107,43 @@ class Choices:
         region = self.program.use_region(*use)
         return Want(layout, use[0] if apart else -region - 1, self.program.likely_trips(region))
 
-    def prices(self, among: Ways, *afters: Ways) -> list[Price]:
-        """The price of these ops and of all that they read or make, each time with some of them placed otherwise."""
+    def price(self, among: Ways, after: Ways, below: Price | None = None) -> Price | None:
+        """The price of these ops and of all that they read or make, if some of them are placed otherwise.
+
+        None if it cannot be below another price, which is soon seen: no path is searched then.
+        """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
+        moves = [(value, *move) for value in values for move in self.moves(value, after)]
+        own = [self.own(node, self.placed(node, after)) for node in nodes]
+        if below is not None and self.least(moves, own) >= below.seconds:
+            return None
+        ways = [(self.placements.way(value, made, target), trips) for value, made, target, trips in moves]
+        ways += [way for each, _ in own for way in each]
+        held = sum(self.held(node, self.placed(node, after)) for node in nodes)
+        return Price.of(self.program.mesh, ways, [each for _, each in own], held)
 
-        def price(after: Ways) -> Price:
-            own = [self.own(node, self.placed(node, after)) for node in nodes]
-            ways = [*(way for value in values for way in self.ways(value, after)), *(way for each, _ in own for way in each)]
-            held = sum(self.held(node, self.placed(node, after)) for node in nodes)
-            return Price.of(self.program.mesh, ways, [each for _, each in own], held)
-
-        return [price(after) for after in afters]
+    def least(self, moves: Iterable[tuple[ValueId, Layout, Layout, int]], own: Sequence[Own]) -> float:
+        """The seconds that moves, and what ops themselves receive and compute, take at least."""
+        received = sum(self.placements.misses(value, made, target) * trips for value, made, target, trips in moves)
+        received += sum(way.bytes * trips for each, _ in own for way, trips in each)
+        return seconds(self.program.mesh, received, 0, sum(flops * trips for _, (flops, trips) in own))
 
     def placed(self, node: Node, after: Ways) -> OpPlacement:
         """How the op is placed if these ops are placed otherwise."""
         way = after.get(node.number)
         return self.placements.nodes[node.number] if way is None else way.placed
 
-    def ways(self, value: ValueId, after: Ways) -> Iterator[tuple[Path, int]]:
-        """How a value moves from the layout in which it is made to each layout in which it is read, and how often."""
+    def ways(self, value: ValueId) -> Iterator[tuple[Path, int]]:
+        """How a value moves now, and how often."""
+        return ((self.placements.way(value, made, target), trips) for made, target, trips in self.moves(value, {}))
+
+    def moves(self, value: ValueId, after: Ways) -> Iterator[tuple[Layout, Layout, int]]:
+        """The layout in which a value is made, each layout in which it is read, and how often."""
         maker, home = after.get(self.program.producer[value]), self.placements.pinned.get(value)
         made = self.made(value, maker)
         if home is not None:
-            yield self.pinned(value, home, maker)
+            yield self.pinned(value, maker), home, self.placements.trips(value)
             made = home
         pend = () if maker is None else maker.pend
         wants = {
@@ -135,17 +151,16 @@ class Choices:
             for use, want in self.wants(value).items()
         }
         for want in wants:
-            yield self.way(value, made, want), want.trips
+            yield made, self.target(value, made, want), want.trips
 
-    def way(self, value: ValueId, made: Layout, want: Want) -> Path:
-        """How a value gets from the layout in which it is made to one in which it is read."""
-        target = self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
-        return self.placements.way(value, made, target)
+    def target(self, value: ValueId, made: Layout, want: Want) -> Layout:
+        """The layout in which a use wants a value that is made in a layout."""
+        return self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
 
-    def pinned(self, value: ValueId, home: Layout, maker: Alternative | None) -> tuple[Path, int]:
-        """How a value gets to the layout in which a tactic placed it."""
+    def pinned(self, value: ValueId, maker: Alternative | None) -> Layout:
+        """The layout in which an op makes a value that a tactic placed, before it moves there."""
         now = Alternative.of(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
-        return self.placements.way(value, self.made(value, now), home), self.placements.trips(value)
+        return self.made(value, now)
 
     def made(self, value: ValueId, maker: Alternative | None) -> Layout:
         """The layout in which an op makes a value, with the sum that it is; None: the op as it is placed."""
@@ -159,7 +174,7 @@ class Choices:
         layout = reader.placed.wanted[use[1]].with_pending(pend and reader.pend if reader.carries else ())
         return want._replace(layout=layout)
 
-    def own(self, node: Node, placed: OpPlacement) -> tuple[list[tuple[Path, int]], tuple[int, int]]:
+    def own(self, node: Node, placed: OpPlacement) -> Own:
         """What an op itself receives, to merge the blocks that it sorts or to compare what it selects; and its flops."""
         trips, ways = self.program.likely_trips(node.region), list[Path]()
         if (step := placed.merged) is not None:

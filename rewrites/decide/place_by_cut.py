@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from operator import itemgetter
 
+from ...dialects.layouts import Layout
 from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Choices, Use, Want, Ways
 from .min_cut import ENDLESS, Network
-from .price import Price
+from .price import Price, is_slow, seconds
 
 BYTE = 1 << 20
 """What a byte over a fast link counts in the integers of a network, in which a collective counts 1."""
@@ -50,8 +51,11 @@ def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
     side = _Cut(choices, ways).otherwise()
     chosen = {number: way for number, way in ways.items() if number in side}
     others = [each for each in (chosen, ways) if each] if len(chosen) < len(ways) else [chosen]
-    before, *prices = choices.prices(ways, {}, *others)
-    then, chosen = min(zip(prices, others, strict=True), key=itemgetter(0), default=(before, chosen))
+    before = choices.price(ways, {})
+    assert before is not None
+    prices = ((choices.price(ways, each, before), each) for each in others)
+    found = [(price, each) for price, each in prices if price is not None]
+    then, chosen = min(found, key=itemgetter(0), default=(before, chosen))
     return chosen, before, then
 
 
@@ -97,7 +101,11 @@ class _Cut:
         for otherwise, each in ((False, None), (True, way)):
             moves, work = self.choices.own(node, self.placements.nodes[node.number] if each is None else each.placed)
             pinned = [(value, home) for value in node.results if (home := self.placements.pinned.get(value)) is not None]
-            moves += [self.choices.pinned(value, home, each) for value, home in pinned]
+            starts = [self.choices.pinned(value, each) for value, _ in pinned]
+            moves += [
+                (self.placements.way(value, start, home), self.placements.trips(value))
+                for start, (value, home) in zip(starts, pinned, strict=True)
+            ]
             yield _unary(node.number, otherwise, self.capacity(Price.of(self.mesh, moves, [work])))
 
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
@@ -139,8 +147,14 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        ways = ((key, self.choices.way(value, home, key[0]), key[0].trips) for key in moves)
-        return {key: self.capacity(Price.of(self.mesh, [(way, trips)])) for key, way, trips in ways}
+        return {key: self.least(value, home, key[0]) for key in moves}
+
+    def least(self, value: ValueId, home: Layout, want: Want) -> int:
+        """About what a move costs, found without a search for its path."""
+        target = self.choices.target(value, home, want)
+        received = self.placements.misses(value, home, target) * want.trips
+        slow = received if self.mesh.slow and is_slow(self.mesh, {*home.axes} ^ {*target.axes}) else 0
+        return self.capacity(Price(seconds(self.mesh, received, slow), want.trips * (received > 0)))
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives

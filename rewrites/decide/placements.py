@@ -19,7 +19,7 @@ from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, NodeId, Position, Program, Signature, ValueId
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
-from ..redistribute.steps import Bytes
+from ..redistribute.steps import Bytes, share
 from .requirements import Placing, requirements
 from .table import Claim, Table, misfit
 
@@ -308,6 +308,16 @@ class Placements:
     def received(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device receives if the value changes its layout."""
         return self.way(value, source, target).bytes
+
+    def misses(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
+        """The bytes that a device at least receives, without a search: of dims of which it has other parts, and of sums."""
+        if source == target:
+            return 0
+        local, kept = self.local_bytes(value, target), {*target.factors}
+        found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
+        for axis in (pend.axis for pend in source.pending if pend not in target.pending):
+            found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
+        return found
 
     def trips(self, value: ValueId) -> int:
         """How often one call is assumed to compute the value."""

@@ -9,7 +9,6 @@ moves on, or the op that reads it follows. A try in full (`place_by_cut.py`) tak
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import prod
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
@@ -54,7 +53,7 @@ class RelocationBound:
             return False
         received = sum(self.received(value, now.wanted[at]) for at, value in enumerate(node.operands))
         if not self.is_many:
-            received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value, {}))
+            received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value))
         received += sum(way.bytes for way, _ in self.choices.own(node, now)[0])
         if self.is_many:
             # Over many axes a search for paths is long.
@@ -83,7 +82,7 @@ class RelocationBound:
 
     def arrives(self, value: ValueId, axis: MeshAxis, wanted: Layout, dim: int | None, depth: int) -> Bytes:
         """The bytes that devices at least receive to have a value in a layout: it moves, or its op runs elsewhere."""
-        direct, maker = self.misses(value, self.placements.with_sums(value), wanted), self.program.maker(value)
+        direct, maker = self.placements.misses(value, self.placements.with_sums(value), wanted), self.program.maker(value)
         if not direct or maker is None or not self.ops.may_move(maker, axis):
             return direct
         if dim is None and not (depth and self.ops.may_be_whole(maker, axis)):
@@ -118,8 +117,8 @@ class RelocationBound:
         """
         number, position = use
         if number == self.program.end:
-            return self.misses(value, layout, self.placements.outside(value, layout))
-        direct = self.misses(value, layout, self.placements.wanted(number, position))
+            return self.placements.misses(value, layout, self.placements.outside(value, layout))
+        direct = self.placements.misses(value, layout, self.placements.wanted(number, position))
         reader = self.program.nodes[number]
         if not direct or at is None or not self.ops.may_move(reader, axis):
             return direct
@@ -157,7 +156,7 @@ class RelocationBound:
         if (after := self.ops.along(node, axis, index)) is None:
             return ENDLESS
         lies = map(self.placements.home, node.operands)
-        return sum(map(self.misses, node.operands, lies, after.wanted)) + self.scatters(node, axis, index)
+        return sum(map(self.placements.misses, node.operands, lies, after.wanted)) + self.scatters(node, axis, index)
 
     def scatters(self, node: Node, axis: MeshAxis, index: int | None) -> Bytes:
         """The bytes that devices at least receive to scatter the sum that an op makes along an index."""
@@ -182,16 +181,6 @@ class RelocationBound:
         return max(
             self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
         )
-
-    def misses(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
-        """The bytes that a device at least receives for its part of the target: of dims of which it has other parts, of sums."""
-        if source == target:
-            return 0
-        local, kept = self.placements.local_bytes(value, target), {*target.factors}
-        found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
-        for axis in (pend.axis for pend in source.pending if pend not in target.pending):
-            found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
-        return found
 
     def dim(self, node: Node, position: int, index: int | None) -> int | None:
         """The dim of an operand along which an index runs; None if it has none."""
