@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from root import ROOT
 
 FILES = sorted(path for room in ("compiler", "dialects", "rewrites") for path in (ROOT / room).rglob("*.py"))
-AMOUNTS = {"bytes", "nbytes", "flops", "seconds", "received", "collectives", "local_bytes"}
+AMOUNTS = {"misses", "bytes", "nbytes", "flops", "seconds", "received", "collectives", "local_bytes"}
 OF_PLANS = {"bytes_per_device", "flops_per_device", "bytes_received", "peak_bytes", "known_flops", "computed"}
 COSTS = AMOUNTS | OF_PLANS
 ORDERS = {"min", "max", "sorted", "sort", "nsmallest", "nlargest", "heappush", "insort"}
@@ -37,6 +37,7 @@ NEEDED = {
     "compiler/shell/screen.py:_shown": TEXT,
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",
     "rewrites/decide/relocation_bound.py:arrives": FILTER,
+    "rewrites/decide/choices.py:price": FILTER,
     "rewrites/decide/free_ops.py:computes_little": "what is free: an op that computes little may run on all devices",
     "rewrites/decide/relocation_bound.py:lacks": FILTER,
     "rewrites/decide/relocation_bound.py:leaves": FILTER,
