@@ -16,6 +16,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move
+from ...rewrites.decide.price import START
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..advice.conflicts import Conflict, claims_text, its_own, met_at
@@ -179,14 +180,32 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
     yield Reason(f"`{node.op_name}`{at_line(where)} {does} {text}", 1, where)
     for axis in axes:
         claim = plan.decisions.placements.claim(node.number, axis)
-        if claim is None:
+        if claim is None or axis not in plan.decisions.placements.axes(node):
             yield Reason(f"no index of it is on `{axis}`: all of its devices run it in full", 2)
             if said := met_at(plan, node.number, NO_VALUE, axis):
                 yield Reason(f"because of {said}", 3, where)
+            yield from _gain(plan, node, axis)
             continue
         folded = "the summed index" if node.signature.indices[claim.at].monoid is not None else "the index"
         text = f"{folded} of {_dims(plan, node, claim)} is on `{axis}` by {plan.cited(claim.tactic)}"
         yield Reason(text, 2, where, (claim.tactic + 1,))
+        yield from _gain(plan, node, axis)
+
+
+def _gain(plan: State, node: Node, axis: MeshAxis) -> Iterator[Reason]:
+    """Yields what an op saves because it runs elsewhere than tactics say, or would save."""
+    placements, names = plan.decisions.placements, plan.source.addresses.names
+    if (moved := placements.elsewhere.get(node.number, {}).get(axis)) is not None:
+        name = names[parameter(plan, moved.value)]
+        yield Reason(f"this saves {_time(moved.saved)}, counted for all ops that run elsewhere for `{name}`", 3)
+    elif (nearly := placements.nearly.get(node.number, {}).get(axis)) is not None:
+        along = "on all devices" if nearly.claim is None else f"along {_dims(plan, node, nearly.claim)}"
+        few = f"the start of a collective takes {_time(START)}"
+        yield Reason(f"{along} it would save {_time(nearly.saved)}, too little to leave the order of the tactics: {few}", 3)
+
+
+def _time(seconds: float) -> str:
+    return f"{1e6 * seconds:.3g} microseconds"
 
 
 def _dims(plan: State, node: Node, claim: Claim) -> str:

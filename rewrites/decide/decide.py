@@ -141,7 +141,7 @@ def _decide_as_split(table: Table) -> Decisions:
     changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
     pays = other.price_of(changed, then).pays(found.price_of(changed, before))
     chosen = other if pays else _decide(table, {})
-    chosen.weighed = True
+    chosen.weighed, chosen.placements.nearly = True, found.placements.nearly
     return chosen
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from operator import itemgetter
+from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ..program.program import Node, NodeId, ValueId
@@ -30,20 +31,36 @@ Moves = dict[tuple[Want, bool | None], list[NodeId]]
 placement, False its present one. With None, the value moves in any case."""
 
 
-def take(choices: Choices, options: Sequence[Ways], departs: bool = False) -> tuple[int, Ways]:
-    """Places ops otherwise if that costs less: those of one option that save the most, or all of it. Returns which.
+class Best(NamedTuple):
+    """The option that saves most: its number, those of its ops that are placed otherwise, the seconds that they save."""
+
+    option: int
+    ways: Ways
+    saved: float
+    pays: bool
+    """Whether the ops were placed so, because they save enough."""
+
+
+def take(choices: Choices, options: Sequence[Ways], departs: bool = False) -> Best | None:
+    """Places ops otherwise if that costs less: those of one option that save the most, or all of it. None if none saves.
 
     `departs`: the ops would leave where the tactics put them, so they have to save what collectives take to start.
     """
-    best, at, taken = 0.0, 0, Ways()
+    best: Best | None = None
     for number, ways in enumerate(options):
         chosen, before, then = _cheapest(choices, ways)
-        saved = before.seconds - then.seconds
-        if (then.pays(before) if departs else then < before) and (saved > best or not taken):
-            best, at, taken = saved, number, chosen
-    if taken:
-        choices.put(taken)
-    return at, taken
+        saved, pays = before.seconds - then.seconds, then.pays(before) if departs else then < before
+        if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
+            best = Best(number, chosen, saved, pays)
+    if best is not None and best.pays:
+        choices.put(best.ways)
+    return best
+
+
+def taken(choices: Choices, ways: Ways) -> bool:
+    """Places ops otherwise if that costs less; returns whether it does."""
+    best = take(choices, [ways])
+    return best is not None and best.pays
 
 
 def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:

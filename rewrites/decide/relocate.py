@@ -25,7 +25,7 @@ from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of, is_even
-from .place_by_cut import take
+from .place_by_cut import take, taken
 from .placements import Instead, OpPlacement, Placements, Unreduced, place_op
 from .propagate import Sweep
 from .relocation_bound import RelocationBound
@@ -84,6 +84,7 @@ def relocated(
         if search.taken == taken:
             break
     search.go_back()
+    placements.nearly = {number: moved for number, moved in search.nearly.items() if not search.found.get(number)}
     return {number: moved for number, moved in search.found.items() if moved}
 
 
@@ -95,6 +96,8 @@ class _Search:
         self.bound = RelocationBound(self.ops)
         self.placements, self.program, self.table = placements, placements.program, placements.table
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
+        self.nearly = dict[NodeId, dict[MeshAxis, Instead]]()
+        """What would save too little time."""
         self.taken = 0
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
         self.hopeless: set[object] = set()
@@ -173,15 +176,19 @@ class _Search:
             if not keys <= self.tried:
                 self.tried |= keys
                 new.append(each)
-        at, chosen = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
-        for each in options if not chosen else ():
-            each.promising.pop(each.along, None)
-        self.taken += bool(chosen)
-        for number in chosen:
-            self.found.setdefault(number, {})[new[at].axis] = Instead(new[at].claims.get(number), new[at].value)
-        if chosen:
-            self.forget()
-        return bool(chosen)
+        best = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
+        if best is not None:
+            chosen, where = new[best.option], self.found if best.pays else self.nearly
+            for number in best.ways:
+                instead = Instead(chosen.claims.get(number), chosen.value, best.saved)
+                where.setdefault(number, {})[chosen.axis] = instead
+        if best is None or not best.pays:
+            for each in options:
+                each.promising.pop(each.along, None)
+            return False
+        self.taken += 1
+        self.forget()
+        return True
 
     def forget(self) -> None:
         """Drops what held until an op moved."""
@@ -193,7 +200,7 @@ class _Search:
         """Places each op as claims say again if that costs less, now that others have moved."""
         for number, axis in [(number, axis) for number, moved in self.found.items() for axis in moved]:
             ways = self.ways(axis, {number: self.table.axes[axis].nodes[number]})
-            if take(self.choices, [ways])[1]:
+            if taken(self.choices, ways):
                 self.found[number].pop(axis)
                 self.forget()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Choices
-from .place_by_cut import take
+from .place_by_cut import taken
 from .placements import OpPlacement, Placements
 
 
@@ -20,7 +20,7 @@ def sort_gathered(choices: Choices) -> list[NodeId]:
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         makers = (placements.program.made_by(value) for value in node.operands if _is_free(placements, value, node))
         after = {each.number: Alternative(_without(placements, each, node)) for each in (*makers, node)}
-        if take(choices, [after])[1]:
+        if taken(choices, after):
             found.append(node.number)
     return found
 
