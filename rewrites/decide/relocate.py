@@ -179,7 +179,8 @@ class _Search:
         best = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
         if best is not None:
             chosen, where = new[best.option], self.found if best.pays else self.nearly
-            for number in best.ways:
+            # An op that would only carry a sum has nothing to say.
+            for number in best.ways if best.pays else best.ways.keys() & chosen.claims.keys():
                 instead = Instead(chosen.claims.get(number), chosen.value, best.saved)
                 where.setdefault(number, {})[chosen.axis] = instead
         if best is None or not best.pays:
