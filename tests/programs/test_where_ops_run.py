@@ -146,7 +146,7 @@ def test_explain_says_what_an_op_saves_where_it_runs_and_what_is_too_little() ->
     def explained(size: int) -> str:
         plan = pt.plan(function, pt.Mesh(d=DEVICES), jax.ShapeDtypeStruct((size, size), "float32")).tile("x", 1, "d")
         (collective,) = plan.collectives()
-        return plan.explain(collective)
+        return str(plan.explain(collective))
 
     few = "along dim 1 of `x` and dim 0 of `transpose#0` it would save 0.149 microseconds, too little to leave the order of the"
     assert few in explained(256) and "the start of a collective takes 0.73 microseconds" in explained(256)
