@@ -38,8 +38,7 @@ def _said(plan: State, node: Node, axis: MeshAxis, instead: Instead) -> str:
     name = plan.source.addresses.names[parameter(plan, instead.value)]
     if instead.claim is None:
         return f"`{node.op_name}` runs on all devices of `{axis}`, which costs less than to move `{name}`"
-    ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
-    dims = {value: at[instead.claim.at].dim for value, at in ends if instead.claim.at in at}
+    dims = {value: at[instead.claim.at].dim for value, at in node.ends if instead.claim.at in at}
     if instead.value in dims:
         return f"`{node.op_name}` runs along `{name}`, which receives less than to move it"
     value, dim = next(iter(dims.items()))

@@ -138,16 +138,14 @@ class FreeOps:
 
     def lying(self, node: Node, axis: MeshAxis, index: int) -> Iterator[Factor]:
         """The factors by which the dims of an index lie on an axis, in the values that an op reads and makes."""
-        ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
-        for value, at in ends:
+        for value, at in node.ends:
             place, extent = at.get(index), node.signature.indices[index].extent
             if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
                 yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
 
     def tactic(self, node: Node, axis: MeshAxis, index: int) -> int:
         """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
-        ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
-        claims = [(self.table.claim(value, axis), at.get(index)) for value, at in ends]
+        claims = [(self.table.claim(value, axis), at.get(index)) for value, at in node.ends]
         along = (claim for claim, at in claims if claim is not None and at is not None and claim.at == at.dim)
         every = (*along, self.table.axes[axis].nodes[node.number], *(claim for claim, _ in claims))
         return next((each.tactic for each in every if each is not None), 0)

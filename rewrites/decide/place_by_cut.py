@@ -117,11 +117,10 @@ class _Cut:
         """The edges for what an op itself costs, and for the moves of its results to where tactics put them."""
         for otherwise, each in ((False, None), (True, way)):
             moves, work = self.choices.own(node, self.placements.nodes[node.number] if each is None else each.placed)
-            pinned = [(value, home) for value in node.results if (home := self.placements.pinned.get(value)) is not None]
-            starts = [self.choices.pinned(value, each) for value, _ in pinned]
             moves += [
-                (self.placements.way(value, start, home), self.placements.trips(value))
-                for start, (value, home) in zip(starts, pinned, strict=True)
+                (self.placements.way(value, self.choices.pinned(value, each), home), self.placements.trips(value))
+                for value in node.results
+                if (home := self.placements.pinned.get(value)) is not None
             ]
             yield _unary(node.number, otherwise, self.capacity(Price.of(self.mesh, moves, [work])))
 

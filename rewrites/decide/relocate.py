@@ -76,12 +76,12 @@ def relocated(
         groups.setdefault(first, []).append(each)
     for _ in range(ROUNDS):
         search.tried.clear()
-        taken = search.taken
+        before = search.taken
         for group in groups.values():
             search.improve(group)
         for number, axis in search.unplaced():
             search.attempt([*search.options(number, axis)])
-        if search.taken == taken:
+        if search.taken == before:
             break
     search.go_back()
     placements.nearly = {number: moved for number, moved in search.nearly.items() if not search.found.get(number)}
@@ -287,8 +287,7 @@ class _Search:
 def _followed(node: Node, axis: MeshAxis, mismatch: Mismatch) -> set[int]:
     """The indices of an op that run along the dims on which a value that changes its layout lies or is wanted."""
     dims = {dim for dim, factor in (*mismatch.source.factors, *mismatch.target.factors) if factor.axis == axis}
-    ends = zip((*node.operands, *node.results), (*node.signature.operand_at, *node.signature.result_at), strict=True)
-    found = (index_of(at, dim) for value, at in ends if value == mismatch.value for dim in dims)
+    found = (index_of(at, dim) for value, at in node.ends if value == mismatch.value for dim in dims)
     return {index for index in found if index is not None}
 
 

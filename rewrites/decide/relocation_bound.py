@@ -16,7 +16,7 @@ from ..program.program import Node, NodeId, Position, ValueId
 from ..redistribute.steps import Bytes, share
 from .free_ops import FreeOps, index_of
 from .min_cut import ENDLESS
-from .price import Price, charged, is_slow, seconds
+from .price import charged, is_slow, seconds
 
 FEW_AXES = 2
 """With how many placed axes the ops around one are looked at. With more there are too many paths to search."""
@@ -52,20 +52,19 @@ class RelocationBound:
         if after is None:
             return False
         received = sum(self.received(value, now.wanted[at]) for at, value in enumerate(node.operands))
-        if not self.is_many:
-            received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value))
         received += sum(way.bytes for way, _ in self.choices.own(node, now)[0])
         if self.is_many:
             # Over many axes a search for paths is long.
             return self.gathers(node, axis, index) < received
+        received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value))
         least = sum(bound(node, axis, index) for bound in (self.reads, self.makes, self.shared))
         work, less = (charged(self.placements, node, each) for each in (now, after))
-        return self.price(axis, least, less) < self.price(axis, received, work)
+        return self.seconds(axis, least, less) < self.seconds(axis, received, work)
 
-    def price(self, axis: MeshAxis, received: Bytes, computed: int) -> Price:
-        """The price of bytes that are received over an axis, and of flops."""
+    def seconds(self, axis: MeshAxis, received: Bytes, computed: int) -> float:
+        """The time of bytes that are received over an axis, and of flops."""
         slow = received if is_slow(self.program.mesh, [axis]) else 0
-        return Price(seconds(self.program.mesh, received, slow, computed), 0)
+        return seconds(self.program.mesh, received, slow, computed)
 
     def reads(self, node: Node, axis: MeshAxis, index: int | None, depth: int = DEPTH) -> Bytes:
         """The bytes that devices at least receive so that an op can run along an index."""

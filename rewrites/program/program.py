@@ -10,7 +10,7 @@ becomes a `Node` (its bound definition, its operand and result value numbers). A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -156,6 +156,11 @@ class Node:
         """Whether the op only moves or casts one value, or lets it enter a region."""
         is_move = self.op_name == "enter" if self.is_border else self.signature.instance.moves
         return is_move and len(self.results) == len(self.operands) == 1
+
+    @property
+    def ends(self) -> Iterator[tuple[ValueId, Mapping[int, Position]]]:
+        """Each operand and each result, with where the op's indices are in it."""
+        return zip((*self.operands, *self.results), (*self.signature.operand_at, *self.signature.result_at), strict=True)
 
     def end(self, position: int) -> ValueId:
         """The operand at `position`, or result number `-1 - position` if it is negative."""
