@@ -24,11 +24,7 @@ def largest_difference(plan: State, args: Sequence[object], kwargs: Mapping[str,
 
 
 def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
-    """For each result, the largest
-    a-b
-    /(1e-3+
-    b
-    ) of its elements. Raises Error if NaNs or infinities differ."""
+    """For each result, the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if NaNs or infinities differ."""
     traced = plan.source.traced
     if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
         raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
@@ -87,11 +83,7 @@ def fetched(array: Array) -> np.ndarray:
 
 
 def relative_difference(name: str, a: np.ndarray, b: np.ndarray) -> float:
-    """The largest
-    a-b
-    /(1e-3+
-    b
-    ). Equal infinities and NaNs count as equal. Raises Error if only one side has them."""
+    """The largest |a-b|/(1e-3+|b|). Equal infinities and NaNs count as equal. Raises Error if only one side has them."""
     wide = np.complex128 if b.dtype.kind == "c" else np.float64
     left, right = a.astype(wide), b.astype(wide)
     same = (left == right) | (np.isnan(left) & np.isnan(right))

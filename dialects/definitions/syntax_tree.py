@@ -227,9 +227,7 @@ def _put(value: Literal, steps: tuple[str, ...], values: tuple[int, ...]) -> Lit
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The extent of an index, or of each index of a group: `
-    w..
-    `."""
+    """The extent of an index, or of each index of a group: `|w..|`."""
 
     variable: Var
 

@@ -41,9 +41,7 @@ _Point = tuple[int, int | None]
 
 @lru_cache(maxsize=1 << 16)
 def size(r: Range) -> int:
-    """The number of indices of a range, over all devices and iterations:
-    r
-    ."""
+    """The number of indices of a range, over all devices and iterations: |r|."""
     known = known_size(r)
     if known is not None:
         return known

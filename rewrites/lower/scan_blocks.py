@@ -86,9 +86,7 @@ class Across:
         return self.emit.apply(self.monoid.name, before, self.local)
 
     def log_add_exp(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        """Emits `max(x, y) + log1p(exp(-
-        x - y
-        ))`; for two equal infinities their sum."""
+        """Emits `max(x, y) + log1p(exp(-|x - y|))`; for two equal infinities their sum."""
         apply = self.emit.apply
         largest, gap = apply("max", x, y), apply("sub", x, y)
         rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))

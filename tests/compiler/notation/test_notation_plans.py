@@ -45,8 +45,9 @@ PLAN
 
 
 def arrays(notation: pt.Notation) -> list[np.ndarray]:
+    """Small integers: their sums are exact in any order, so results on any machine are equal."""
     random = np.random.default_rng(0)
-    return [random.standard_normal(each.shape).astype(each.dtype) * 0.1 for each in notation.arguments().values()]
+    return [random.integers(-1, 2, each.shape).astype(each.dtype) for each in notation.arguments().values()]
 
 
 def test_annotations_are_claimed_together_before_the_plan():
@@ -65,7 +66,7 @@ def test_a_plan_block_starts_from_the_annotations():
     plan = program.plan("zero3")
     assert plan.layout("w*") == {"w1": "f32[data*64, model*512]", "w2": "f32[model*512, data*64]"}
     plan.expect(all_gather=2, all_reduce=1)
-    assert plan.check(*arrays(program)) < 2e-4
+    assert plan.check(*arrays(program)) == 0
 
 
 def test_collectives_point_at_the_lines_of_the_text():
@@ -78,7 +79,7 @@ def test_jax_transforms_parsed_functions():
     mlp, (x, w1, w2) = program.functions["mlp"], arrays(program)
     step = jax.grad(lambda w1, w2: jnp.sum(mlp(x, w1, w2) ** 2), (0, 1))
     found = pt.plan(step, pt.Mesh(data=4, model=2), w1, w2).tile("w1", 1, "model")
-    assert found.check(w1, w2) < 2e-4
+    assert found.check(w1, w2) == 0
     assert jax.jit(mlp)(x, w1, w2).shape == (512, 256)
 
 
