@@ -117,12 +117,12 @@ class _Cut:
         """The edges for what an op itself costs, and for the moves of its results to where tactics put them."""
         for otherwise, each in ((False, None), (True, way)):
             moves, work = self.choices.own(node, self.placements.nodes[node.number] if each is None else each.placed)
-            moves += [
-                (self.placements.way(value, self.choices.pinned(value, each), home), self.placements.trips(value))
+            moved = sum(
+                self.least(value, self.choices.pinned(value, each), home, self.placements.trips(value))
                 for value in node.results
                 if (home := self.placements.pinned.get(value)) is not None
-            ]
-            yield _unary(node.number, otherwise, self.capacity(Price.of(self.mesh, moves, [work])))
+            )
+            yield _unary(node.number, otherwise, self.capacity(Price.of(self.mesh, moves, [work])) + moved)
 
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
         """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
@@ -163,14 +163,13 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        return {key: self.least(value, home, key[0]) for key in moves}
+        return {key: self.least(value, home, self.choices.target(value, home, key[0]), key[0].trips) for key in moves}
 
-    def least(self, value: ValueId, home: Layout, want: Want) -> int:
+    def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs, found without a search for its path."""
-        target = self.choices.target(value, home, want)
-        received = self.placements.misses(value, home, target) * want.trips
-        slow = received if self.mesh.slow and is_slow(self.mesh, {*home.axes} ^ {*target.axes}) else 0
-        return self.capacity(Price(seconds(self.mesh, received, slow), want.trips * (received > 0)))
+        received = self.placements.misses(value, source, target) * trips
+        slow = received if self.mesh.slow and is_slow(self.mesh, {*source.axes} ^ {*target.axes}) else 0
+        return self.capacity(Price(seconds(self.mesh, received, slow), trips * (received > 0)))
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives
