@@ -72,9 +72,12 @@ class Choices:
         """What values add to a minimum cut, for the alternatives of the ops around them."""
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no own axes, no loop border, no sum that is resolved at once."""
+        """Whether claims alone decide where the op runs: no own axes, no sum that is resolved at once, and some result.
+
+        A border without results reads what all devices need: a predicate, or the number of a branch.
+        """
         settled = any(value in self.placements.reduced_at_def for value in node.results)
-        return not (node.is_border or node.signature.own or node.signature.once or settled)
+        return bool(node.results) and not (node.signature.own or node.signature.once or settled)
 
     def put(self, after: Ways) -> None:
         """Places ops otherwise, and forgets what was cached."""

@@ -1,14 +1,15 @@
 """What ops may do other than claims say: run along another of their indices on an axis, or on all devices of it.
 
-An op is free if claims alone decide where it runs, and no tactic holds it. It may run on all devices if it computes little, or
-looks elements up that the program computes; the work of other ops stays divided as tactics divide it.
+An op is free if claims alone decide where it runs, and no tactic holds it; so is the border of a loop or branch. An op may run
+on all devices if it computes little, or looks up elements that the program computes or needs whole anyway; the work of other
+ops stays divided as tactics divide it.
 
     add %x {data*8, 64}, %y {data*8, 64}   -->   along dim 1, or on all devices of `data`
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from ...dialects.definitions.flops import flops
@@ -38,16 +39,17 @@ class FreeOps:
         self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
         """The ops that were moved, and what they take instead of their claims."""
-        self.placed: dict[object, OpPlacement | None] = {}
         self.small: dict[object, bool] = {}
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
-        """Whether an op may move along an axis. This and the next one hold until an op moves."""
+        """Whether an op may move along an axis. This and the next two hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
+        self.alongside: dict[tuple[NodeId, MeshAxis, int | None], OpPlacement | None] = {}
 
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.movable.clear()
         self.patient.clear()
+        self.alongside.clear()
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it.
@@ -59,14 +61,12 @@ class FreeOps:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.choices.is_free(node) or node.signature.rivals or node.number in self.staying:
+        if not self.choices.is_free(node) or node.number in self.staying:
             return False
-        moved, every = self.found.get(node.number, {}), self.table.axes.items()
-        claims = [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
         axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
-        asked = {(claim.at, claim.factor) for claim in claims if claim is not None and claim.factor.axis not in axes}
+        asked = {(claim.at, claim.factor) for claim in self.claims(node) if claim is not None and claim.factor.axis not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
         return not held and asked >= set(placement) and is_even(node.signature, placement)
@@ -74,8 +74,13 @@ class FreeOps:
     def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
         """Whether all devices of an axis may run an op. A parameter that is moved or cast is gathered anew for each use."""
         is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
-        is_small = axis in self.placements.axes(node) and self.computes_little(node)
+        is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_gathered(node, axis))
         return is_small and not is_copy and self.may_move(node, axis)
+
+    def looks_up_gathered(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether an op looks up elements of a value that another op needs whole along the axis."""
+        looks_up, uses = any(index.reads for index in node.signature.indices), self.placements.uses(node.operands[0])
+        return looks_up and any(user != node.number and axis not in self.placements.wanted(user, at).axes for user, at in uses)
 
     def computes_little(self, node: Node) -> bool:
         """Whether every device may do all of an op's work: it looks elements up that the program computes, or computes little.
@@ -99,7 +104,7 @@ class FreeOps:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if len(node.results) != 1 or node.results[0] in self.placements.pinned:
+        if node.is_border or len(node.results) != 1 or node.results[0] in self.placements.pinned:
             return False
         return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
 
@@ -115,23 +120,37 @@ class FreeOps:
 
     def along(self, node: Node, axis: MeshAxis, index: int | None) -> OpPlacement | None:
         """The op's placement with an index on an axis, or without the axis; None if the index does not divide."""
-        now = self.placements.nodes[node.number]
-        if (key := (node.signature, now, axis, index)) not in self.placed:
+        if (key := (node.number, axis, index)) not in self.alongside:
             claim = None if index is None else self.claim(node, axis, index)
-            placement = self.placement(node, axis, claim)
-            fits = (index is None or claim is not None) and is_even(node.signature, placement)
-            self.placed[key] = place_op(node.signature, placement) if fits else None
-        return self.placed[key]
+            self.alongside[key] = self.under(node, axis, claim) if index is None or claim is not None else None
+        return self.alongside[key]
+
+    def under(self, node: Node, axis: MeshAxis, claim: Claim | None) -> OpPlacement | None:
+        """The op's placement under a claim on an axis, or without the axis; None if it does not fit.
+
+        It has to fit beside the claims on all axes too, because an op that carries a sum is not placed along these, and may not
+        carry it then.
+        """
+        placement = self.placement(node, axis, claim)
+        others = [each for each in self.claims(node) if each is not None and each.factor.axis != axis]
+        asked = [(each.at, each.factor) for each in (*others, claim) if each is not None]
+        fits = is_even(node.signature, placement) and (len(asked) == len(placement) or is_even(node.signature, asked))
+        return place_op(node.signature, placement) if fits else None
+
+    def claims(self, node: Node) -> list[Claim | None]:
+        """What the op takes on each axis: its claim, or what it was moved to."""
+        moved, every = self.found.get(node.number, {}), self.table.axes.items()
+        return [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
 
     def claim(self, node: Node, axis: MeshAxis, index: int) -> Claim | None:
-        """The claim that puts an index on an axis: as a value lies that the op reads or makes, or else in blocks.
+        """The claim that puts an index on an axis otherwise than now: as a value lies that the op reads or makes, or in blocks.
 
         None if it does not divide.
         """
-        extent = node.signature.indices[index].extent
-        others = [each for at, each in self.placements.nodes[node.number].placement if at == index and each.axis != axis]
+        extent, now = node.signature.indices[index].extent, self.placements.nodes[node.number].placement
+        others = [each for at, each in now if at == index and each.axis != axis]
         block = min((each.stride for each in others), default=extent)
-        lies = next(self.lying(node, axis, index), None)
+        lies = next((each for each in self.lying(node, axis, index) if (index, each) not in now), None)
         if lies is None and (not block or block % axis.size or block * prod(each.size for each in others) != extent):
             return None
         return Claim(index, Factor(axis, block // axis.size) if lies is None else lies, self.tactic(node, axis, index))
@@ -164,12 +183,16 @@ def index_of(at: Mapping[int, Position], dim: int) -> int | None:
     return next((index for index, each in at.items() if each.dim == dim), None)
 
 
-def is_even(signature: Signature, placement: Placement) -> bool:
-    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded."""
+def is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
+    """Whether the placement fits, every device has a block (not a window) of each index, no index is padded, and no two of
+    them are read in one dim through a window."""
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
     indices = signature.indices
     return not any(each.has_halo for _, each in placement) and all(
-        misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items()
+        misfit(signature, at, own) is None
+        and not is_padded(indices[at].extent, own)
+        and factors.keys().isdisjoint(signature.rivals.get(at, ()))
+        for at, own in factors.items()
     )

@@ -24,9 +24,9 @@ from ..program.breadth_first import reached
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative
 from .deferred_reductions import DeferredReduction, makers
-from .free_ops import FreeOps, index_of, is_even
+from .free_ops import FreeOps, index_of
 from .place_by_cut import take, taken
-from .placements import Instead, OpPlacement, Placements, Unreduced, place_op
+from .placements import Instead, OpPlacement, Placements, Unreduced
 from .propagate import Sweep
 from .relocation_bound import RelocationBound
 from .table import AxisTable, Claim, Table
@@ -261,8 +261,7 @@ class _Search:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim, waits
         if key not in self.known_ways:
-            placement = self.ops.placement(node, axis, claim)
-            placed = place_op(node.signature, placement) if is_even(node.signature, placement) else None
+            placed = self.ops.under(node, axis, claim)
             self.known_ways[key] = None if placed is None else self.alternative(placed, waits)
         return self.known_ways[key]
 

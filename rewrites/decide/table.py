@@ -235,9 +235,26 @@ class Table:
         return None if table is None else claim_of(self.program, table, value)
 
     def is_stopped(self, value: ValueId, axis: MeshAxis) -> bool:
-        """Whether claims on the axis stopped, or met in a conflict, at an op from which the value is computed without it."""
-        claims, stops = self.axes[axis].nodes, {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
-        return any(node.number in stops for node in self.program.upstream([value], lambda node: claims[node.number] is None))
+        """Whether the value lies whole on an axis because claims ended at an op that it is computed from.
+
+        They stop there, are in conflict, or another claim makes the op a fold.
+        """
+        stops = {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+        makers = self.program.upstream([value], lambda node: all(self.claim(made, axis) is None for made in node.results))
+        return any(node.number in stops or self.is_outvoted(node, axis) for node in makers)
+
+    def is_outvoted(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether an op folds along an axis, and so no claim on another of its operands reaches the result.
+
+        gather %t {data*8, 64}, %i {data*4}   -->   the sum over rows of %t has the axis, and the claim on %i ends
+        """
+        own, signature = self.axes[axis].nodes[node.number], node.signature
+        for value, dims in zip(node.operands, signature.operand_dims, strict=True) if own is not None else ():
+            claim = self.claim(value, axis)
+            digits = dims[claim.at] if claim is not None and claim.at != WHOLE else ()
+            if any(digit.at != own.at and digit.at in signature.result_at[0] for digit in digits):
+                return True
+        return False
 
     def layout(self, value: ValueId) -> Layout:
         """A value's own layout, pending sums left out."""

@@ -69,6 +69,20 @@ def frequencies(w: Any) -> Any:
     return jax.lax.scan(trip, w, None, length=10)[0]
 
 
+def averages(x: Any) -> Any:
+    return jax.lax.scan(lambda c, row: (0.9 * c + row, c), jnp.zeros(x.shape[1:]), x)[1]
+
+
+def contrasted(a: Any, b: Any) -> Any:
+    """The loss of pairs of images and texts, behind a branch."""
+    logits = jax.lax.cond(jnp.arange(4).sum() > 5, jnp.tanh, jnp.sin, a @ b.T)
+    return -sum(jnp.sum(jnp.eye(len(a)) * jax.nn.log_softmax(logits, dim)) for dim in (0, 1))
+
+
+def in_order(x: Any) -> Any:
+    return x[jnp.argsort(x[:, 0])]
+
+
 def squared(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: jax.grad(lambda *given: sum(jnp.sum(jnp.sin(y)) for y in jax.tree.leaves(f(*given))))(*args)
 
@@ -87,6 +101,10 @@ ROWS = {
     "all pairs": Row(bodies, lambda n: [(n, 3), (n, 3)], lambda n: 4 * lacks(n * 3), 1 << 17),
     "window": Row(window, one, lambda n: 0, 0),
     "frequencies in a loop": Row(frequencies, one, lambda n: 0, 0),
+    "scan": Row(averages, one, lambda n: 2 * part(n * WIDE), 1 << 19),
+    # One side is gathered, and one dim folded twice.
+    "contrastive loss": Row(contrasted, lambda n: [(n, WIDE)] * 2, lambda n: lacks(n * WIDE + 4 * n + 2), 1 << 17),
+    "order of a column": Row(in_order, one, lambda n: lacks(n * WIDE), 1 << 16),
 }
 
 
@@ -131,6 +149,25 @@ def test_a_result_behind_a_stop_lies_where_that_is_cheapest() -> None:
     args = [jax.ShapeDtypeStruct((1 << 19, WIDE), jnp.float32)]
     plan = plan_of(Row(lambda x: jnp.fft.fft(x, axis=0) * 2, one, lambda n: 0, 0), args)
     assert plan.layout("result") == {"result": "c64[524288, d*4]"} and plan.counts()["all_to_all"] == 1
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_result_that_a_later_claim_does_not_reach_lies_where_that_is_cheapest() -> None:
+    """The lookup is a sum over the rows of the table, which come first, so the claim on what is looked up ends there."""
+    args = normal(32, 64), jnp.arange(32)[:, None], jnp.arange(32 * 64).reshape(32, 64) % 64
+    plan = pt.plan(lambda table, rows, columns: table[rows, columns], MESH, *args).tile("table", 0, "d").tile("rows", 0, "d")
+    assert plan.layout("result") == {"result": "f32[d*4, 64]"}
+    assert plan.bytes_per_device() == lacks(32 * 64) and plan.check(*args) == 0
+
+
+@pytest.mark.usefixtures("at_once")
+def test_the_smaller_factor_of_a_grid_is_gathered_where_its_rows_are_one_block() -> None:
+    def grid(a: Any, b: Any) -> Any:
+        return jnp.stack([each.reshape(-1) for each in jnp.meshgrid(a, b, indexing="ij")], 1)
+
+    args = normal(16), normal(8)
+    plan = pt.plan(grid, MESH, *args).tile("b", 0, "d")
+    assert plan.bytes_per_device() == lacks(8) and plan.check(*args) == 0
 
 
 def test_a_result_that_a_tactic_places_stays_there_wherever_its_op_runs() -> None:

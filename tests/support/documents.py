@@ -63,7 +63,9 @@ class Page:
                     edits.append((block, printed))
                 case "console":
                     found = console(block.text)
-                    alike = ERROR.sub("", found) == ERROR.sub("", block.text) and all(float(e) < 1e-3 for e in ERROR.findall(found))
+                    alike = ERROR.sub("", found) == ERROR.sub("", block.text) and all(
+                        float(e) < 1e-3 for e in ERROR.findall(found)
+                    )
                     edits.append((block, block.text if alike else found))
                 case _:
                     pass
