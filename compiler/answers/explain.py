@@ -131,7 +131,8 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     if node is None:
         yield Reason(f"{each.use} has it as {target}", 1)
     elif node.is_border:
-        yield Reason(f"the loop that reads it{at_line(where)} has it as {target}", 1, where)
+        what = "branch" if node.op.name == "lax.cond" else "loop"
+        yield Reason(f"the {what} that reads it{at_line(where)} has it as {target}", 1, where)
     elif node not in terms:
         yield Reason(f"`{shown_op_name(node)}` reads it as {target}", 1, where)
         yield from _op(plan, node, axes, "computes")

@@ -1,7 +1,7 @@
 """An answer of a plan takes no more work than n log n: in devices, axes or leaves. Work is counted in calls of functions."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import log
 from pathlib import Path
 from statistics import linear_regression
@@ -42,7 +42,7 @@ SIZES: dict[str, Callable[[int], int]] = {
 def check(
     programs: Programs,
     name: str,
-    given: tuple[int, ...],
+    given: Sequence[int],
     folder: Path,
     size: Callable[[int], int] = int,
     steps: Callable[[int], int] = lambda count: 1,
@@ -89,7 +89,8 @@ def test_work_grows_with_leaves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", growing.many(1))
 def test_work_grows_with_what_a_program_has_many_of(name: str, tmp_path: Path) -> None:
-    check(growing.many, name, MANY, tmp_path)
+    # The ways out of conflicts that touch are each decided in full, so fewer of them take as long.
+    check(growing.many, name, [each // 2 for each in MANY] if "touch" in name else MANY, tmp_path)
 
 
 class Scanned(tuple[ValueId, ...]):

@@ -1,0 +1,81 @@
+"""Each way to depart from what claims give is a proposal: without it a program costs more; without all, every one is right."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sent import normal
+
+import partita as pt
+from partita.rewrites.decide import decide, price
+from tests.support.everywhere import agrees
+
+MESH = pt.Mesh(d=8)
+
+
+class Row(NamedTuple):
+    """A program that some proposal makes cheaper. Without tactics, all its arguments are tiled on dim 0."""
+
+    program: Callable[..., Any]
+    args: Sequence[Any]
+    tactics: Sequence[pt.Tactic] = ()
+    start: float = 0
+    """What a collective takes to start. At 0 they save as much in small programs as in large ones."""
+
+
+def iterated(w: Any, x: Any) -> Any:
+    return jax.lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=8)[0]
+
+
+def derived(x: Any) -> Any:
+    return jax.jacfwd(lambda x: jnp.tanh(x) * jnp.sum(x))(x)
+
+
+def factored(a: Any) -> Any:
+    return jnp.linalg.cholesky(a), jnp.linalg.cholesky(a.T)
+
+
+ROWS = {
+    "relocated": Row(lambda x: jnp.fft.fft(x, axis=0).real, [normal(64, 32)]),
+    "gather_before_loops": Row(iterated, [normal(16, 16), normal(64, 16)], [pt.Tile({"w": 0}, "d")]),
+    "compute_constants_whole": Row(derived, [normal(64)]),
+    "carried_sums": Row(lambda x, y: x.T @ x + y.T @ y, [normal(64, 8), normal(64, 8)]),
+    "gather_at_source": Row(factored, [np.eye(16, dtype=np.float32) * 3 + 1]),
+    "sort_gathered": Row(jnp.sort, [normal(256)], [pt.Replicate("result", "d"), pt.Tile({"a": 0}, "d")], price.START),
+    "_splits": Row(lambda x: x.reshape(2, 4, 128) * 2, [normal(8, 128)]),
+}
+"""By the name of the proposal in `decide.py`."""
+
+
+def without(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes proposals away: each then proposes nothing."""
+    for name in names:
+        nothing: Any = [] if name in ("sort_gathered", "_splits") else {}
+        monkeypatch.setattr(decide, name, lambda *_, nothing=nothing: nothing)
+
+
+def planned(row: Row) -> pt.Plan:
+    plan = pt.plan(row.program, MESH, *row.args)
+    names = [name for name in plan.layout() if not name.startswith("result")]
+    return plan.apply(*(row.tactics or (pt.Tile({name: 0}, "d") for name in names)))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_program_costs_more_without_a_proposal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price, "START", ROWS[name].start)
+    best = planned(ROWS[name]).bytes_per_device()
+    without([name], monkeypatch)
+    assert planned(ROWS[name]).bytes_per_device() > best
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_program_is_right_without_any(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without([*ROWS], monkeypatch)
+    agrees(planned(ROWS[name]), ROWS[name].program, *ROWS[name].args)
