@@ -61,7 +61,7 @@ class FreeOps:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.choices.is_free(node) or node.number in self.staying:
+        if not self.choices.is_free(node) or node.signature.rivals or node.number in self.staying:
             return False
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
@@ -72,8 +72,12 @@ class FreeOps:
         return not held and asked >= set(placement) and is_even(node.signature, placement)
 
     def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether all devices of an axis may run an op. A parameter that is moved or cast is gathered anew for each use."""
-        is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
+        """Whether all devices of an axis may run an op.
+
+        A parameter that is moved or cast is gathered anew for each use, and one that enters a loop anew in each trip.
+        """
+        again = (node.is_border or len(self.program.uses[value]) > 1 for value in node.results if self.program.parameter[value])
+        is_copy = any(again)
         is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_gathered(node, axis))
         return is_small and not is_copy and self.may_move(node, axis)
 
@@ -184,15 +188,11 @@ def index_of(at: Mapping[int, Position], dim: int) -> int | None:
 
 
 def is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
-    """Whether the placement fits, every device has a block (not a window) of each index, no index is padded, and no two of
-    them are read in one dim through a window."""
+    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded."""
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
     indices = signature.indices
     return not any(each.has_halo for _, each in placement) and all(
-        misfit(signature, at, own) is None
-        and not is_padded(indices[at].extent, own)
-        and factors.keys().isdisjoint(signature.rivals.get(at, ()))
-        for at, own in factors.items()
+        misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items()
     )

@@ -248,13 +248,12 @@ class Table:
 
         gather %t {data*8, 64}, %i {data*4}   -->   the sum over rows of %t has the axis, and the claim on %i ends
         """
-        own, signature = self.axes[axis].nodes[node.number], node.signature
-        for value, dims in zip(node.operands, signature.operand_dims, strict=True) if own is not None else ():
-            claim = self.claim(value, axis)
-            digits = dims[claim.at] if claim is not None and claim.at != WHOLE else ()
-            if any(digit.at != own.at and digit.at in signature.result_at[0] for digit in digits):
-                return True
-        return False
+        if (own := self.axes[axis].nodes[node.number]) is None:
+            return False
+        ends = zip(node.operands, node.signature.operand_dims, strict=True)
+        claims = ((self.claim(value, axis), dims) for value, dims in ends)
+        asked = (digit.at for claim, dims in claims if claim is not None and claim.at != WHOLE for digit in dims[claim.at])
+        return any(at != own.at and at in node.signature.result_at[0] for at in asked)
 
     def layout(self, value: ValueId) -> Layout:
         """A value's own layout, pending sums left out."""

@@ -160,16 +160,6 @@ def test_a_result_that_a_later_claim_does_not_reach_lies_where_that_is_cheapest(
     assert plan.bytes_per_device() == lacks(32 * 64) and plan.check(*args) == 0
 
 
-@pytest.mark.usefixtures("at_once")
-def test_the_smaller_factor_of_a_grid_is_gathered_where_its_rows_are_one_block() -> None:
-    def grid(a: Any, b: Any) -> Any:
-        return jnp.stack([each.reshape(-1) for each in jnp.meshgrid(a, b, indexing="ij")], 1)
-
-    args = normal(16), normal(8)
-    plan = pt.plan(grid, MESH, *args).tile("b", 0, "d")
-    assert plan.bytes_per_device() == lacks(8) and plan.check(*args) == 0
-
-
 def test_a_result_that_a_tactic_places_stays_there_wherever_its_op_runs() -> None:
     x = jax.ShapeDtypeStruct((1 << 19, WIDE), jnp.float32)
     plan = pt.plan(lambda x: jnp.fft.fft(x, axis=0), MESH, x).tile("x", 0, "d").tile("result", 0, "d")
