@@ -74,17 +74,18 @@ class FreeOps:
     def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
         """Whether all devices of an axis may run an op.
 
-        A parameter that is moved or cast is gathered anew for each use, and one that enters a loop anew in each trip.
+        A parameter that is moved or cast is gathered anew for each use. What loops carry, stack and take apart is stored, and
+        stays divided.
         """
-        again = (node.is_border or len(self.program.uses[value]) > 1 for value in node.results if self.program.parameter[value])
-        is_copy = any(again)
+        is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
         is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_gathered(node, axis))
-        return is_small and not is_copy and self.may_move(node, axis)
+        return is_small and not is_copy and not node.is_border and self.may_move(node, axis)
 
     def looks_up_gathered(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether an op looks up elements of a value that another op needs whole along the axis."""
+        """Whether an op looks up elements of a value that another op, where claims have it, needs whole along the axis."""
         looks_up, uses = any(index.reads for index in node.signature.indices), self.placements.uses(node.operands[0])
-        return looks_up and any(user != node.number and axis not in self.placements.wanted(user, at).axes for user, at in uses)
+        others = (use for use in uses if use[0] != node.number and axis not in self.found.get(use[0], {}))
+        return looks_up and any(axis not in self.placements.wanted(*use).axes for use in others)
 
     def computes_little(self, node: Node) -> bool:
         """Whether every device may do all of an op's work: it looks elements up that the program computes, or computes little.
