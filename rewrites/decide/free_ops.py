@@ -83,9 +83,9 @@ class FreeOps:
 
     def looks_up_gathered(self, node: Node, axis: MeshAxis) -> bool:
         """Whether an op looks up elements of a value that another op, where claims have it, needs whole along the axis."""
-        looks_up, uses = any(index.reads for index in node.signature.indices), self.placements.uses(node.operands[0])
+        uses = self.placements.uses(node.operands[0]) if looks_up(node) else ()
         others = (use for use in uses if use[0] != node.number and axis not in self.found.get(use[0], {}))
-        return looks_up and any(axis not in self.placements.wanted(*use).axes for use in others)
+        return any(axis not in self.placements.wanted(*use).axes for use in others)
 
     def computes_little(self, node: Node) -> bool:
         """Whether every device may do all of an op's work: it looks elements up that the program computes, or computes little.
@@ -96,8 +96,7 @@ class FreeOps:
             ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
             work = flops(node.op_name, node.params, ins, outs)
             known = self.small[key] = work is not None and work <= LITTLE * max(map(prod, ins), default=0)
-        looks_up = any(index.reads for index in node.signature.indices)
-        return not self.program.parameter[node.operands[0]] if looks_up and node.operands else known
+        return not self.program.parameter[node.operands[0]] if looks_up(node) else known
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
@@ -181,6 +180,11 @@ class FreeOps:
         if claim is not None:
             kept[axis] = claim.at, claim.factor
         return tuple(kept[each] for each in major_to_minor(kept))
+
+
+def looks_up(node: Node) -> bool:
+    """Whether an op reads an operand, its first one, at positions that other operands hold."""
+    return bool(node.operands) and any(index.reads for index in node.signature.indices)
 
 
 def index_of(at: Mapping[int, Position], dim: int) -> int | None:
