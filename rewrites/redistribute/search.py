@@ -378,12 +378,27 @@ class _Search:
         On a wide space, of equal bytes the state that is nearest to the target comes first; homeward, of all states.
         """
         every = paid[0] + left
-        second, third = (left, self.away(at)) if self.space.is_wide else (paid[1] + (left > 0), paid[2])
+        if self.space.is_wide:
+            second, third = left, self.away(at)
+        else:
+            second = paid[1] + self.collectives_left(at)
+            third = paid[2] + (at != self.space.goal and self.space.local(self.space.goal))
         return (self.away(at), every, second) if homeward else (every, second, third)
 
     def away(self, at: State) -> int:
         """How many axes are elsewhere than where they end."""
         return sum(map(ne, at, self.space.goal))
+
+    def collectives_left(self, at: State) -> int:
+        """The fewest collectives on a way from here, at least: one for each monoid that is pending, and those of other axes.
+
+        Of these, one moves neighbours away from one dim, or is a permute, which leaves as many devices on each dim.
+        """
+        space = self.space
+        gone = {spot if isinstance(spot, str) else spot[0] for spot, end in zip(at, space.goal, strict=True) if spot and spot != end}
+        dims = [each for each in gone if isinstance(each, int)]
+        is_one = len(dims) < 2 or all(space.count(at, dim) <= space.count(space.goal, dim) for dim in dims)
+        return len(gone) - len(dims) + (min(len(dims), 1) if is_one else 2)
 
     def comes_before(self, op: Op, after: State, way: _Way) -> bool:
         """Whether a step and the one before it may change places, and are no worse the other way round.

@@ -34,9 +34,9 @@ State: TypeAlias = tuple[Spot, ...]
 # where they end; and one axis is folded, or all axes are, or those that end side by side.
 FEW_AXES = 4
 # Up to this many states, axes may lie anywhere on the way; beyond that, only one axis away from an end of a dim or from a
-# factor. Once a way is known, a search gives up after `PATIENCE` steps: more in a small space, and `WIDE` with many axes.
+# factor. Once a way is known, a search gives up after `PATIENCE` steps: more in a small space over few axes.
 SMALL = 8000
-PATIENCE, WIDE = {True: 5000, False: 1500}, 3000
+PATIENCE = {True: 5000, False: 3000}
 
 
 class Run(NamedTuple):
@@ -61,7 +61,8 @@ class Space:
         # Devices that hold only padding may take part along axes that neither end names.
         every = tuple(axis for axis in all_axes(named) if axis.size > 1)
         for axes, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
-            self.axes, self.patience = axes, PATIENCE[between]
+            self.axes, self.is_wide = axes, len(axes) > FEW_AXES
+            self.patience = PATIENCE[between and not self.is_wide]
             on = [(dim, source.at(dim) + target.at(dim)) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
             if len(self.places) ** len(axes) <= SMALL:
@@ -69,20 +70,22 @@ class Space:
         even = [rounded_up(n, devices(self.axes)) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
         """The greatest length of each dim, with padding."""
-        self.is_wide = len(self.axes) > FEW_AXES
-        if self.is_wide:
-            self.patience = WIDE
         self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)
         self.group, self.filled = cache(devices), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
-        """The strides that an axis may have on a dim: next to an end or a factor of either layout, or others `between`."""
+        """The strides that an axis may have on a dim: next to a factor of either layout, or others `between`.
+
+        With padding, also next to an end of the dim.
+        """
         extent, wide = self.shape[dim], {1}
         for axis in self.axes:
             wide |= {axis.size * n for n in wide} if between else {axis.size}
         lengths = {rounded_up(extent, n) for n in wide} if self.is_padded else {extent}
-        ends = {1, *lengths, *(f.stride for f in factors), *(f.span for f in factors)} - {0}
+        # A gap between factors is the same all over, so axes lie beside one of them; on a dim without any, at the outer end.
+        ends = {*(f.stride for f in factors), *(f.span for f in factors)} or lengths
+        ends = (ends | {1, *lengths} if self.is_padded else ends) - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}
         most = max(extent, *(f.stride for f in factors), 1)
         return sorted((n for n in found if n <= most and (self.is_padded or extent % n == 0)), reverse=True)
@@ -113,6 +116,10 @@ class Space:
     def span(self, at: State, dim: int) -> int:
         """The number of elements that the axes of a dim span."""
         return on[0].span if (on := self.on(at, dim)) else 1
+
+    def count(self, at: State, dim: int) -> int:
+        """The number of devices along the axes of a dim."""
+        return prod(run.span // run.stride for run in self.on(at, dim))
 
     def during(self, *states: State) -> tuple[int, ...]:
         """The global shape, padded so that all of these states divide it."""
