@@ -36,6 +36,7 @@ def kind_of(op: Op) -> type[Step]:
     return Step.known[cast(str, op[0])]
 
 
+@cache
 def step_of(op: Op) -> Step:
     """The step of a term, without its place in a path."""
     return kind_of(op).of(*op[1:])

@@ -395,7 +395,9 @@ class _Search:
         Of these, one moves neighbours away from one dim, or is a permute, which leaves as many devices on each dim.
         """
         space = self.space
-        gone = {spot if isinstance(spot, str) else spot[0] for spot, end in zip(at, space.goal, strict=True) if spot and spot != end}
+        gone = {
+            spot if isinstance(spot, str) else spot[0] for spot, end in zip(at, space.goal, strict=True) if spot and spot != end
+        }
         dims = [each for each in gone if isinstance(each, int)]
         is_one = len(dims) < 2 or all(space.count(at, dim) <= space.count(space.goal, dim) for dim in dims)
         return len(gone) - len(dims) + (min(len(dims), 1) if is_one else 2)
@@ -407,13 +409,15 @@ class _Search:
         """
         if way.before is None or self.space.is_padded or self.space.is_wide:
             return False
-        rank, last = (kind_of(each).rank for each in (op, way.op))
+        rank, last = kind_of(op).rank, kind_of(way.op).rank
+        if rank > last or op[0] == "all_gather":
+            return False
         space, before = self.space, way.before.at
-        moves = list(zip(before, way.at, after, strict=True))
+        moves = [*zip(before, way.at, after, strict=True)]
         if way.op[0] == "permute":
             changed = {axis.size for axis, (a, b, _) in zip(space.axes, moves, strict=True) if a != b}
             return rank < last and len(changed) == 1
-        if rank > last or op[0] == "all_gather" or any(a != b != c for a, b, c in moves):
+        if any(a != b != c for a, b, c in moves):
             return False
         if rank == last and op[1:] > way.op[1:]:
             return False

@@ -70,6 +70,7 @@ class Space:
         even = [rounded_up(n, devices(self.axes)) if self.is_padded else n for n in self.shape]
         self.longest = tuple(map(max, even, *ends))
         """The greatest length of each dim, with padding."""
+        self.number = {axis: at for at, axis in enumerate(self.axes)}
         self.start, self.goal = self.state(source), self.state(target)
         self.on, self.local = cache(self._on), cache(self._local)
         self.group, self.filled = cache(devices), cache(self._filled)
@@ -165,13 +166,14 @@ class Space:
 
     def put(self, at: State, *runs: tuple[Axes, int, int], free: Axes = ()) -> State:
         """The state in which first the axes in `free` are removed, and then these runs are placed."""
-        spots = dict(self.spots(at))
-        spots.update(dict.fromkeys(free))
+        spots, number = [*at], self.number
+        for axis in free:
+            spots[number[axis]] = None
         for axes, dim, stride in runs:
             for axis in reversed(axes):
-                spots[axis] = dim, stride
+                spots[number[axis]] = dim, stride
                 stride *= axis.size
-        return tuple(spots.values())
+        return tuple(spots)
 
     def moves(self, at: State) -> Iterator[tuple[Op, State]]:
         """Yields each step from a state, as a term, with the state after it."""
