@@ -30,7 +30,7 @@ from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
-from .stops import main_value, whole_ops
+from .stops import whole_ops
 
 REPLICATED, REDUNDANT, UNPARTITIONED = "replicated", "computed by all", "unpartitioned"
 UNKNOWN = "computed by all, flops unknown"
@@ -194,7 +194,7 @@ def _excess_text(plan: State, each: _Alike, number: int) -> Silent:
         value = program.arguments[number] if left < 0 else program.returned[left]
         return Silent(each.what, names[value], "", each.axes, each.bytes, 0, None)
     node = program.nodes[number - _ends(program)]
-    value = main_value(node)
+    value = node.main
     return Silent(each.what, names.get(value, ""), each.op, each.axes, each.bytes, each.flops, line_of(plan, value, node))
 
 

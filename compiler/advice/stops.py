@@ -11,7 +11,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import BlockedOp
-from ...rewrites.program.program import NO_VALUE, Node, NodeId, ValueId
+from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.program.shard_maps import mesh_misfit
 from ..cost.collectives import counted_steps
 from ..cost.costs import price_over
@@ -311,14 +311,9 @@ def whole_ops(plan: State) -> Iterator[tuple[Node, WholeOp]]:
             yield node, _whole(plan, node)
 
 
-def main_value(node: Node) -> ValueId:
-    """The first value that an op makes, or else reads; NO_VALUE if there is none."""
-    return node.results[0] if node.results else node.operands[0] if node.operands else NO_VALUE
-
-
 def _whole(plan: State, node: Node) -> WholeOp:
     params = node.params
-    value = main_value(node)
+    value = node.main
     mapped = mesh_misfit(params, plan.mesh)
     once = node.signature.once
     return WholeOp(

@@ -34,7 +34,6 @@ from ..plan.refusals import Refused
 from ..plan.state import State
 from ..views.grouping import alike, grouped
 from .open_conflicts import is_open, open_keys
-from .stops import main_value
 from .tactic_edits import Change
 
 FARTHEST = 16
@@ -292,7 +291,7 @@ def _by_part(plan: State) -> _ByPart:
         # Then all is one part, and no cost of a part is asked for.
         return _ByPart({}, frozenset(part))
     moves = grouped(plan.decisions.moves, lambda move: part[move.value])
-    nodes = grouped((node.number for node in program.nodes), lambda number: part[main_value(program.nodes[number])])
+    nodes = grouped((node.number for node in program.nodes), lambda number: part[program.nodes[number].main])
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)
@@ -333,7 +332,7 @@ def _way(plan: State, each: placement.Clash, values: Sequence[ValueId], dim: int
         step = partial(replicate, values=names if len(names) > 1 else names[0], axis=axis)
     else:
         step = partial(tile, values=names[0], dim=dim, axis=axis)
-    part = parts(plan.source.program)[each.value if node is None else main_value(node)]
+    part = parts(plan.source.program)[each.value if node is None else node.main]
     key = each.node, each.value, each.axis
     return _Way(key, tuple(names) if len(names) > 1 else names[0], dim, step, first, part)
 

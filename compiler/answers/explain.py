@@ -15,7 +15,7 @@ from ...dialects.definitions import printer
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.causes import is_own, summed_ops
-from ...rewrites.decide.decide import Move
+from ...rewrites.decide.decide import Move, nearly_elsewhere
 from ...rewrites.decide.price import START
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
@@ -199,7 +199,7 @@ def _gain(plan: State, node: Node, axis: MeshAxis) -> Iterator[Reason]:
     if (moved := placements.elsewhere.get(node.number, {}).get(axis)) is not None:
         name = names[parameter(plan, moved.value)]
         yield Reason(f"this saves {_time(moved.saved)}, counted for all ops that run elsewhere for `{name}`", 3)
-    elif (nearly := placements.nearly.get(node.number, {}).get(axis)) is not None:
+    elif (nearly := nearly_elsewhere(plan.decisions).get(node.number, {}).get(axis)) is not None:
         along = "on all devices" if nearly.claim is None else f"along {_dims(plan, node, nearly.claim)}"
         few = f"the start of a collective takes {_time(START)}"
         yield Reason(f"{along} it would save {_time(nearly.saved)}, too little to leave the order of the tactics: {few}", 3)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from ..advice.stops import main_value
 from ..cost.flops import shown_op_name
 from ..inputs.names import name_parts
 from ..plan.source_lines import line_of_op
@@ -69,7 +68,7 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     }
     outer = [("argument", starred(name), -1) for name in program.argument_names]
     outer += [("result", starred(name), -1) for name in program.result_names]
-    made = (starred(names.get(main_value(node), "")) for node in program.nodes)
+    made = (starred(names.get(node.main, "")) for node in program.nodes)
     known: dict[object, int] = {}
     return Shown(json, [known.setdefault(each, len(known)) for each in (*outer, *zip(repeat("op"), made, places))])
 

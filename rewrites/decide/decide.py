@@ -9,12 +9,14 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import hull, joined
+from ..program.independent_parts import parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
@@ -27,7 +29,7 @@ from .loop_hoisting import carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, charged
 from .regather import gather_at_source
-from .relocate import Mismatch, relocated
+from .relocate import Mismatch, Relocated, relocated
 from .sort_strategy import sort_gathered
 from .table import Table
 
@@ -83,6 +85,8 @@ class Decisions:
     """Whether axes are split, or ops could run elsewhere than the table says: if that pays in the program as a whole."""
     unsplit: Price | None = None
     """What a call would cost if no axis were split into sub-axes; None if none is."""
+    nearly: Elsewhere | None = None
+    """The ops that could run elsewhere, which would save too little time; None if not all were tried."""
 
     def __repr__(self) -> str:
         return f"Decisions({len(self.moves):,} moves of the values of {len(self.placements.nodes):,} ops)"
@@ -90,14 +94,14 @@ class Decisions:
     @property
     def price(self) -> Price:
         """What one call costs, with the trips that loops are taken to have."""
-        return self.price_of(self.placements.program.nodes, self.placements.nodes)
+        return self.price_of(self.placements.program.nodes, self.placements.nodes, self.moves)
 
-    def price_of(self, nodes: Sequence[Node], placed: Sequence[OpPlacement]) -> Price:
-        """What the moves, and these of all ops, cost in one call if the ops are placed so."""
+    def price_of(self, nodes: Sequence[Node], placed: Sequence[OpPlacement], moves: Iterable[Move]) -> Price:
+        """What these of all ops, if they are placed so, and of all moves cost in one call."""
         placements, program = self.placements, self.placements.program
         return Price.of(
             program.mesh,
-            ((move.path, program.likely_trips(move.region)) for move in self.moves),
+            ((move.path, program.likely_trips(move.region)) for move in moves),
             ((charged(placements, node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
             sum(size for node in nodes for size in map(placements.local_bytes, node.results, placed[node.number].produced)),
         )
@@ -106,7 +110,7 @@ class Decisions:
 def decide(table: Table) -> Decisions:
     """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that costs less."""
     found = whole = _decide_as_split(table)
-    while others := [_decide_as_split(other) for other in _splits(found)]:
+    while found.price.may_fall and (others := [_decide_as_split(other) for other in _splits(found)]):
         before, prices = found.price, [each.price for each in others]
         if not (cheaper := [(price, at) for at, price in enumerate(prices) if price.pays(before)]):
             break
@@ -127,22 +131,53 @@ def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
     before = [*found.placements.nodes]
-    moves = [
-        Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
-        for move in found.moves
-        if move.communicates
-    ]
-    instead = relocated(found.placements, found.carried, moves)
+    every, dear = {*parts(found.placements.program)}, _dear_parts(found)
+    instead, nearly = _relocated(found, dear)
     if not instead:
+        found.nearly = nearly if dear == every else None
         return found
     other = _decide(table, instead)
     then = other.placements.nodes
     # All other ops cost the same.
     changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
-    pays = other.price_of(changed, then).pays(found.price_of(changed, before))
+    pays = other.price_of(changed, then, other.moves).pays(found.price_of(changed, before, found.moves))
     chosen = other if pays else _decide(table, {})
-    chosen.weighed, chosen.placements.nearly = True, found.placements.nearly
+    chosen.weighed, chosen.nearly = True, nearly if dear == every else None
     return chosen
+
+
+def _dear_parts(found: Decisions) -> Set[ValueId]:
+    """The parts of the program in which something else could pay, because they take more than a start."""
+    program, placed = found.placements.program, found.placements.nodes
+    part, moves, nodes = parts(program), defaultdict[ValueId, list[Move]](list), defaultdict[ValueId, list[Node]](list)
+    for move in found.moves:
+        moves[part[move.value]].append(move)
+    dear = {each for each, own in moves.items() if any(move.together for move in own) or found.price_of((), (), own).may_fall}
+    for node in program.nodes:
+        if (each := part[node.main]) not in dear:
+            nodes[each].append(node)
+    return dear | {each for each, own in nodes.items() if found.price_of(own, placed, moves[each]).may_fall}
+
+
+def _relocated(found: Decisions, among: Container[ValueId]) -> Relocated:
+    """The ops of these parts of the program that run elsewhere than the table says; they are placed so."""
+    moves = (
+        Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
+        for move in found.moves
+        if move.communicates
+    )
+    return relocated(found.placements, found.carried, moves, among)
+
+
+def nearly_elsewhere(found: Decisions) -> Elsewhere:
+    """The ops that could run elsewhere than the table says, which would save too little time to depart from it.
+
+    Decisions leave out parts of a program that take less than a start: they are tried here, once they are asked for.
+    """
+    if found.nearly is None:
+        table = found.placements.table
+        found.nearly = _relocated(_decide(table, {}), parts(found.placements.program)).nearly
+    return found.nearly
 
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:

@@ -65,8 +65,10 @@ def taken(choices: Choices, ways: Ways) -> bool:
 
 def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
     """The ops to place otherwise, and the prices before and then."""
-    side = _Cut(choices, ways).otherwise()
-    chosen = {number: way for number, way in ways.items() if number in side}
+    chosen = ways
+    if len(ways) > 1:
+        side = _Cut(choices, ways).otherwise()
+        chosen = {number: way for number, way in ways.items() if number in side}
     others = [each for each in (chosen, ways) if each] if len(chosen) < len(ways) else [chosen]
     before = choices.price(ways, {})
     assert before is not None

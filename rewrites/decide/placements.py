@@ -159,8 +159,6 @@ class Placements:
     returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
     elsewhere: Elsewhere = field(default_factory=dict[NodeId, Mapping[MeshAxis, Instead]])
     """The ops that do not take the table's claims, with what they take instead."""
-    nearly: Elsewhere = field(default_factory=dict[NodeId, Mapping[MeshAxis, Instead]])
-    """The ops that could take something else, which would save too little time to depart from the tactics' order."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
     opened: dict[ValueId, Set[MeshAxis]] = field(default_factory=dict[ValueId, Set[MeshAxis]])

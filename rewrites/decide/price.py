@@ -54,6 +54,11 @@ class Price(NamedTuple):
         """Whether this saves enough time to pay for the starts of the collectives that it adds, and for one at least."""
         return before.seconds - self.seconds > START * max(1, self.collectives - before.collectives)
 
+    @property
+    def may_fall(self) -> bool:
+        """Whether this takes so much time that something else could pay: more than a start."""
+        return self.seconds > START
+
 
 def seconds(on: Mesh, received: Bytes, slow: Bytes = 0, computed: int = 0) -> float:
     """The time in which a device of a mesh receives bytes, so many of them over slow links, and computes flops."""

@@ -13,20 +13,21 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
+from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import take, taken
-from .placements import Instead, OpPlacement, Placements, Unreduced
+from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import Sweep
 from .relocation_bound import RelocationBound
 from .table import AxisTable, Claim, Table
@@ -65,27 +66,40 @@ class Option(NamedTuple):
     """The indices that are tried for all ops like the first one."""
 
 
+class Relocated(NamedTuple):
+    """The ops that run elsewhere, with what they do there."""
+
+    found: Elsewhere
+    nearly: Elsewhere
+    """The ops that could run elsewhere too, which would save too little time to depart from the tactics' order."""
+
+
 def relocated(
-    placements: Placements, carried: Mapping[NodeId, DeferredReduction], mismatches: list[Mismatch]
-) -> dict[NodeId, dict[MeshAxis, Instead]]:
-    """Returns the ops that run elsewhere, and places them so in `placements` too."""
+    placements: Placements,
+    carried: Mapping[NodeId, DeferredReduction],
+    mismatches: Iterable[Mismatch],
+    among: Container[ValueId],
+) -> Relocated:
+    """Returns the ops that run elsewhere, in these parts of the program, and places them so in `placements` too."""
     search = _Search(placements, dict(carried))
-    groups = dict[NodeId, list[Mismatch]]()
-    for each in [*mismatches, *search.compared()]:
-        first = each.uses[0][0] if each.uses else search.program.producer[each.value]
-        groups.setdefault(first, []).append(each)
+    part, groups = parts(search.program), dict[NodeId, list[Mismatch]]()
+    for each in chain(mismatches, search.compared()):
+        if part[each.value] in among:
+            first = each.uses[0][0] if each.uses else search.program.producer[each.value]
+            groups.setdefault(first, []).append(each)
     for _ in range(ROUNDS):
         search.tried.clear()
         before = search.taken
         for group in groups.values():
             search.improve(group)
         for number, axis in search.unplaced():
-            search.attempt([*search.options(number, axis)])
+            if part[search.program.nodes[number].main] in among:
+                search.attempt([*search.options(number, axis)])
         if search.taken == before:
             break
     search.go_back()
-    placements.nearly = {number: moved for number, moved in search.nearly.items() if not search.found.get(number)}
-    return {number: moved for number, moved in search.found.items() if moved}
+    found = {number: moved for number, moved in search.found.items() if moved}
+    return Relocated(found, {number: moved for number, moved in search.nearly.items() if number not in found})
 
 
 class _Search:

@@ -147,6 +147,11 @@ class Node:
         return frozenset([at for at, value in enumerate(self.operands) if value in values])
 
     @property
+    def main(self) -> ValueId:
+        """The first value that the node makes, or else reads; NO_VALUE if there is none."""
+        return self.results[0] if self.results else self.operands[0] if self.operands else NO_VALUE
+
+    @property
     def is_border(self) -> bool:
         """Whether the node is a border, where values cross into a region or out of it."""
         return bool(self.reads)

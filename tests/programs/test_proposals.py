@@ -15,6 +15,7 @@ from sent import normal
 
 import partita as pt
 from partita.rewrites.decide import decide, price
+from partita.rewrites.decide.relocate import Relocated
 from tests.support.everywhere import agrees
 
 MESH = pt.Mesh(d=8)
@@ -57,7 +58,7 @@ ROWS = {
 def without(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes proposals away: each then proposes nothing."""
     for name in names:
-        nothing: Any = [] if name in ("sort_gathered", "_splits") else {}
+        nothing: Any = Relocated({}, {}) if name == "relocated" else [] if name in ("sort_gathered", "_splits") else {}
         monkeypatch.setattr(decide, name, lambda *_, nothing=nothing: nothing)
 
 

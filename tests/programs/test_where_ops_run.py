@@ -18,7 +18,7 @@ from sent import normal
 
 import partita as pt
 from partita.dialects.chips import CHIPS, DEFAULT
-from partita.rewrites.decide import price
+from partita.rewrites.decide import price, relocate
 from tests.support.everywhere import agrees
 
 DEVICES, FLOAT = 8, 4
@@ -178,6 +178,25 @@ def test_explain_says_what_an_op_saves_where_it_runs_and_what_is_too_little() ->
     few = "along dim 1 of `x` and dim 0 of `transpose#0` it would save 0.149 microseconds, too little to leave the order of the"
     assert few in explained(256) and "the start of a collective takes 0.73 microseconds" in explained(256)
     assert "this saves 610 microseconds, counted for all ops that run elsewhere for `x`" in explained(4096)
+
+
+def test_parts_that_take_less_than_a_start_are_not_tried_and_explain_still_says_what_they_would_save(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: set[int] = set()
+    improve = relocate._Search.improve  # pyright: ignore[reportPrivateUsage]
+
+    def counted(search: Any, group: Any) -> None:
+        tried.update(each.source.global_shape[0] for each in group)
+        improve(search, group)
+
+    monkeypatch.setattr(relocate._Search, "improve", counted)  # pyright: ignore[reportPrivateUsage]
+    of_both = [jax.ShapeDtypeStruct((size, size), "float32") for size in (256, 4096)]
+    plan = pt.plan(lambda *both: [jnp.maximum(x.T @ x, x) for x in both], pt.Mesh(d=DEVICES), *of_both)
+    plan = plan.tile("both/0", 1, "d").tile("both/1", 1, "d")
+    small, large = plan.collectives()
+    assert "this saves 610 microseconds" in str(plan.explain(large)) and tried == {4096}
+    assert "it would save 0.149 microseconds, too little" in str(plan.explain(small)) and tried == {256, 4096}
 
 
 def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_worth_a_start(

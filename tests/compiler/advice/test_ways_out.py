@@ -10,8 +10,8 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import pytest
-from generated import is_quick
-from hypothesis import given, settings, strategies as st
+from generated import examples
+from hypothesis import given, strategies as st
 from small_programs import KINDS, Kind, drawn
 
 import partita as pt
@@ -67,7 +67,7 @@ PIECES: Sequence[Piece] = crossed, product, rolled, shifted, looked_up, of_both,
 @st.composite
 def plans(draw: st.DrawFn) -> pt.Plan:
     """Pieces of a program, or the gradient of their sum. Each is of an array and another one, or of what earlier ones made."""
-    count = draw(st.integers(2, 3 if is_quick() else 5))
+    count = draw(st.integers(2, 5))
     others = st.integers(0, 1)
     pieces = [(draw(st.sampled_from(PIECES)), at, (at + draw(others)) % count, draw(st.booleans())) for at in range(count)]
     is_trained = draw(st.booleans())
@@ -97,7 +97,7 @@ def plans(draw: st.DrawFn) -> pt.Plan:
 
 
 @given(plans(), st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@examples(12)
 def test_each_way_out_costs_what_the_plan_costs_with_it_alone(plan: pt.Plan, random: Random) -> None:
     left = [*open_keys(plan)]
     random.shuffle(left)
@@ -114,7 +114,7 @@ def test_each_way_out_costs_what_the_plan_costs_with_it_alone(plan: pt.Plan, ran
 
 
 @given(plans())
-@settings(max_examples=15)
+@examples(8)
 def test_resolve_never_costs_more_than_to_leave_conflicts_open(plan: pt.Plan) -> None:
     assert price(plan.apply(pt.Resolve())) <= price(plan)
 

@@ -230,6 +230,69 @@ def test_axes_of_other_sizes_change_places_where_they_are_small_and_are_gathered
     assert [step.kind for step in found.steps] == ["permute", "all_gather", "all_gather"]
 
 
+GAPS: dict[str, tuple[Mesh, tuple[int, ...], list[Tile], str, list[Tile], int]] = {
+    "[2*a*4*b*3, 192] -> [e*2*c*d*4, 2*a*48]": (
+        Mesh(a=2, b=4, c=4, d=2, e=3),
+        (192, 192),
+        [("a", 0, 48), ("b", 0, 3)],
+        "",
+        [("e", 0, 64), ("c", 0, 8), ("d", 0, 4), ("a", 1, 48)],
+        4224,
+    ),
+    "[d*32, a*b*c*2] -> [64, 4*d*3]": (
+        Mesh(a=2, b=2, c=3, d=2),
+        (64, 24),
+        [("d", 0, 32), ("a", 1, 12), ("b", 1, 6), ("c", 1, 2)],
+        "",
+        [("d", 1, 3)],
+        3072,
+    ),
+    "[4*d*6, 64, a*18] -> [2*b*12, 64, c*9]": (
+        Mesh(a=2, b=4, c=4, d=4),
+        (96, 64, 36),
+        [("d", 0, 6), ("a", 2, 18)],
+        "",
+        [("b", 0, 12), ("c", 2, 9)],
+        62208,
+    ),
+    "[b*2*d*4, 64]{max a} -> [c*16, d*16]": (
+        Mesh(a=4, b=2, c=4, d=4),
+        (64, 64),
+        [("b", 0, 32), ("d", 0, 4)],
+        "a",
+        [("c", 0, 16), ("d", 1, 16)],
+        1792,
+    ),
+}
+"""The mesh, the shape, the factors and the axis of a maximum, the factors in the end, and the bytes."""
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_axes_that_have_to_wait_lie_beside_others(name: str) -> None:
+    """So few places are tried that these searches end."""
+    mesh, shape, source, axis, target, most = GAPS[name]
+    before = layout(shape, source, mesh, [Pending("max", mesh.place(axis))] if axis else [])
+    assert check(before, layout(shape, target, mesh), mesh).bytes == most
+
+
+def test_a_search_over_two_axes_on_each_dim_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`[a*c*1024, b*d*1024] -> [4096, d*2048]`: where axes wait is the same all over a gap, so each gap is one place."""
+    visited: list[State] = []
+    moves = search_space.Space.moves
+
+    def counted(space: search_space.Space, at: State) -> object:
+        visited.append(at)
+        return moves(space, at)
+
+    monkeypatch.setattr(search_space.Space, "moves", counted)
+    mesh = Mesh(a=2, b=2, c=2, d=2)
+    source = layout((4096, 4096), [("a", 0, 2048), ("c", 0, 1024), ("b", 1, 2048), ("d", 1, 1024)], mesh)
+    target = layout((4096, 4096), [("d", 1, 2048)], mesh)
+    path.cache_clear()
+    assert path(source, target, 4).bytes == 4 * prod(target.local_shape)
+    assert len(visited) <= 14
+
+
 def random_layout(random: Random, folds: bool) -> Layout:
     """A layout of `f32[32, 8, 8]` whose axes lie side by side on random dims, some nowhere, or pending if any folds."""
     left, tiles, pending = [32, 8, 8], list[Tile](), list[Pending]()
