@@ -191,13 +191,13 @@ def test_parts_that_take_less_than_a_start_are_not_tried_and_explain_still_says_
         improve(search, group)
 
     monkeypatch.setattr(relocate._Search, "improve", counted)  # pyright: ignore[reportPrivateUsage]
-    of_both = [jax.ShapeDtypeStruct((size, size), "float32") for size in (256, 4096)]
+    of_both = [jax.ShapeDtypeStruct((size, size), "float32") for size in (64, 4096)]
     plan = pt.plan(lambda *both: [jnp.maximum(x.T @ x, x) for x in both], pt.Mesh(d=DEVICES), *of_both)
     plan = plan.tile("both/0", 1, "d").tile("both/1", 1, "d")
     small, large = plan.collectives()
     assert tried == {4096}
     assert "this saves 610 microseconds" in str(plan.explain(large))
-    assert "it would save 0.149 microseconds, too little" in str(plan.explain(small)) and tried == {256, 4096}
+    assert "too little to leave the order of the tactics" in str(plan.explain(small)) and tried == {64, 4096}
 
 
 def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_worth_a_start(
