@@ -10,8 +10,9 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
@@ -110,8 +111,9 @@ class Decisions:
 def decide(table: Table) -> Decisions:
     """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that costs less."""
     found = whole = _decide_as_split(table)
-    while found.price.may_fall and (others := [_decide_as_split(other) for other in _splits(found)]):
-        before, prices = found.price, [each.price for each in others]
+    while (tables := [*_splits(found)]) and (before := found.price).may_fall:
+        others = [*map(_decide_as_split, tables)]
+        prices = [each.price for each in others]
         if not (cheaper := [(price, at) for at, price in enumerate(prices) if price.pays(before)]):
             break
         found = others[min(cheaper)[1]]
@@ -131,10 +133,9 @@ def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
     before = [*found.placements.nodes]
-    every, dear = {*parts(found.placements.program)}, _dear_parts(found)
-    instead, nearly = _relocated(found, dear)
+    instead, nearly = _relocated(found, _may_pay(found))
     if not instead:
-        found.nearly = nearly if dear == every else None
+        found.nearly = nearly
         return found
     other = _decide(table, instead)
     then = other.placements.nodes
@@ -142,31 +143,36 @@ def _decide_as_split(table: Table) -> Decisions:
     changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
     pays = other.price_of(changed, then, other.moves).pays(found.price_of(changed, before, found.moves))
     chosen = other if pays else _decide(table, {})
-    chosen.weighed, chosen.nearly = True, nearly if dear == every else None
+    chosen.weighed, chosen.nearly = True, nearly
     return chosen
 
 
-def _dear_parts(found: Decisions) -> Set[ValueId]:
-    """The parts of the program in which something else could pay, because they take more than a start."""
+def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
+    """Says of a part of the program whether anything else could pay there: whether the part takes more than a start."""
     program, placed = found.placements.program, found.placements.nodes
     part, moves, nodes = parts(program), defaultdict[ValueId, list[Move]](list), defaultdict[ValueId, list[Node]](list)
     for move in found.moves:
         moves[part[move.value]].append(move)
-    dear = {each for each, own in moves.items() if any(move.together for move in own) or found.price_of((), (), own).may_fall}
     for node in program.nodes:
-        if (each := part[node.main]) not in dear:
-            nodes[each].append(node)
-    return dear | {each for each, own in nodes.items() if found.price_of(own, placed, moves[each]).may_fall}
+        nodes[part[node.main]].append(node)
+
+    @cache
+    def may_pay(each: ValueId) -> bool:
+        own = moves[each]
+        shares = any(move.together for move in own)
+        return shares or found.price_of((), (), own).may_fall or found.price_of(nodes[each], placed, own).may_fall
+
+    return may_pay
 
 
-def _relocated(found: Decisions, among: Container[ValueId]) -> Relocated:
-    """The ops of these parts of the program that run elsewhere than the table says; they are placed so."""
+def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool]) -> Relocated:
+    """The ops that run elsewhere than the table says, in parts of the program that are tried; they are placed so."""
     moves = (
         Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
         for move in found.moves
         if move.communicates
     )
-    return relocated(found.placements, found.carried, moves, among)
+    return relocated(found.placements, found.carried, moves, is_tried)
 
 
 def nearly_elsewhere(found: Decisions) -> Elsewhere:
@@ -174,10 +180,11 @@ def nearly_elsewhere(found: Decisions) -> Elsewhere:
 
     Decisions leave out parts of a program that take less than a start: they are tried here, once they are asked for.
     """
-    if found.nearly is None:
-        table = found.placements.table
-        found.nearly = _relocated(_decide(table, {}), parts(found.placements.program)).nearly
-    return found.nearly
+    nearly = found.nearly
+    if nearly is None:
+        nearly = found.nearly = _relocated(_decide(found.placements.table, {}), lambda part: True).nearly
+        assert nearly is not None, "every part is tried"
+    return nearly
 
 
 def _decide(table: Table, instead: Elsewhere) -> Decisions:

@@ -13,9 +13,9 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
@@ -70,43 +70,50 @@ class Relocated(NamedTuple):
     """The ops that run elsewhere, with what they do there."""
 
     found: Elsewhere
-    nearly: Elsewhere
-    """The ops that could run elsewhere too, which would save too little time to depart from the tactics' order."""
+    nearly: Elsewhere | None
+    """The ops that could run elsewhere too, which would save too little time to depart from the tactics' order.
+
+    None if some part of the program was not tried.
+    """
 
 
 def relocated(
     placements: Placements,
     carried: Mapping[NodeId, DeferredReduction],
     mismatches: Iterable[Mismatch],
-    among: Container[ValueId],
+    is_tried: Callable[[ValueId], bool],
 ) -> Relocated:
-    """Returns the ops that run elsewhere, in these parts of the program, and places them so in `placements` too."""
-    search = _Search(placements, dict(carried))
-    part, groups = parts(search.program), dict[NodeId, list[Mismatch]]()
-    for each in chain(mismatches, search.compared()):
-        if part[each.value] in among:
-            first = each.uses[0][0] if each.uses else search.program.producer[each.value]
-            groups.setdefault(first, []).append(each)
+    """Returns the ops that run elsewhere, in parts of the program that are tried, and places them so in `placements` too."""
+    search = _Search(placements, dict(carried), is_tried)
+    groups = dict[NodeId, list[Mismatch]]()
+    for each in [each for each in (*mismatches, *search.compared()) if search.is_in(each.value)]:
+        first = each.uses[0][0] if each.uses else search.program.producer[each.value]
+        groups.setdefault(first, []).append(each)
     for _ in range(ROUNDS):
         search.tried.clear()
         before = search.taken
         for group in groups.values():
             search.improve(group)
         for number, axis in search.unplaced():
-            if part[search.program.nodes[number].main] in among:
-                search.attempt([*search.options(number, axis)])
+            search.attempt([*search.options(number, axis)])
         if search.taken == before:
             break
     search.go_back()
     found = {number: moved for number, moved in search.found.items() if moved}
-    return Relocated(found, {number: moved for number, moved in search.nearly.items() if number not in found})
+    nearly = {number: moved for number, moved in search.nearly.items() if number not in found}
+    return Relocated(found, nearly if search.are_all_tried else None)
 
 
 class _Search:
     """Tries the ops around one mismatch after another. Ops that were moved for earlier mismatches stay moved."""
 
-    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction]) -> None:
+    def __init__(
+        self, placements: Placements, carried: dict[NodeId, DeferredReduction], is_tried: Callable[[ValueId], bool]
+    ) -> None:
         self.ops = FreeOps(placements, carried)
+        self.part, self.is_tried = parts(placements.program), is_tried
+        self.are_all_tried = True
+        """Whether no part of the program was left out."""
         self.bound = RelocationBound(self.ops)
         self.placements, self.program, self.table = placements, placements.program, placements.table
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
@@ -119,6 +126,12 @@ class _Search:
         self.promising: dict[object, dict[int | None, None]] = {}
         self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
         """Holds until an op moves."""
+
+    def is_in(self, value: ValueId) -> bool:
+        """Whether a value is in a part of the program that is tried."""
+        found = self.is_tried(self.part[value])
+        self.are_all_tried &= found
+        return found
 
     def improve(self, group: Sequence[Mismatch]) -> None:
         """Tries what could be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
@@ -152,7 +165,8 @@ class _Search:
         """The ops that run whole along an axis because a claim has stopped there, or several are in conflict."""
         table, nodes = self.table, self.program.nodes
         for number, _, axis in () if self.ops.is_wide else (*table.conflicts, *table.blocked):
-            if 0 <= number < self.program.end and axis not in self.placements.axes(nodes[number]):
+            here = 0 <= number < self.program.end and axis not in self.placements.axes(nodes[number])
+            if here and self.is_in(nodes[number].main):
                 yield number, axis
 
     def compared(self) -> Iterator[Mismatch]:

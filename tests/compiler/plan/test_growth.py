@@ -23,8 +23,16 @@ from partita.compiler.plan.history import prefixes
 from partita.compiler.report.memory_timeline import MOST_ROWS as MOST_ROWS_OF_MEMORY
 from partita.compiler.report.problems import MOST_ROWS
 from partita.dialects.ground.errors import lines_of
+from partita.rewrites.decide.price import Price
 from partita.rewrites.program.program import Node, ValueId
 from partita.rewrites.redistribute.kinds.halo import hops
+
+
+@pytest.fixture(autouse=True)
+def all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ops could run is tried in small programs too, so that all sizes do the same work."""
+    monkeypatch.setattr(Price, "may_fall", True)
+
 
 Programs = Callable[[int], Mapping[str, Callable[[], growing.Made]]]
 
