@@ -390,9 +390,10 @@ class _Search:
         return sum(map(ne, at, self.space.goal))
 
     def collectives_left(self, at: State) -> int:
-        """The fewest collectives on a way from here, at least: one for each monoid that is pending, and those of other axes.
+        """A lower bound of the collectives on a way to the target.
 
-        Of these, one moves neighbours away from one dim, or is a permute, which leaves as many devices on each dim.
+        A fold ends what one monoid leaves pending. Axes on dims that end elsewhere leave one dim in one collective, or several dims
+        in a permute, if no dim has more devices now than in the end.
         """
         space = self.space
         gone = {

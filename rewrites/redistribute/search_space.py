@@ -33,8 +33,9 @@ State: TypeAlias = tuple[Spot, ...]
 # Up to this many axes are permuted, or folded together, in every combination. With more, two axes change places, or all move to
 # where they end; and one axis is folded, or all axes are, or those that end side by side.
 FEW_AXES = 4
-# Up to this many states, axes may lie anywhere on the way; beyond that, only one axis away from an end of a dim or from a
-# factor. Once a way is known, a search gives up after `PATIENCE` steps: more in a small space over few axes.
+# Up to this many states, axes may lie as far from a factor as all of them reach; beyond that, only one axis away. With padding
+# an end of a dim is like a factor. Once a way is known, a search gives up after `PATIENCE` steps: more in a small space over
+# few axes.
 SMALL = 8000
 PATIENCE = {True: 5000, False: 3000}
 
@@ -76,7 +77,7 @@ class Space:
         self.group, self.filled = cache(devices), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
-        """The strides that an axis may have on a dim: next to a factor of either layout, or others `between`.
+        """The strides that an axis may have on a dim: next to a factor of either layout, or `between` with others there.
 
         With padding, also next to an end of the dim.
         """
