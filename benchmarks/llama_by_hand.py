@@ -1,8 +1,8 @@
 """The training step of `examples/llama.py` by hand, as an expert writes it with `jax.shard_map` for the same strategy.
 
 Data parallel over `data`, Megatron over `model`, ZeRO-3 over `data`. A trip over the layers gathers its layer, forward and
-again in the recomputation, whose gathers the gradient shares; each gradient of a layer is scattered where it is made. The
-embedding and the last norm, which all micro-batches share, are gathered once and their gradients scattered once.
+again in the recomputation, whose gathers the gradient shares. The embedding and the last norm, which all micro-batches share,
+are gathered once. All gradients are added over the micro-batches, and scattered once.
 """
 
 from functools import partial
@@ -57,16 +57,25 @@ def _local_step(sizes: Any, parts: int, params: Tree, opt: Tree, batch: jax.Arra
     ends = {
         name: jax.lax.all_gather(params[name], "data", axis=params[name].ndim - 1, tiled=True) for name in ("embed", "norm")
     }
-    shared = {**ends, "layers": params["layers"]}
+
+    def whole(name: str, shard: jax.Array) -> jax.Array:
+        dim = LAYERS[name].index("data")
+        return jnp.zeros((*shard.shape[:dim], shard.shape[dim] * sizes["data"], *shard.shape[dim + 1 :]), shard.dtype)
+
+    zeros = {
+        **jax.tree.map(jnp.zeros_like, ends),
+        "layers": {name: whole(name, each) for name, each in params["layers"].items()},
+    }
+
+    def loss(shared: Tree, part: jax.Array) -> jax.Array:
+        return _loss(shared, params["layers"], part)
 
     def add(total: Tree, part: jax.Array) -> tuple[Tree, None]:
-        return jax.tree.map(jnp.add, total, jax.value_and_grad(_loss)(shared, part)), None
+        return jax.tree.map(jnp.add, total, jax.value_and_grad(loss)({**zeros, **ends}, part)), None
 
-    zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, shared)
-    total, _ = jax.lax.scan(add, zeros, batch.reshape(-1, parts, batch.shape[1]).swapaxes(0, 1))
+    total, _ = jax.lax.scan(add, (jnp.zeros(()), zeros), batch.reshape(-1, parts, batch.shape[1]).swapaxes(0, 1))
     value, grads = total
-    for name in ends:
-        grads[name] = jax.lax.psum_scatter(grads[name], "data", scatter_dimension=grads[name].ndim - 1, tiled=True)
+    grads = jax.tree.map(_scattered, grads, PARAMS, is_leaf=_is_spec)
     value, grads = jax.tree.map(lambda each: each / (parts * sizes["data"]), (value, grads))
     updates, adamw = llama.ADAMW.update(_clipped(grads, sizes["model"]), opt[1], params)
     return optax.apply_updates(params, updates), (opt[0], adamw), jax.lax.psum(value, "data")
@@ -82,16 +91,20 @@ def _clipped(grads: Tree, copies: int) -> Tree:
     return jax.tree.map(lambda grad: grad * scale, grads)
 
 
-def _loss(params: Tree, tokens: jax.Array) -> jax.Array:
-    """The mean over this device's rows."""
+def _scattered(grad: jax.Array, spec: P) -> jax.Array:
+    return jax.lax.psum_scatter(grad, "data", scatter_dimension=spec.index("data"), tiled=True)
+
+
+def _loss(params: Tree, shards: Tree, tokens: jax.Array) -> jax.Array:
+    """The mean over this device's rows. What `params` has of the layers stands for them whole: only its gradient is used."""
     x = params["embed"][tokens[:, :-1]]
-    x, _ = jax.lax.scan(lambda x, p: (jax.checkpoint(_layer)(x, p), None), x, params["layers"])
+    x, _ = jax.lax.scan(lambda x, p: (jax.checkpoint(_layer)(x, *p), None), x, (shards, params["layers"]))
     logits = llama.rms_norm(x, params["norm"]) @ params["embed"].T
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]))
 
 
-def _layer(x: jax.Array, shards: Tree) -> jax.Array:
-    p = {name: _gather(shard, LAYERS[name].index("data") - 1) for name, shard in shards.items()}
+def _layer(x: jax.Array, shards: Tree, whole: Tree) -> jax.Array:
+    p = {name: _gather(shard, whole[name], LAYERS[name].index("data") - 1) for name, shard in shards.items()}
     h = enter(llama.rms_norm(x, p["norm1"]))
     q = llama.rope(jnp.einsum("btm,mkgd->btkgd", h, p["wq"]))
     k = llama.rope(jnp.einsum("btm,mkd->btkd", h, p["wk"]))
@@ -101,15 +114,15 @@ def _layer(x: jax.Array, shards: Tree) -> jax.Array:
     return x + leave((jax.nn.silu(h @ p["gate"]) * (h @ p["up"])) @ p["down"])
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _gather(shard: jax.Array, dim: int) -> jax.Array:
-    """The gathered parameter; its gradient is scattered."""
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _gather(shard: jax.Array, whole: jax.Array, dim: int) -> jax.Array:
+    """The gathered parameter. Its gradient is that of `whole`: a device's own part of the sum."""
     return jax.lax.all_gather(shard, "data", axis=dim, tiled=True)
 
 
 _gather.defvjp(
-    lambda shard, dim: (_gather(shard, dim), None),
-    lambda dim, _, gradient: (jax.lax.psum_scatter(gradient, "data", scatter_dimension=dim, tiled=True),),
+    lambda shard, whole, dim: (_gather(shard, whole, dim), shard),
+    lambda dim, shard, gradient: (jnp.zeros_like(shard), gradient),
 )
 
 

@@ -26,7 +26,7 @@ from .axis_splits import split_tables
 from .choices import Choices, is_stored
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
-from .loop_hoisting import carried_sums, gather_before_loops
+from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, charged
 from .regather import gather_at_source
@@ -86,6 +86,8 @@ class Decisions:
     """Whether axes are split, or ops could run elsewhere than the table says: if that pays in the program as a whole."""
     unsplit: Price | None = None
     """What a call would cost if no axis were split into sub-axes; None if none is."""
+    accumulated: list[Accumulated] = field(default_factory=list[Accumulated])
+    """The sums that wait for the end of a loop, and those that would if a device had the memory."""
     nearly: Elsewhere | None = None
     """The ops that could run elsewhere, which would save too little time; None if not all were tried."""
 
@@ -194,12 +196,14 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
     gather_at_source(choices)
     gather_before_loops(choices)
     compute_constants_whole(choices)
-    carried = carried_sums(placements)
+    carried, accumulated = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
         placements.put(node, placements.reduced(node, carry.pend))
         placements.sources.update(dict.fromkeys(node.results, carry.pend))
-    return moved(placements, carried, gathered)
+    found = moved(placements, carried, gathered)
+    found.accumulated = accumulated
+    return found
 
 
 def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> Decisions:

@@ -1,7 +1,8 @@
 """Moves collectives out of loops, to before or after them, so that they run once and not in every trip.
 
 A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry to which each trip adds
-a reduction is not tiled on the axis of the sum: it stays a pending sum in the loop, and is scattered after it.
+a reduction is not tiled on the axis of the sum: it stays a pending sum in the loop, and is scattered after it. Meanwhile each
+device holds all of it, so this is done for as many sums as its memory has room for.
 
     %w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
     %g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
@@ -10,7 +11,8 @@ a reduction is not tiled on the axis of the sum: it stays a pending sum in the l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
@@ -29,15 +31,29 @@ def gather_before_loops(choices: Choices) -> None:
             _gather_before(choices, node)
 
 
-def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
-    """Returns the ops that carry a pending sum.
+@dataclass(frozen=True, slots=True)
+class Accumulated:
+    """A carry tiled on an axis, to which each trip adds a sum over that axis, with the ops that need not be tiled."""
+
+    axis: MeshAxis
+    carry: NodeId
+    nodes: frozenset[NodeId]
+    more: int = 0
+    """The bytes that a device holds while the sum waits, beside those of its own part."""
+    fits: bool = True
+    """Whether the memory of a chip has room for them. If not, the sum is scattered in each trip."""
+
+
+def carried_sums(placements: Placements) -> tuple[dict[NodeId, DeferredReduction], list[Accumulated]]:
+    """Returns the ops that carry a pending sum, and the sums that wait for the end of a loop, or would if there were memory.
 
     Takes placements off ops in loops where that saves collectives in every trip.
     """
     nodes = placements.program.nodes
     if not placements.program.has_regions:
-        return through(placements)
-    found = list(_accumulated(placements))
+        return through(placements), []
+    every = _with_memory(placements, [*_accumulated(placements)])
+    found, large = [each for each in every if each.fits], [each for each in every if not each.fits]
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
     while True:
         for number, placed in before.items():
@@ -48,7 +64,7 @@ def carried_sums(placements: Placements) -> dict[NodeId, DeferredReduction]:
         carried = through(placements)
         kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
         if len(kept) == len(found):
-            return carried
+            return carried, found + large
         found = kept
 
 
@@ -77,21 +93,42 @@ def _gather_before(choices: Choices, border: Node) -> None:
 # --- sums over all trips ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Accumulated:
-    """A carry tiled on an axis, to which each trip adds a sum over that axis, with the ops that need not be tiled."""
-
-    axis: MeshAxis
-    carry: NodeId
-    nodes: frozenset[NodeId]
+_KEEPING = ("carry", "collect")
+"""The borders at which a loop keeps what its trips make."""
 
 
-def _accumulated(placements: Placements) -> Iterator[_Accumulated]:
+def _with_memory(placements: Placements, found: list[Accumulated]) -> list[Accumulated]:
+    """Says of each sum how many bytes more a device holds while it waits, and whether they fit beside what it holds anyway.
+
+    That is, beside arguments, results, and what loops carry and stack.
+    """
+    program, tried = placements.program, list[Accumulated]()
+    loops = (node.results[0] for node in program.nodes if node.op_name in _KEEPING)
+    stored = {*program.arguments, *program.returned, *loops} if found else ()
+    room = program.mesh.chip.memory - sum(placements.local_bytes(each, placements.home(each)) for each in stored)
+    for _, several in groupby(found, key=lambda each: each.carry):
+        sums = [*several]
+        axes, kept = {each.axis for each in sums}, {number for each in sums for number in each.nodes}
+        more = sum(_more(placements, program.nodes[number], axes) for number in kept)
+        tried += [replace(each, more=more, fits=more <= room) for each in sums]
+        room -= more if more <= room else 0
+    return tried
+
+
+def _more(placements: Placements, node: Node, axes: set[MeshAxis]) -> int:
+    """By how many bytes what a loop carries or stacks is larger if it is not tiled on these axes."""
+    if node.op_name not in _KEEPING:
+        return 0
+    value, whole = node.results[0], placements.without(node, axes)
+    return placements.local_bytes(value, whole.produced[0]) - placements.local_bytes(value, placements.home(value))
+
+
+def _accumulated(placements: Placements) -> Iterator[Accumulated]:
     for node in placements.program.nodes:
         if node.op_name == "carry":
             for axis in sorted(placements.axes(node)):
                 if (nodes := _Sum(placements, node, axis).nodes()) is not None:
-                    yield _Accumulated(axis, node.number, frozenset(nodes))
+                    yield Accumulated(axis, node.number, frozenset(nodes))
 
 
 class _Sum:
@@ -134,9 +171,9 @@ class _Sum:
         return self.axis in self.placements.home(value).axes
 
     def is_inside(self, node: Node) -> bool:
-        """Whether an op is tiled on the axis, and is neither at a loop's border nor the source of a sum over the axis."""
-        is_tiled = not node.is_border and len(node.results) == 1 and self.axis in self.placements.axes(node)
-        return is_tiled and not self.is_pending(node.results[0])
+        """Whether an op is tiled on the axis and makes no sum over it. Of borders, only those at which a loop stacks values."""
+        is_plain = (not node.is_border or node.op_name == "collect") and len(node.results) == 1
+        return is_plain and self.axis in self.placements.axes(node) and not self.is_pending(node.results[0])
 
     def is_private(self, number: NodeId, among: set[NodeId]) -> bool:
         """Whether only these ops and the loop's exit read the op's results, and no tactic has placed them."""

@@ -392,8 +392,8 @@ class _Search:
     def collectives_left(self, at: State) -> int:
         """A lower bound of the collectives on a way to the target.
 
-        A fold ends what one monoid leaves pending. Axes on dims that end elsewhere leave one dim in one collective, or several dims
-        in a permute, if no dim has more devices now than in the end.
+        A fold ends what one monoid leaves pending. Axes that end elsewhere leave one dim in one collective; or several dims in
+        a permute, if no dim has more devices now than in the end.
         """
         space = self.space
         gone = {

@@ -3,7 +3,9 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
+from bisect import bisect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,6 +17,7 @@ from lowered import lowers_from_its_text
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.dialects.chips import CHIPS, DEFAULT
 
 MESH = pt.Mesh(data=4, model=2)
 TRIPS = 5
@@ -77,6 +80,65 @@ def test_gradients_that_are_stored_in_parts_are_scattered_after_the_loop() -> No
     # Before the loop, each matrix is gathered for all trips.
     plan = pt.plan(accumulated, MESH, *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
     assert sent(plan, *TRAINING) == {"all_gather": 2, "reduce_scatter": 2, "all_reduce": 1}
+
+
+LAYERS = 3
+
+
+def deep(params: Tree, batch: Tree) -> Tree:
+    """The gradient of stacked layers, over micro-batches: each trip of one loop has a loop over the layers."""
+
+    def loss(params: Tree, part: Tree) -> jax.Array:
+        def layer(x: jax.Array, w: Tree) -> tuple[jax.Array, None]:
+            return x + jnp.tanh(x @ w["up"]) @ w["down"], None
+
+        return jnp.mean((jax.lax.scan(layer, part["x"], params)[0] - part["y"]) ** 2)
+
+    def add(total: Tree, part: Tree) -> tuple[Tree, None]:
+        return jax.tree.map(jnp.add, total, jax.grad(loss)(params, part)), None
+
+    grads, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), batch)
+
+    def less(p: jax.Array, g: jax.Array) -> jax.Array:
+        return p - g / TRIPS
+
+    return jax.tree.map(less, params, grads)
+
+
+DEEP = {"up": normal(6, LAYERS, 8, 16) / 4, "down": normal(7, LAYERS, 16, 8) / 4}, TRAINING[1]
+MORE = 2 * 4 * LAYERS * 8 * 16 * 3 // 4
+"""The bytes of a gradient that three other devices would have: once as it is stacked, once as the total."""
+STORED = [DATA, *(pt.Tile({f"params/{name}": 1}, "data") for name in DEEP[0])]
+
+
+def test_gradients_of_stacked_layers_are_scattered_after_the_loop_over_micro_batches() -> None:
+    plan = pt.plan(deep, MESH, *DEEP).apply(*STORED)
+    assert sent(plan, *DEEP)["reduce_scatter"] == len(DEEP[0])
+    for each in [each for each in plan.collectives() if each.kind == "reduce_scatter"]:
+        said = str(plan.explain(each))
+        assert "until the loop ends, a device holds all of `carry#" in said
+        assert f"`, not only its part: {MORE:,} bytes more" in said
+
+
+def test_sums_for_which_there_is_no_memory_are_scattered_in_each_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned(memory: int) -> Plan:
+        monkeypatch.setitem(CHIPS, DEFAULT, replace(chip, memory=memory))
+        return pt.plan(deep, pt.Mesh(data=4, model=2), *DEEP).apply(*STORED)
+
+    def least(count: int) -> int:
+        """The least memory with which there are so few scatters."""
+        return bisect(range(1 << 20), False, key=lambda memory: planned(memory).counts()["reduce_scatter"] <= count)
+
+    chip, trips = CHIPS[DEFAULT], TRIPS * LAYERS
+    one, both = least(1 + trips), least(2)
+    assert both == one + MORE
+    for memory, count in ((both, 2), (both - 1, 1 + trips), (one - 1, 2 * trips)):
+        plan = planned(memory)
+        assert sent(plan, *DEEP)["reduce_scatter"] == count
+    first, _ = [each for each in plan.collectives() if each.kind == "reduce_scatter"]
+    said = str(plan.explain(first))
+    assert f"each trip scatters it, as a {DEFAULT} has {one - 1:,} bytes of memory: until the loop ends a device would" in said
+    assert f"`, not only its part: {MORE:,} bytes more" in said
 
 
 def test_a_plan_says_what_was_summed_after_the_loop() -> None:

@@ -55,10 +55,13 @@ ROWS = {
 """By the name of the proposal in `decide.py`."""
 
 
+NOTHING: dict[str, Any] = {"relocated": Relocated({}, {}), "carried_sums": ({}, []), "sort_gathered": [], "_splits": []}
+
+
 def without(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes proposals away: each then proposes nothing."""
     for name in names:
-        nothing: Any = Relocated({}, {}) if name == "relocated" else [] if name in ("sort_gathered", "_splits") else {}
+        nothing = NOTHING.get(name, {})
         monkeypatch.setattr(decide, name, lambda *_, nothing=nothing: nothing)
 
 
