@@ -116,7 +116,7 @@ def _layer(x: jax.Array, shards: Tree, whole: Tree) -> jax.Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _gather(shard: jax.Array, whole: jax.Array, dim: int) -> jax.Array:
-    """The gathered parameter. Its gradient is that of `whole`: a device's own part of the sum."""
+    """The gathered parameter. Its gradient is that of `whole`: the device's own term of the sum."""
     return jax.lax.all_gather(shard, "data", axis=dim, tiled=True)
 
 

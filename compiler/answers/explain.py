@@ -8,7 +8,7 @@ w1: f32[data*2, 16]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.definitions import printer
@@ -124,7 +124,8 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
         if not any(move.value in term.results for term in terms):
             what = "the sum waits" if len(terms) == 1 else f"these {len(terms)} sums are added and wait"
             yield Reason(f"{what} through linear ops, up to `{waits}`", 1, line_of(plan, move.value, None))
-        yield from _accumulated(plan, terms, axes)
+        if each.kind == "reduce_scatter":
+            yield from _accumulated(plan, terms, axes)
     else:
         yield from _source(plan, move, axes)
     node = use_of(plan, move) if move.uses else None
@@ -162,18 +163,22 @@ def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iter
         yield from rest
 
 
-def _accumulated(plan: State, terms: Sequence[Node], axes: Iterable[MeshAxis]) -> Iterator[Reason]:
+def _accumulated(plan: State, terms: Sequence[Node], axes: Collection[MeshAxis]) -> Iterator[Reason]:
     """Yields what a device holds while a sum waits for the end of a loop, or why it does not wait."""
     nodes, sums = plan.source.program.nodes, {value for term in terms for value in term.results}
-    for each in plan.decisions.accumulated:
-        if each.axis in axes and any(sums & {*nodes[number].operands} for number in each.nodes):
-            carry, chip = plan.source.addresses.names[nodes[each.carry].results[0]], plan.mesh.chip
-            holds = f"all of `{carry}`, not only its part: {each.more:,} bytes more"
-            if each.fits:
-                yield Reason(f"until the loop ends, a device holds {holds}", 1)
-            else:
-                room = f"a {chip.name} has {chip.memory:,} bytes of memory"
-                yield Reason(f"each trip scatters it, as {room}: until the loop ends a device would hold {holds}", 1)
+    several = [each for each in plan.decisions.accumulated if each.axis in axes]
+    for each in {each.carry: each for each in several}.values():
+        if not any(sums & {*nodes[number].operands} for number in each.nodes):
+            continue
+        over = " and ".join(f"`{other.axis}`" for other in several if other.carry == each.carry)
+        stacked = ", and what an inner loop stacks for it," if any(nodes[n].op_name == "collect" for n in each.nodes) else ""
+        carry, chip = plan.source.addresses.names[nodes[each.carry].results[0]], plan.mesh.chip
+        holds = f"`{carry}`{stacked} undivided over {over}: {each.more:,} bytes more"
+        if each.fits:
+            yield Reason(f"until the loop ends, a device holds {holds}", 1)
+        else:
+            room = f"a {chip.name} has {chip.memory:,} bytes of memory"
+            yield Reason(f"each trip scatters it, as {room}: until the loop ends, a device would hold {holds}", 1)
 
 
 def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reason]:

@@ -100,7 +100,7 @@ class Decisions:
         return self.price_of(self.placements.program.nodes, self.placements.nodes, self.moves)
 
     def price_of(self, nodes: Sequence[Node], placed: Sequence[OpPlacement], moves: Iterable[Move]) -> Price:
-        """What these of all ops, if they are placed so, and of all moves cost in one call."""
+        """What these ops, placed so, and these moves cost in one call."""
         placements, program = self.placements, self.placements.program
         return Price.of(
             program.mesh,

@@ -2,7 +2,7 @@
 
 A value that is the same in all trips is gathered before the loop, if that receives fewer bytes. A carry to which each trip adds
 a reduction is not tiled on the axis of the sum: it stays a pending sum in the loop, and is scattered after it. Meanwhile each
-device holds all of it, so this is done for as many sums as its memory has room for.
+device holds all of it, so this is done in the order of the program, as long as there is memory.
 
     %w {data*8, 64}, read whole by a loop of 32 trips   -->   1 all_gather before the loop, not 32
     %g {data*8, 64} = %g + sum(data) ...                -->   %g {8*8, 64}{+data} in the loop, 1 reduce_scatter after it
@@ -10,7 +10,7 @@ device holds all of it, so this is done for as many sums as its memory has room 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -20,7 +20,7 @@ from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Choices, reads_of
 from .deferred_reductions import DeferredReduction, is_linear, through
 from .place_by_cut import take
-from .placements import Placements
+from .placements import OpPlacement, Placements
 
 
 def gather_before_loops(choices: Choices) -> None:
@@ -49,12 +49,22 @@ def carried_sums(placements: Placements) -> tuple[dict[NodeId, DeferredReduction
 
     Takes placements off ops in loops where that saves collectives in every trip.
     """
-    nodes = placements.program.nodes
     if not placements.program.has_regions:
         return through(placements), []
-    every = _with_memory(placements, [*_accumulated(placements)])
-    found, large = [each for each in every if each.fits], [each for each in every if not each.fits]
+    found = [*_accumulated(placements)]
     before = {number: placements.nodes[number] for each in found for number in each.nodes}
+    carried, found = _carried(placements, found, before)
+    found = _with_memory(placements, found, before) if found else []
+    if large := [each for each in found if not each.fits]:
+        carried, found = _carried(placements, [each for each in found if each.fits], before)
+    return carried, found + large
+
+
+def _carried(
+    placements: Placements, found: list[Accumulated], before: Mapping[NodeId, OpPlacement]
+) -> tuple[dict[NodeId, DeferredReduction], list[Accumulated]]:
+    """The ops that carry a pending sum if these carries are not tiled, and those of the carries that then are sums."""
+    nodes = placements.program.nodes
     while True:
         for number, placed in before.items():
             placements.put(nodes[number], placed)
@@ -64,7 +74,7 @@ def carried_sums(placements: Placements) -> tuple[dict[NodeId, DeferredReduction
         carried = through(placements)
         kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
         if len(kept) == len(found):
-            return carried, found + large
+            return carried, found
         found = kept
 
 
@@ -93,34 +103,44 @@ def _gather_before(choices: Choices, border: Node) -> None:
 # --- sums over all trips ---------------------------------------------------------------------------------------------
 
 
-_KEEPING = ("carry", "collect")
-"""The borders at which a loop keeps what its trips make."""
+def _with_memory(placements: Placements, found: list[Accumulated], before: Mapping[NodeId, OpPlacement]) -> list[Accumulated]:
+    """Says of each sum how many bytes more a device holds while it waits, and whether its memory has room for them.
 
-
-def _with_memory(placements: Placements, found: list[Accumulated]) -> list[Accumulated]:
-    """Says of each sum how many bytes more a device holds while it waits, and whether they fit beside what it holds anyway.
-
-    That is, beside arguments, results, and what loops carry and stack.
+    In the order of the program, as long as there is room. `before` says how ops are placed if no sum waits.
     """
-    program, tried = placements.program, list[Accumulated]()
-    loops = (node.results[0] for node in program.nodes if node.op_name in _KEEPING)
-    stored = {*program.arguments, *program.returned, *loops} if found else ()
-    room = program.mesh.chip.memory - sum(placements.local_bytes(each, placements.home(each)) for each in stored)
-    for _, several in groupby(found, key=lambda each: each.carry):
-        sums = [*several]
-        axes, kept = {each.axis for each in sums}, {number for each in sums for number in each.nodes}
-        more = sum(_more(placements, program.nodes[number], axes) for number in kept)
-        tried += [replace(each, more=more, fits=more <= room) for each in sums]
-        room -= more if more <= room else 0
-    return tried
+    program, more = placements.program, dict[NodeId, int]()
+    for carry, sums in groupby(found, key=lambda each: each.carry):
+        kept = {number for each in sums for number in each.nodes if program.nodes[number].op_name in ("carry", "collect")}
+        values = [(program.nodes[number].results[0], before[number].produced[0]) for number in kept]
+        more[carry] = sum(_bytes(placements, value) - placements.local_bytes(value, tiled) for value, tiled in values)
+    room, fits = program.mesh.chip.memory - _stored(placements) + sum(more.values()), set[NodeId]()
+    for carry, size in more.items():
+        if size <= room:
+            fits.add(carry)
+            room -= size
+    return [replace(each, more=more[each.carry], fits=each.carry in fits) for each in found]
 
 
-def _more(placements: Placements, node: Node, axes: set[MeshAxis]) -> int:
-    """By how many bytes what a loop carries or stacks is larger if it is not tiled on these axes."""
-    if node.op_name not in _KEEPING:
-        return 0
-    value, whole = node.results[0], placements.without(node, axes)
-    return placements.local_bytes(value, whole.produced[0]) - placements.local_bytes(value, placements.home(value))
+def _stored(placements: Placements) -> int:
+    """The bytes of a device's arguments and results, and of what loops carry, stack, and have gathered before them."""
+    program, stored = placements.program, {*placements.program.arguments}
+    for node in program.nodes:
+        is_gathered = node.op_name == "enter" and node.passes_on and _grows(placements, node)
+        if node.op_name in ("carry", "collect") or is_gathered:
+            stored.add(node.results[0])
+    makers = ((value, program.maker(value)) for value in program.returned)
+    # What leaves a loop is what the loop carried.
+    stored |= {value for value, maker in makers if maker is None or maker.op_name != "leave"}
+    return sum(_bytes(placements, value) for value in stored)
+
+
+def _grows(placements: Placements, enter: Node) -> bool:
+    """Whether a value is larger in a loop than outside, because it is gathered before."""
+    return _bytes(placements, enter.results[0]) > _bytes(placements, enter.operands[0])
+
+
+def _bytes(placements: Placements, value: ValueId) -> int:
+    return placements.local_bytes(value, placements.home(value))
 
 
 def _accumulated(placements: Placements) -> Iterator[Accumulated]:

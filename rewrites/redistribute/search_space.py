@@ -77,15 +77,15 @@ class Space:
         self.group, self.filled = cache(devices), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
-        """The strides that an axis may have on a dim: next to a factor of either layout, or `between` with others there.
+        """The strides that an axis may have on a dim: next to a factor of either layout; `between`, with others in between too.
 
-        With padding, also next to an end of the dim.
+        With padding also next to an end of the dim; on a dim without factors at its outer end.
         """
         extent, wide = self.shape[dim], {1}
         for axis in self.axes:
             wide |= {axis.size * n for n in wide} if between else {axis.size}
         lengths = {rounded_up(extent, n) for n in wide} if self.is_padded else {extent}
-        # A gap between factors is the same all over, so axes lie beside one of them; on a dim without any, at the outer end.
+        # If the factors are nested, a gap between two of them is the same all over.
         ends = {*(f.stride for f in factors), *(f.span for f in factors)} or lengths
         ends = (ends | {1, *lengths} if self.is_padded else ends) - {0}
         found = {end * n for end in ends for n in wide} | {end // n for end in ends for n in wide if end % n == 0}

@@ -116,8 +116,36 @@ def test_gradients_of_stacked_layers_are_scattered_after_the_loop_over_micro_bat
     assert sent(plan, *DEEP)["reduce_scatter"] == len(DEEP[0])
     for each in [each for each in plan.collectives() if each.kind == "reduce_scatter"]:
         said = str(plan.explain(each))
-        assert "until the loop ends, a device holds all of `carry#" in said
-        assert f"`, not only its part: {MORE:,} bytes more" in said
+        assert "until the loop ends, a device holds `carry#" in said
+        assert f"`, and what an inner loop stacks for it, undivided over `data`: {MORE:,} bytes more" in said
+
+
+def test_what_a_sum_over_two_axes_takes_until_the_loop_ends_is_said_once() -> None:
+    both = [pt.Tile({"batch": 1}, axis) for axis in MESH]
+    stored = [pt.Tile({f"params/{name}": 1}, axis) for name in TRAINING[0] for axis in MESH]
+    plan = pt.plan(accumulated, MESH, *TRAINING).apply(*both, *stored)
+    assert sent(plan, *TRAINING)["reduce_scatter"] == len(TRAINING[0])
+    for each in [each for each in plan.collectives() if each.kind == "reduce_scatter"]:
+        (said,) = [line for line in str(plan.explain(each)).splitlines() if "until" in line]
+        assert said.endswith(f"undivided over `data` and `model`: {4 * 8 * 16 * 7 // 8:,} bytes more")
+
+
+def test_a_sum_that_each_trip_reads_too_does_not_wait_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the norm of each micro-batch's gradients: then it is not the memory that is short."""
+
+    def normed(params: Tree, batch: Tree) -> Tree:
+        def add(total: Tree, part: Tree) -> tuple[Tree, jax.Array]:
+            grads = jax.grad(loss)(params, part)
+            squares: Any = sum(jnp.sum(each**2) for each in jax.tree.leaves(grads))
+            return jax.tree.map(jnp.add, total, grads), squares
+
+        grads, norms = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), batch)
+        return grads, norms
+
+    monkeypatch.setitem(CHIPS, DEFAULT, replace(CHIPS[DEFAULT], memory=1))
+    plan = pt.plan(normed, pt.Mesh(data=4, model=2), *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
+    assert sent(plan, *TRAINING)["all_reduce"] >= TRIPS
+    assert not any("bytes of memory" in str(plan.explain(each)) for each in plan.collectives())
 
 
 def test_sums_for_which_there_is_no_memory_are_scattered_in_each_trip(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +165,8 @@ def test_sums_for_which_there_is_no_memory_are_scattered_in_each_trip(monkeypatc
         assert sent(plan, *DEEP)["reduce_scatter"] == count
     first, _ = [each for each in plan.collectives() if each.kind == "reduce_scatter"]
     said = str(plan.explain(first))
-    assert f"each trip scatters it, as a {DEFAULT} has {one - 1:,} bytes of memory: until the loop ends a device would" in said
-    assert f"`, not only its part: {MORE:,} bytes more" in said
+    assert f"each trip scatters it, as a {DEFAULT} has {one - 1:,} bytes of memory: until the loop ends, a device would" in said
+    assert f"`, and what an inner loop stacks for it, undivided over `data`: {MORE:,} bytes more" in said
 
 
 def test_a_plan_says_what_was_summed_after_the_loop() -> None:
