@@ -125,8 +125,8 @@ def _stored(placements: Placements) -> int:
     """The bytes of a device's arguments and results, and of what loops carry, stack, and have gathered before them."""
     program, stored = placements.program, {*placements.program.arguments}
     for node in program.nodes:
-        is_gathered = node.op_name == "enter" and node.passes_on and _grows(placements, node)
-        if node.op_name in ("carry", "collect") or is_gathered:
+        enters = node.op_name == "enter" and node.passes_on
+        if node.op_name in ("carry", "collect") or (enters and _is_gathered(placements, node)):
             stored.add(node.results[0])
     makers = ((value, program.maker(value)) for value in program.returned)
     # What leaves a loop is what the loop carried.
@@ -134,9 +134,9 @@ def _stored(placements: Placements) -> int:
     return sum(_bytes(placements, value) for value in stored)
 
 
-def _grows(placements: Placements, enter: Node) -> bool:
-    """Whether a value is larger in a loop than outside, because it is gathered before."""
-    return _bytes(placements, enter.results[0]) > _bytes(placements, enter.operands[0])
+def _is_gathered(placements: Placements, enter: Node) -> bool:
+    """Whether a value that enters a loop is gathered before it."""
+    return not {*placements.home(enter.operands[0]).axes} <= {*placements.home(enter.results[0]).axes}
 
 
 def _bytes(placements: Placements, value: ValueId) -> int:

@@ -43,6 +43,7 @@ NEEDED = {
     "rewrites/decide/relocation_bound.py:leaves": FILTER,
     "rewrites/decide/relocation_bound.py:promises": FILTER,
     "rewrites/decide/relocation_bound.py:scatters": FILTER,
+    "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
 }

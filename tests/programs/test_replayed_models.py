@@ -44,7 +44,7 @@ a layer more in flax_transformer:
 help: save
 
 a layer more in llama:
-...: 3 of its 3 tactics do something else
+...: 2 of its 3 tactics do something else
 `params/layers/down` was f32[2, 96, 32], is f32[3, 96, 32]
 `params/layers/gate` was f32[2, 32, 96], is f32[3, 32, 96]
 help: save
