@@ -32,7 +32,7 @@ from ..plan.claims import Some, replicate, tile
 from ..plan.history import redone
 from ..plan.refusals import Refused
 from ..plan.state import State
-from ..views.grouping import alike, grouped
+from ..views.grouping import alike
 from .open_conflicts import is_open, open_keys
 from .tactic_edits import Change
 
@@ -290,8 +290,7 @@ def _by_part(plan: State) -> _ByPart:
     if plan.decisions.weighed:
         # Then all is one part, and no cost of a part is asked for.
         return _ByPart({}, frozenset(part))
-    moves = grouped(plan.decisions.moves, lambda move: part[move.value])
-    nodes = grouped((node.number for node in program.nodes), lambda number: part[program.nodes[number].main])
+    moves, nodes = plan.decisions.by_part()
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)

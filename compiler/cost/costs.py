@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.price import Price, charged, computed, seconds
-from ...rewrites.program.program import NodeId, Program
+from ...rewrites.program.program import Node, Program
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
@@ -80,10 +80,10 @@ def cost(plan: State) -> Cost:
 
 
 def _whole(plan: State) -> Cost:
-    return cost_of(plan, plan.decisions.moves, (node.number for node in plan.source.program.nodes))
+    return cost_of(plan, plan.decisions.moves, plan.source.program.nodes)
 
 
-def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost:
+def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:
     """The cost of some redistributions and some ops of a plan."""
     program, placements, flops = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
     amounts, held = defaultdict[tuple[Axes | Amount, int], Bytes](int), 0
@@ -92,13 +92,13 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[NodeId]) -> Cost
             for part in step.parts:
                 amounts[step.names, move.region] += part
                 amounts[Amount.COLLECTIVES, move.region] += 1
-    for number in nodes:
-        node, placed, known = program.nodes[number], placements.nodes[number], flops[number]
+    for node in nodes:
+        placed, known = placements.nodes[node.number], flops[node.number]
         if known is None:
             amounts[Amount.UNKNOWN_FLOPS, node.region] += computed(node, placed)
         elif known:
             amounts[Amount.FLOPS, node.region] += known
-        if number in placements.elsewhere:
+        if node.number in placements.elsewhere:
             amounts[Amount.SPARED_FLOPS, node.region] += charged(placements, node, placed) - computed(node, placed)
         for value, layout in zip(node.results, placed.produced, strict=True):
             held += placements.local_bytes(value, layout)

@@ -9,8 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -109,6 +108,16 @@ class Decisions:
             sum(size for node in nodes for size in map(placements.local_bytes, node.results, placed[node.number].produced)),
         )
 
+    def by_part(self) -> tuple[Mapping[ValueId, list[Move]], Mapping[ValueId, list[Node]]]:
+        """The moves, and the ops, in each part of the program that has any."""
+        program, moves, nodes = self.placements.program, dict[ValueId, list[Move]](), dict[ValueId, list[Node]]()
+        part = parts(program)
+        for move in self.moves:
+            moves.setdefault(part[move.value], []).append(move)
+        for node in program.nodes:
+            nodes.setdefault(part[node.main], []).append(node)
+        return moves, nodes
+
 
 def decide(table: Table) -> Decisions:
     """Returns all decisions of a plan. Axes are split, and ops run elsewhere than the table says, if that costs less."""
@@ -151,18 +160,14 @@ def _decide_as_split(table: Table) -> Decisions:
 
 def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
     """Says of a part of the program whether anything else could pay there: whether the part takes more than a start."""
-    program, placed = found.placements.program, found.placements.nodes
-    part, moves, nodes = parts(program), defaultdict[ValueId, list[Move]](list), defaultdict[ValueId, list[Node]](list)
-    for move in found.moves:
-        moves[part[move.value]].append(move)
-    for node in program.nodes:
-        nodes[part[node.main]].append(node)
+    placed, by_part = found.placements.nodes, cache(found.by_part)
 
     @cache
-    def may_pay(each: ValueId) -> bool:
-        own = moves[each]
+    def may_pay(part: ValueId) -> bool:
+        moves, nodes = by_part()
+        own = moves.get(part, ())
         shares = any(move.together for move in own)
-        return shares or found.price_of((), (), own).may_fall or found.price_of(nodes[each], placed, own).may_fall
+        return shares or found.price_of((), (), own).may_fall or found.price_of(nodes.get(part, ()), placed, own).may_fall
 
     return may_pay
 

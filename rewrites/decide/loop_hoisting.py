@@ -112,7 +112,7 @@ def _with_memory(placements: Placements, found: list[Accumulated], before: Mappi
     for carry, sums in groupby(found, key=lambda each: each.carry):
         kept = {number for each in sums for number in each.nodes if program.nodes[number].op_name in ("carry", "collect")}
         values = [(program.nodes[number].results[0], before[number].produced[0]) for number in kept]
-        more[carry] = sum(_bytes(placements, value) - placements.local_bytes(value, tiled) for value, tiled in values)
+        more[carry] = sum(placements.home_bytes(value) - placements.local_bytes(value, tiled) for value, tiled in values)
     room, fits = program.mesh.chip.memory - _stored(placements) + sum(more.values()), set[NodeId]()
     for carry, size in more.items():
         if size <= room:
@@ -131,16 +131,12 @@ def _stored(placements: Placements) -> int:
     makers = ((value, program.maker(value)) for value in program.returned)
     # What leaves a loop is what the loop carried.
     stored |= {value for value, maker in makers if maker is None or maker.op_name != "leave"}
-    return sum(_bytes(placements, value) for value in stored)
+    return sum(map(placements.home_bytes, stored))
 
 
 def _is_gathered(placements: Placements, enter: Node) -> bool:
     """Whether a value that enters a loop is gathered before it."""
     return not {*placements.home(enter.operands[0]).axes} <= {*placements.home(enter.results[0]).axes}
-
-
-def _bytes(placements: Placements, value: ValueId) -> int:
-    return placements.local_bytes(value, placements.home(value))
 
 
 def _accumulated(placements: Placements) -> Iterator[Accumulated]:

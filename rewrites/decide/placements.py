@@ -305,6 +305,10 @@ class Placements:
             found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
         return found
 
+    def home_bytes(self, value: ValueId) -> int:
+        """The local bytes of the value where it lies."""
+        return self.local_bytes(value, self.home(value))
+
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
         return path(source, target, self.width(value))

@@ -177,9 +177,7 @@ class RelocationBound:
 
     def lacks(self, value: ValueId, target: Layout) -> int:
         """The bytes by which the target is larger than a device's part of the value: it receives at least so many."""
-        return max(
-            self.placements.local_bytes(value, target) - self.placements.local_bytes(value, self.placements.home(value)), 0
-        )
+        return max(self.placements.local_bytes(value, target) - self.placements.home_bytes(value), 0)
 
     def dim(self, node: Node, position: int, index: int | None) -> int | None:
         """The dim of an operand along which an index runs; None if it has none."""

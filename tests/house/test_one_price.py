@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from root import ROOT
 
 FILES = sorted(path for room in ("compiler", "dialects", "rewrites") for path in (ROOT / room).rglob("*.py"))
-AMOUNTS = {"misses", "bytes", "nbytes", "flops", "seconds", "received", "collectives", "local_bytes"}
+AMOUNTS = {"misses", "bytes", "nbytes", "flops", "seconds", "received", "collectives", "local_bytes", "home_bytes"}
 OF_PLANS = {"bytes_per_device", "flops_per_device", "bytes_received", "peak_bytes", "known_flops", "computed"}
 COSTS = AMOUNTS | OF_PLANS
 ORDERS = {"min", "max", "sorted", "sort", "nsmallest", "nlargest", "heappush", "insort"}
@@ -39,11 +39,11 @@ NEEDED = {
     "rewrites/decide/relocation_bound.py:arrives": FILTER,
     "rewrites/decide/choices.py:price": FILTER,
     "rewrites/decide/free_ops.py:computes_little": "what is free: an op that computes little may run on all devices",
+    "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/decide/relocation_bound.py:lacks": FILTER,
     "rewrites/decide/relocation_bound.py:leaves": FILTER,
     "rewrites/decide/relocation_bound.py:promises": FILTER,
     "rewrites/decide/relocation_bound.py:scatters": FILTER,
-    "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
 }
