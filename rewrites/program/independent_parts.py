@@ -3,10 +3,9 @@
 a + a.T, b + b.T   -->   a with the op that adds it; b with the op that adds it
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from .breadth_first import reached
-from .program import NO_VALUE, Node, NodeId, Program, ValueId
+from .program import Node, Program, ValueId
 
 
 def parts(program: Program) -> Sequence[ValueId]:
@@ -17,35 +16,26 @@ def parts(program: Program) -> Sequence[ValueId]:
 
 
 def _found(program: Program) -> list[ValueId]:
-    """Nodes are joined with their values, values with the nodes that read them, and regions with all inside."""
-    count = len(program.nodes)
-    inside: list[list[NodeId]] = [[] for _ in program.regions]
+    """Joins the values around each node with the regions that it is in; what is joined has the first value's number.
+
+    Region `r` has the number `count + r` meanwhile.
+    """
+    count = len(program.types)
+    before = [*range(count + len(program.regions))]
+
+    def first(of: int) -> int:
+        while before[of] < of:
+            before[of] = of = before[before[of]]
+        return of
+
     for node in program.nodes:
-        for region in _regions(program, node):
-            inside[region].append(node.number)
-
-    def beside(end: int) -> Iterator[int]:
-        """What is joined with a value, `~v`; with a node, `n`; or with a region, `count + r`."""
-        if end >= count:
-            yield from inside[end - count]
-        elif end >= 0:
-            node = program.nodes[end]
-            yield from (~value for value in (*node.operands, *node.results) if not _is_given(program, value))
-            yield from (count + region for region in _regions(program, node))
-        else:
-            yield from (number for number, _ in program.uses[~end] if number < count)
-            if program.producer[~end] >= 0:
-                yield program.producer[~end]
-
-    found = [NO_VALUE] * len(program.types)
-    for value in program.values:
-        if found[value] < 0:
-            starts = [~value] if not _is_given(program, value) else []
-            for end in reached(starts, beside):
-                if end < 0:
-                    found[~end] = value
-            found[value] = value
-    return found
+        around = [value for value in (*node.operands, *node.results) if not _is_given(program, value)]
+        ends = {first(end) for end in (*around, *(count + region for region in _regions(program, node)))}
+        if len(ends) > 1:
+            least = min(ends)
+            for end in ends:
+                before[end] = least
+    return [first(value) for value in program.values]
 
 
 def _regions(program: Program, node: Node) -> set[int]:
