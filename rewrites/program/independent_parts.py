@@ -21,11 +21,11 @@ def _found(program: Program) -> list[ValueId]:
     Region `r` has the number `count + r` meanwhile.
     """
     count = len(program.types)
-    before = [*range(count + len(program.regions))]
+    joined = [*range(count + len(program.regions))]
 
     def first(of: int) -> int:
-        while before[of] < of:
-            before[of] = of = before[before[of]]
+        while joined[of] < of:
+            joined[of] = of = joined[joined[of]]
         return of
 
     for node in program.nodes:
@@ -34,8 +34,8 @@ def _found(program: Program) -> list[ValueId]:
         if len(ends) > 1:
             least = min(ends)
             for end in ends:
-                before[end] = least
-    return [first(value) for value in program.values]
+                joined[end] = least
+    return [ValueId(first(value)) for value in program.values]
 
 
 def _regions(program: Program, node: Node) -> set[int]:
