@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from .program import Node, Program, Signature, ValueId
+from .union_find import UnionFind
 
 
 @dataclass(slots=True)
-class Classes:
-    """A union-find forest over all dims of all values. Dim d of value v has the number `first[v] + d`."""
+class Classes(UnionFind):
+    """Sets of all dims of all values. Dim d of value v has the number `first[v] + d`."""
 
     first: list[int]
-    parents: list[int]
     iterated: set[int] = field(default_factory=set[int])
     trips: dict[int, int] = field(default_factory=dict[int, int])
     """Class of a dim that is split into the trips of a loop -> how many of its elements each trip has; of several loops, the
@@ -34,18 +34,6 @@ class Classes:
     def dims(self, value: ValueId) -> tuple[int, ...]:
         """The class of each dim of a value."""
         return tuple(map(self.root, range(self.first[value], self.first[value + 1])))
-
-    def root(self, number: int) -> int:
-        parents = self.parents
-        while parents[number] != number:
-            parents[number] = parents[parents[number]]
-            number = parents[number]
-        return number
-
-    def join(self, left: int, right: int) -> None:
-        left, right = self.root(left), self.root(right)
-        if left != right:
-            self.parents[max(left, right)] = min(left, right)
 
     def is_iterated(self, value: ValueId, dim: int) -> bool:
         """Whether a loop iterates over this class of dims, one element in each trip."""
@@ -66,7 +54,7 @@ def classes(program: Program) -> Classes:
     for type in program.types:
         first.append(total)
         total += len(type.shape)
-    found = Classes([*first, total], list(range(total)))
+    found = Classes([*range(total)], [*first, total])
     stacked: list[int] = []
     same: dict[Signature, list[tuple[int, int, int, int]]] = {}
     for node in program.nodes:

@@ -6,6 +6,7 @@ a + a.T, b + b.T   -->   a with the op that adds it; b with the op that adds it
 from collections.abc import Sequence
 
 from .program import Node, Program, ValueId
+from .union_find import UnionFind
 
 
 def parts(program: Program) -> Sequence[ValueId]:
@@ -21,21 +22,13 @@ def _found(program: Program) -> list[ValueId]:
     Region `r` has the number `count + r` meanwhile.
     """
     count = len(program.types)
-    joined = [*range(count + len(program.regions))]
-
-    def first(of: int) -> int:
-        while joined[of] < of:
-            joined[of] = of = joined[joined[of]]
-        return of
-
+    joined = UnionFind([*range(count + len(program.regions))])
     for node in program.nodes:
         around = [value for value in (*node.operands, *node.results) if not _is_given(program, value)]
-        ends = {first(end) for end in (*around, *(count + region for region in _regions(program, node)))}
-        if len(ends) > 1:
-            least = min(ends)
-            for end in ends:
-                joined[end] = least
-    return [ValueId(first(value)) for value in program.values]
+        ends = [*around, *(count + region for region in _regions(program, node))]
+        for end in ends[1:]:
+            joined.join(ends[0], end)
+    return [ValueId(joined.root(value)) for value in program.values]
 
 
 def _regions(program: Program, node: Node) -> set[int]:

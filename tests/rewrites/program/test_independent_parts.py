@@ -39,12 +39,12 @@ def by_rounds(program: Program) -> list[int]:
 
     inside: dict[int, list[ValueId]] = {}
     found, groups = [int(value) for value in program.values], [*joined()]
-    while (least := [min((found[each] for each in group), default=0) for group in groups]) and any(
-        found[each] > number for group, number in zip(groups, least, strict=True) for each in group
-    ):
-        for group, number in zip(groups, least, strict=True):
+    before: list[int] = []
+    while found != before:
+        before = [*found]
+        for group in groups:
             for each in group:
-                found[each] = min(found[each], number)
+                found[each] = min(found[other] for other in group)
     return found
 
 

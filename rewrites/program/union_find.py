@@ -1,0 +1,27 @@
+"""Numbers that are joined into sets; the least number of a set stands for it.
+
+join(1, 4), join(4, 2)   -->   root(4) = 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class UnionFind:
+    """A forest over the numbers from 0 on: each has a parent in its set, and the root, which is the least, has itself."""
+
+    parents: list[int]
+
+    def root(self, number: int) -> int:
+        parents = self.parents
+        while parents[number] != number:
+            parents[number] = parents[parents[number]]
+            number = parents[number]
+        return number
+
+    def join(self, left: int, right: int) -> None:
+        left, right = self.root(left), self.root(right)
+        if left != right:
+            self.parents[max(left, right)] = min(left, right)
