@@ -8,7 +8,7 @@ in which an op reads it. So the price depends on pairs of choices, and the best 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -41,15 +41,18 @@ class Best(NamedTuple):
     """Whether the ops were placed so, because they save enough."""
 
 
-def take(choices: Choices, options: Sequence[Ways], departs: bool = False) -> Best | None:
+def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways], bool] | None = None) -> Best | None:
     """Places ops otherwise if that costs less: those of one option that save the most, or all of it. None if none saves.
 
-    `departs`: the ops would leave where the tactics put them, so they have to save what collectives take to start.
+    `departs`: whether ops of an option would leave where the tactics put them, so that they have to save what collectives take
+    to start. Without it, anything that costs less is taken.
     """
     best: Best | None = None
     for number, ways in enumerate(options):
         chosen, before, then = _cheapest(choices, ways)
-        saved, pays = before.seconds - then.seconds, then.pays(before) if departs else then < before
+        saved, pays = before.seconds - then.seconds, then < before
+        if departs is not None:
+            pays = then.pays(before, departs(number, chosen))
         if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
             best = Best(number, chosen, saved, pays)
     if best is not None and best.pays:

@@ -50,9 +50,12 @@ class Price(NamedTuple):
         # From the sums, so that as many bytes take as long.
         return cls(seconds(on, received, slow, computed), collectives, held, received)
 
-    def pays(self, before: Price) -> bool:
-        """Whether this saves enough time to pay for the starts of the collectives that it adds, and for one at least."""
-        return before.seconds - self.seconds > START * max(1, self.collectives - before.collectives)
+    def pays(self, before: Price, departs: bool = True) -> bool:
+        """Whether this saves enough time to pay for the starts of the collectives that it adds.
+
+        `departs`: ops leave where the tactics put them, which has to save what one start takes at least.
+        """
+        return before.seconds - self.seconds > START * max(int(departs), self.collectives - before.collectives)
 
     @property
     def may_fall(self) -> bool:

@@ -13,7 +13,7 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -120,6 +120,8 @@ class _Search:
         self.nearly = dict[NodeId, dict[MeshAxis, Instead]]()
         """What would save too little time."""
         self.taken = 0
+        self.steps = dict[MeshAxis, list[Set[NodeId]]]()
+        """The ops that have left together where the tactics put them."""
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
         self.hopeless: set[object] = set()
         """Kinds of moves about which nothing can be done."""
@@ -204,7 +206,8 @@ class _Search:
             if not keys <= self.tried:
                 self.tried |= keys
                 new.append(each)
-        best = take(self.choices, [self.ways(each.axis, each.claims) for each in new], departs=True)
+        ways = [self.ways(each.axis, each.claims) for each in new]
+        best = take(self.choices, ways, lambda option, moved: self.departs(new[option].axis, moved.keys()))
         if best is not None:
             chosen, where = new[best.option], self.found if best.pays else self.nearly
             # An op that would only carry a sum has nothing to say.
@@ -215,9 +218,15 @@ class _Search:
             for each in options:
                 each.promising.pop(each.along, None)
             return False
+        moved = best.ways.keys()
+        self.steps[chosen.axis] = [step for step in self.steps.get(chosen.axis, ()) if not step <= moved] + [moved]
         self.taken += 1
         self.forget()
         return True
+
+    def departs(self, axis: MeshAxis, moved: Set[NodeId]) -> bool:
+        """Whether ops would leave the order of the tactics by one step more, instead of another way in one that was taken."""
+        return not any(step <= moved for step in self.steps.get(axis, ()))
 
     def forget(self) -> None:
         """Drops what held until an op moved."""

@@ -1,14 +1,15 @@
 """Whether it is worth while to try an op along an index: what devices would have to receive at least, and receive now.
 
-Looks a few ops up and down: what an op needs moves to it, or the op that makes it runs along the same index; what it makes
-moves on, or the op that reads it follows. A try in full (`place_by_cut.py`) takes longer than this.
+Looks a few ops up and down: what an op needs moves to it, or the op that makes it runs along the same index, or whole too; what
+it makes moves on, or the op that reads it follows. What these ops receive now is saved then. A try in full (`place_by_cut.py`)
+takes longer than this. Trips of loops are not counted.
 
     dot %h, %t {data*512}: %t is gathered, 61 MB   -->   along `data`: %h is gathered, 31 MB, and %t no more
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
@@ -17,6 +18,9 @@ from ..redistribute.steps import Bytes, share
 from .free_ops import FreeOps, index_of
 from .min_cut import ENDLESS
 from .price import charged, is_slow, seconds
+
+Arrivals = Mapping[int, Bytes]
+"""Of values, `v`, and of what ops make and read, `~n`: the bytes that devices receive more than now."""
 
 FEW_AXES = 2
 """With how many placed axes the ops around one are looked at. With more there are too many paths to search."""
@@ -34,14 +38,16 @@ class RelocationBound:
     def __init__(self, ops: FreeOps) -> None:
         self.ops, self.placements, self.program, self.choices = ops, ops.placements, ops.program, ops.choices
         self.is_many = len(ops.table.axes) > FEW_AXES
-        self.read: dict[object, Bytes] = {}
-        """This and the next one hold until an op moves."""
+        self.read: dict[object, Arrivals] = {}
+        """This and the next two hold until an op moves."""
         self.made: dict[object, Bytes] = {}
+        self.alone: dict[NodeId, Bytes] = {}
 
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.read.clear()
         self.made.clear()
+        self.alone.clear()
 
     def promises(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
         """Whether an op could cost less along an index: what devices then receive at least is less than what they do now.
@@ -51,13 +57,14 @@ class RelocationBound:
         now, after = self.placements.nodes[node.number], self.ops.along(node, axis, index)
         if after is None:
             return False
-        received = sum(self.received(value, now.wanted[at]) for at, value in enumerate(node.operands))
+        received = sum(self.received(node, at) for at in range(len(node.operands)))
         received += sum(way.bytes for way, _ in self.choices.own(node, now)[0])
         if self.is_many:
             # Over many axes a search for paths is long.
             return self.gathers(node, axis, index) < received
         received += sum(way.bytes for value in node.results for way, _ in self.choices.ways(value))
-        least = sum(bound(node, axis, index) for bound in (self.reads, self.makes, self.shared))
+        least = sum(self.reads(node, axis, index).values())
+        least += sum(bound(node, axis, index) for bound in (self.makes, self.shared))
         work, less = (charged(self.placements, node, each) for each in (now, after))
         return self.seconds(axis, least, less) < self.seconds(axis, received, work)
 
@@ -66,30 +73,45 @@ class RelocationBound:
         slow = received if is_slow(self.program.mesh, [axis]) else 0
         return seconds(self.program.mesh, received, slow, computed)
 
-    def reads(self, node: Node, axis: MeshAxis, index: int | None, depth: int = DEPTH) -> Bytes:
-        """The bytes that devices at least receive so that an op can run along an index."""
+    def reads(self, node: Node, axis: MeshAxis, index: int | None, depth: int = DEPTH) -> Arrivals:
+        """What devices at least receive so that an op can run along an index; without one, on all devices.
+
+        What several operands are computed from arrives once.
+        """
         key = node.number, axis, index, depth
         if key in self.read:
             return self.read[key]
         if (after := self.ops.along(node, axis, index)) is None:
-            return ENDLESS
-        wanted = {value: (after.wanted[at], self.dim(node, at, index)) for at, value in enumerate(node.operands)}
-        found = sum(self.arrives(value, axis, *each, depth) for value, each in wanted.items() if not self.program.zero[value])
-        found += self.scatters(node, axis, index)
+            return {~node.number: ENDLESS}
+        found = {~node.number: self.scatters(node, axis, index)}
+        for at, value in enumerate(node.operands):
+            if not self.program.zero[value]:
+                for each, more in self.arrives(value, axis, after.wanted[at], self.dim(node, at, index), depth).items():
+                    found[each] = max(found.get(each, more), more)
         self.read[key] = found
         return found
 
-    def arrives(self, value: ValueId, axis: MeshAxis, wanted: Layout, dim: int | None, depth: int) -> Bytes:
-        """The bytes that devices at least receive to have a value in a layout: it moves, or its op runs elsewhere."""
-        direct, maker = self.placements.misses(value, self.placements.with_sums(value), wanted), self.program.maker(value)
-        if not direct or maker is None or not self.ops.may_move(maker, axis):
+    def arrives(self, value: ValueId, axis: MeshAxis, wanted: Layout, dim: int | None, depth: int) -> Arrivals:
+        """What devices at least receive to have a value in a layout: it moves, or its op runs elsewhere.
+
+        Then nothing moves any more for that op alone, so less than nothing may arrive.
+        """
+        missed, maker = self.placements.misses(value, self.placements.with_sums(value), wanted), self.program.maker(value)
+        if not missed:
+            return {}
+        direct = {value: missed}
+        if maker is None or not self.ops.may_move(maker, axis):
             return direct
         if dim is None and not (depth and self.ops.may_be_whole(maker, axis)):
             return direct
         index = None if dim is None else index_of(maker.signature.result_at[maker.results.index(value)], dim)
         if dim is not None and index is None:
             return direct
-        return min(direct, self.reads(maker, axis, index, depth - 1)) if depth else 0
+        if not depth:
+            return {}
+        before, saved = self.reads(maker, axis, index, depth - 1), self.received_alone(maker)
+        before = {**before, ~maker.number: before[~maker.number] - saved} if saved else before
+        return direct if missed < sum(before.values()) else before
 
     def makes(self, node: Node, axis: MeshAxis, index: int | None, depth: int = DEPTH) -> Bytes:
         """The bytes that devices at least receive of the results of an op that runs along an index, or farther downstream."""
@@ -119,18 +141,19 @@ class RelocationBound:
             return self.placements.misses(value, layout, self.placements.outside(value, layout))
         direct = self.placements.misses(value, layout, self.placements.wanted(number, position))
         reader = self.program.nodes[number]
-        if not direct or at is None or not self.ops.may_move(reader, axis):
+        if not self.ops.may_move(reader, axis):
             return direct
-        index = index_of(reader.signature.operand_at[position], at.dim)
-        if index is None or (after := self.ops.along(reader, axis, index)) is None:
+        index = None if at is None else index_of(reader.signature.operand_at[position], at.dim)
+        follows = self.ops.may_be_whole(reader, axis) if at is None else direct and index is not None
+        if not follows or (after := self.ops.along(reader, axis, index)) is None:
             return direct
-        others = (n for n in range(len(reader.operands)) if index not in reader.signature.operand_at[n])
+        others = (n for n in range(len(reader.operands)) if n != position and index not in reader.signature.operand_at[n])
         gathered = sum(self.lacks(reader.operands[n], after.wanted[n]) for n in others)
-        now = self.placements.nodes[number].wanted
-        saved = sum(self.received(each, now[n]) for n, each in enumerate(reader.operands) if n != position)
+        saved = sum(self.received(reader, n) for n in range(len(reader.operands)) if n != position)
+        saved += sum(way.bytes for each in reader.results for way, _ in self.choices.ways(each))
         least = gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0) - saved
         # What is saved counts once for all operands that lead there.
-        ways = sum(not self.program.parameter[each] for each in reader.operands)
+        ways = sum(not self.program.parameter[each] and bool(self.program.shape(each)) for each in reader.operands)
         return min(direct, least // ways if least < 0 < ways else least)
 
     def together(self, uses: Iterable[Bytes]) -> Bytes:
@@ -144,7 +167,7 @@ class RelocationBound:
         if (after := self.ops.along(node, axis, index)) is None:
             return ENDLESS
         for position, (value, wanted) in enumerate(zip(node.operands, after.wanted, strict=True)):
-            if self.received(value, self.placements.wanted(node.number, position)):
+            if self.received(node, position):
                 at = None if index is None else node.signature.operand_at[position].get(index)
                 others = [use for use in self.placements.uses(value) if use[0] != node.number]
                 found += self.together(self.leaves(value, wanted, axis, at, use, DEPTH) for use in others)
@@ -172,8 +195,19 @@ class RelocationBound:
                 return
             node = self.program.nodes[uses[0][0]]
 
-    def received(self, value: ValueId, target: Layout) -> Bytes:
-        return self.placements.received(value, self.placements.with_sums(value), target)
+    def received(self, node: Node, position: int) -> Bytes:
+        """The bytes that devices receive of an operand of an op now."""
+        value = node.operands[position]
+        made, want = self.placements.with_sums(value), self.choices.wants(value)[node.number, position]
+        return self.placements.received(value, made, self.choices.target(value, made, want))
+
+    def received_alone(self, node: Node) -> Bytes:
+        """The bytes that devices receive of the operands that no other op reads in the same layout."""
+        if (known := self.alone.get(node.number)) is None:
+            wants = ((at, value, self.choices.wants(value)[node.number, at]) for at, value in enumerate(node.operands))
+            alone = (at for at, value, want in wants if self.choices.counted[value][want] == 1)
+            known = self.alone[node.number] = sum(self.received(node, at) for at in alone)
+        return known
 
     def lacks(self, value: ValueId, target: Layout) -> int:
         """The bytes by which the target is larger than a device's part of the value: it receives at least so many."""

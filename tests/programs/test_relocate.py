@@ -134,7 +134,7 @@ def mixture(params: Tree, x: jax.Array) -> jax.Array:
     return found.reshape(2, tokens, width).sum(0)
 
 
-def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
+def test_tokens_and_what_experts_give_change_places_in_parts() -> None:
     params = {"gate": normal(64, 8), "up": normal(8, 64, 128), "down": normal(8, 128, 64), "into": normal(64, 64)}
     x = normal(1024, 64)
 
@@ -144,12 +144,12 @@ def test_the_outputs_of_experts_are_summed_where_tokens_need_them() -> None:
     plan = pt.plan(layer, MESH, params, x)
     plan = plan.apply(pt.ExpertParallel("data", experts=["params/up", "params/down"]), pt.DataParallel("data", inputs="x"))
     sent(plan, params, x)
-    # Tokens change from rows to columns, and what experts get from columns to experts. The sum over experts is scattered. The
-    # rest are numbers of each choice.
-    tokens, numbers = FLOAT * OTHERS * 1024 * 64, FLOAT * OTHERS * 2 * 1024
-    assert tokens <= plan.bytes_per_device() <= tokens + (1 + 2) * tokens / 8 + 5 * numbers
-    (scattered,) = (each for each in plan.collectives() if each.kind == "reduce_scatter" and each.value == "result")
-    assert scattered.bytes == tokens
+    # Tokens change from rows to columns, and the two slots of each from columns to experts; both change back afterwards. The rest
+    # are numbers of each choice.
+    tokens, numbers = FLOAT * OTHERS * 1024 * 64 / 8, FLOAT * OTHERS * 2 * 1024
+    assert 2 * (1 + 2) * tokens <= plan.bytes_per_device() <= 2 * (1 + 2) * tokens + 5 * numbers
+    moved = [each.bytes for each in plan.collectives() if each.kind == "all_to_all" and each.bytes >= tokens]
+    assert sorted(moved) == [tokens, tokens, 2 * tokens, 2 * tokens]
 
 
 # --- found by generated programs ------------------------------------------------------------------------------------------
