@@ -143,19 +143,16 @@ def _splits(found: Decisions) -> Iterator[Table]:
 def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
-    before = [*found.placements.nodes]
     instead, nearly = _relocated(found, _may_pay(found))
-    if not instead:
-        found.nearly = nearly
-        return found
-    other = _decide(table, instead)
-    then = other.placements.nodes
-    # All other ops cost the same.
-    changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
-    pays = other.price_of(changed, then, other.moves).pays(found.price_of(changed, before, found.moves))
-    chosen = other if pays else _decide(table, {})
-    chosen.weighed, chosen.nearly = True, nearly
-    return chosen
+    if instead:
+        other = _decide(table, instead)
+        before, then = found.placements.nodes, other.placements.nodes
+        # All other ops cost the same.
+        changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
+        if other.price_of(changed, then, other.moves).pays(found.price_of(changed, before, found.moves)):
+            found = other
+    found.weighed, found.nearly = bool(instead), nearly
+    return found
 
 
 def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
@@ -173,7 +170,7 @@ def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
 
 
 def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool]) -> Relocated:
-    """The ops that run elsewhere than the table says, in parts of the program that are tried; they are placed so."""
+    """The ops that run elsewhere than the table says, in parts of the program that are tried."""
     moves = (
         Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
         for move in found.moves
@@ -189,7 +186,9 @@ def nearly_elsewhere(found: Decisions) -> Elsewhere:
     """
     nearly = found.nearly
     if nearly is None:
-        nearly = found.nearly = _relocated(_decide(found.placements.table, {}), lambda part: True).nearly
+        placements = found.placements
+        claimed = _decide(placements.table, {}) if placements.elsewhere else found
+        nearly = found.nearly = _relocated(claimed, lambda part: True).nearly
         assert nearly is not None, "every part is tried"
     return nearly
 

@@ -6,7 +6,7 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple, cast
@@ -170,6 +170,11 @@ class Placements:
 
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops)"
+
+    def copy(self) -> Placements:
+        """Placements in which ops can be placed otherwise, while these stay as they are."""
+        results, sources = dict(self.results), dict(self.sources)
+        return replace(self, nodes=[*self.nodes], homes=[*self.homes], results=results, sources=sources)
 
     def claim(self, number: NodeId, axis: MeshAxis) -> Claim | None:
         """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""

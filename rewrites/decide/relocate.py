@@ -83,8 +83,8 @@ def relocated(
     mismatches: Iterable[Mismatch],
     is_tried: Callable[[ValueId], bool],
 ) -> Relocated:
-    """Returns the ops that run elsewhere, in parts of the program that are tried, and places them so in `placements` too."""
-    search = _Search(placements, dict(carried), is_tried)
+    """Returns the ops that run elsewhere, in parts of the program that are tried."""
+    search = _Search(placements.copy(), dict(carried), is_tried)
     groups = dict[NodeId, list[Mismatch]]()
     for each in [each for each in (*mismatches, *search.compared()) if search.is_in(each.value)]:
         first = each.uses[0][0] if each.uses else search.program.producer[each.value]

@@ -19,6 +19,7 @@ from small_programs import KINDS, Kind, drawn
 import partita as pt
 from partita.dialects.layouts import Pending
 from partita.rewrites.decide import price
+from partita.rewrites.decide.decide import nearly_elsewhere
 from partita.rewrites.redistribute.search import path
 
 DRAWS = 100 if is_quick() else 400
@@ -43,6 +44,20 @@ def test_decisions_of_small_programs_cost_what_the_optimum_costs(
     figures.add(f"decisions at most {ENOUGH} times the optimum, {kind}", near, of=len(found))
     assert best * 100 >= (AT_OPTIMUM[kind] - SPREAD) * len(found)
     assert near * 100 >= (NEAR[kind] - SPREAD) * len(found)
+
+
+def test_what_ops_could_do_elsewhere_is_found_beside_the_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that take less than a start are tried when that is asked for. With starts of no time, ops are then placed."""
+    found = [drawn(KINDS[0], seed).plan.decisions for seed in range(0, 20, 2)]
+    untried = [each for each in found if each.nearly is None]
+    before = [(*each.placements.nodes, *each.placements.homes, each.price) for each in untried]
+    assert len(untried) > 2 and any(map(nearly_elsewhere, untried))
+    for each in untried:
+        each.nearly = None
+    monkeypatch.setattr(price, "START", 0)
+    for each in untried:
+        nearly_elsewhere(each)
+    assert before == [(*each.placements.nodes, *each.placements.homes, each.price) for each in untried]
 
 
 @pytest.mark.parametrize("seed", range(6))
