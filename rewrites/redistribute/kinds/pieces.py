@@ -192,9 +192,10 @@ def _assigned(have: list[Ids], lack: list[Ids]) -> dict[Pair, Ids]:
 
     def give(sender: int, to: int, ids: Ids) -> Ids:
         """Gives as many units as the sender has room for, and returns the rest."""
-        pieces[sender, to], rest = np.split(ids, [most - load[sender]])
-        load[sender] += len(pieces[sender, to])
-        return rest
+        room = most - load[sender]
+        pieces[sender, to] = ids[:room]
+        load[sender] += min(room, len(ids))
+        return ids[room:]
 
     for group, each in wishes.items():
         late: list[tuple[int, Ids]] = []
