@@ -9,7 +9,7 @@ the array is gathered first. The order of tactics decides, and these texts repor
 
 from collections.abc import Iterator
 
-from ...dialects.definitions.requires import Lookup, Rows
+from ...dialects.definitions.requirement_terms import Lookup, Rows
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.causes import is_own, summed_ops

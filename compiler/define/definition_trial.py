@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from ...dialects.definitions.dim_terms import Sites, groups
-from ...dialects.definitions.requires import Lookup, Scan, Selection
+from ...dialects.definitions.requirement_terms import Lookup, Scan, Selection
 from ...dialects.definitions.syntax_tree import names
 from ...dialects.definitions.tilings import SubIndex, SubIndices
 from ...dialects.ground.errors import Error

@@ -6,7 +6,7 @@ logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and fi
 
 from collections.abc import Iterator
 
-from ...dialects.definitions.requires import Lookup
+from ...dialects.definitions.requirement_terms import Lookup
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node
 from ..plan.state import State

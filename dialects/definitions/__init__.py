@@ -11,7 +11,7 @@
       ground_form         the result: each dim an index, each index an extent
       dim_terms, indices  which dims the terms take, and which variables are one index
     tilings               which indices can be placed, and what placing them requires of the local op
-      requires            these requirements, as terms
+      requirement_terms   these requirements, as terms
       local_params        parameters that follow from local types
     flops                 how much an op computes
 

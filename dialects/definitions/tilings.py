@@ -28,7 +28,7 @@ from ..ranges.factor import Factor, crossing
 from ..ranges.terms import Extent, Window
 from .ground_form import ELEMENT, Access, Dim, Equation, Ground, Grounded, Guarded, Ids, along, subexpressions
 from .grounding import ground
-from .requires import (
+from .requirement_terms import (
     INDEX,
     OP,
     TILED,

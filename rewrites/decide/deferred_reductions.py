@@ -28,7 +28,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import prod
 
-from ...dialects.definitions.requires import counts_once
+from ...dialects.definitions.requirement_terms import counts_once
 from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout

@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from math import prod
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.requires import Merging, Scan, Selection
+from ...dialects.definitions.requirement_terms import Merging, Scan, Selection
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import MeshAxis, major_to_minor

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from ...dialects.definitions.requires import BLOCK, INDEX, TILED, Held, Term, with_index
+from ...dialects.definitions.requirement_terms import BLOCK, INDEX, TILED, Held, Term, with_index
 from ...dialects.definitions.tilings import Index
 from ...dialects.ranges.factor import Factor, is_contiguous, is_padded
 from ..rules.allowed_heads import Head, Heads

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-from ...dialects.definitions.requires import Held, Merging, Selection
+from ...dialects.definitions.requirement_terms import Held, Merging, Selection
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled

@@ -4,7 +4,7 @@
     materialise             the decisions as calls of a constructor, which writes them
       bit_exact_lookups     lookups whose elements arrive bit by bit
       constructors          placed builders and slicers: as written, or fused by the builder rules
-      localise              the device-local form of an op, with the offsets and masks that its definition asks for
+      device_local_op       the device-local form of an op, with the offsets and masks that its definition asks for
       masked_lookups        looked-up indices, counted from a block's first element
     fuse                    the same calls from text, for the passes of `partita-opt`
     to_spmd                 constructor of one device-local function with explicit collectives

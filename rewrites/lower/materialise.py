@@ -26,7 +26,7 @@ from ..decide.placements import Unreduced, boundary
 from ..program.program import Control, Node, ValueId
 from .bit_exact_lookups import picked
 from .constructors import Constructor, Fusing, Global, Globals, Types, placed_axes, returned, type_of, with_regions
-from .localise import localise, on_first, same_op
+from .device_local_op import localise, on_first, same_op
 from .walk import Walk
 
 Start = Callable[[Types], Constructor]

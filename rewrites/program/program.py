@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.array import ArrayType
-from ...dialects.definitions.requires import Scan
+from ...dialects.definitions.requirement_terms import Scan
 from ...dialects.definitions.tilings import Instance, SubIndices
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh

@@ -144,8 +144,8 @@ def test_tokens_and_what_experts_give_change_places_in_parts() -> None:
     plan = pt.plan(layer, MESH, params, x)
     plan = plan.apply(pt.ExpertParallel("data", experts=["params/up", "params/down"]), pt.DataParallel("data", inputs="x"))
     sent(plan, params, x)
-    # Tokens change from rows to columns, and the two slots of each from columns to experts; both change back afterwards. The rest
-    # are numbers of each choice.
+    # Tokens change from rows to columns, and the two slots of each from columns to experts; both change back afterwards. The
+    # rest are numbers of each choice.
     tokens, numbers = FLOAT * OTHERS * 1024 * 64 / 8, FLOAT * OTHERS * 2 * 1024
     assert 2 * (1 + 2) * tokens <= plan.bytes_per_device() <= 2 * (1 + 2) * tokens + 5 * numbers
     moved = [each.bytes for each in plan.collectives() if each.kind == "all_to_all" and each.bytes >= tokens]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from partita.dialects.definitions.dim_terms import DimSite, Sites
-from partita.dialects.definitions.requires import Along, Rows, Scan
+from partita.dialects.definitions.requirement_terms import Along, Rows, Scan
 from partita.dialects.definitions.syntax_tree import Definition, names
 from partita.dialects.definitions.tilings import Index, Instance, Value, bind
 from partita.dialects.ground.monoids import MONOIDS

@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 
 from xdsl.ir import SSAValue
 
-from ....dialects.definitions.requires import Merging
+from ....dialects.definitions.requirement_terms import Merging
 from ....dialects.ground.dtypes import itemsize
 from ....dialects.lax import OPS
 from ....dialects.params import ParamsAttr

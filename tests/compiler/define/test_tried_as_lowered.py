@@ -14,7 +14,7 @@ import partita as pt
 from partita.compiler.define.one_op_program import program_of, run_in_blocks
 from partita.dialects.params import Literal, ParamsAttr
 from partita.rewrites.emit import Emitter
-from partita.rewrites.lower import localise
+from partita.rewrites.lower import device_local_op
 
 LOGITS = "out[b] = sum(v) [v = labels[b]] * @(h[b, k:], w[k:, v])"
 H, W, LABELS = np.ones((8, 6), "f4"), np.ones((6, 16), "f4"), np.arange(8) * 2
@@ -30,7 +30,7 @@ def unchanged(value: Any, *_: Any) -> Any:
 
 def test_a_mask_missing_from_the_lowering_gives_a_counter_example(monkeypatch: pytest.MonkeyPatch) -> None:
     pt.define(f"logits_masked(h, w, labels)   {LOGITS}", logits, example=(H, W, LABELS))
-    monkeypatch.setattr(localise, "masked", unchanged)
+    monkeypatch.setattr(device_local_op, "masked", unchanged)
     with pytest.raises(pt.Error, match="`v` cannot be placed") as caught:
         pt.define(f"logits_unmasked(h, w, labels)   {LOGITS}", logits, example=(H, W, LABELS))
     assert any("combined by `sum`" in note for note in caught.value.notes)
@@ -41,7 +41,7 @@ def test_an_offset_missing_from_the_lowering_gives_a_counter_example(monkeypatch
         ops: Emitter = getattr(self, "ops")  # noqa: B009
         return ops.number(0, dtype)
 
-    monkeypatch.setattr(localise._Local, "offset", no_offset)
+    monkeypatch.setattr(device_local_op._Local, "offset", no_offset)
     with pytest.raises(pt.Error, match="`v` cannot be placed"):
         pt.define(f"logits_unshifted(h, w, labels)   {LOGITS}", logits, example=(H, W, LABELS))
 

@@ -14,7 +14,7 @@ from partita.dialects.definitions.local_params import restore
 from partita.dialects.definitions.operators import ARITHMETIC
 from partita.dialects.definitions.parse import parse_definitions
 from partita.dialects.definitions.registry import Definitions, definitions
-from partita.dialects.definitions.requires import Lookup, Merging, Scan, Selection, part
+from partita.dialects.definitions.requirement_terms import Lookup, Merging, Scan, Selection, part
 from partita.dialects.definitions.syntax_tree import Apply, Definition, Term, children
 from partita.dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices, bind
 from partita.dialects.ground.errors import Error

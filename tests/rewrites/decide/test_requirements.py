@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partita.dialects.definitions.parse import parse_definitions
-from partita.dialects.definitions.requires import Held
+from partita.dialects.definitions.requirement_terms import Held
 from partita.dialects.definitions.tilings import Index, bind
 from partita.dialects.params import NO_PARAMS
 from partita.rewrites.decide.requirements import Placing, is_lawful, requirements

@@ -9,7 +9,7 @@ import pytest
 
 from partita.dialects.ground.errors import Error
 from partita.rewrites.decide import requirements
-from partita.rewrites.lower import localise
+from partita.rewrites.lower import device_local_op
 from partita.rewrites.rules import rule_files
 from partita.rewrites.rules.allowed_heads import Head, Heads
 from partita.rewrites.rules.compile import RuleSet, load
@@ -145,7 +145,7 @@ WRONG = {
 def test_the_rules_of_masks_are_checked_when_they_load(
     good: str, wrong: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert localise.WRITERS.rows
+    assert device_local_op.WRITERS.rows
     text = Path(rule_files.__file__).with_name("masks.rules").read_text(encoding="utf-8")
     assert good in text
     changed = load(text.replace(good, wrong))

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.definitions.front_ends.gather import DROPS
 from ...dialects.definitions.front_ends.gather_form import general
 from ...dialects.definitions.ground_form import ELEMENT
-from ...dialects.definitions.requires import Begin, Lookup, Picks, Rows, Scan, Term, counts_once
+from ...dialects.definitions.requirement_terms import Begin, Lookup, Picks, Rows, Scan, Term, counts_once
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
