@@ -70,6 +70,10 @@ class Choices:
         self.counted: dict[ValueId, Counter[Want]] = {}
         self.edges: dict[object, list[tuple[object, object, int]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
+        self.present: dict[ValueId, list[tuple[Layout, Layout, int]]] = {}
+        """How values move now."""
+        self.owned: dict[tuple[NodeId, OpPlacement], Own] = {}
+        """What ops receive and compute themselves; this holds when ops move, too."""
 
     def is_free(self, node: Node) -> bool:
         """Whether claims alone decide where the op runs: no own axes, no sum that is resolved at once, and some result.
@@ -81,7 +85,7 @@ class Choices:
 
     def put(self, after: Ways) -> None:
         """Places ops otherwise, and forgets what was cached."""
-        for cache in (self.known, self.counted, self.edges):
+        for cache in (self.known, self.counted, self.edges, self.present):
             cache.clear()
         for number, way in after.items():
             node = self.program.nodes[number]
@@ -117,7 +121,7 @@ class Choices:
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        moves = [(value, *move) for value in values for move in self.moves(value, after)]
+        moves = [(value, *move) for value in values for move in (self.moves(value, after) if after else self.moves_now(value))]
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
@@ -139,7 +143,13 @@ class Choices:
 
     def ways(self, value: ValueId) -> Iterator[tuple[Path, int]]:
         """How a value moves now, and how often."""
-        return ((self.placements.way(value, made, target), trips) for made, target, trips in self.moves(value, {}))
+        return ((self.placements.way(value, made, target), trips) for made, target, trips in self.moves_now(value))
+
+    def moves_now(self, value: ValueId) -> list[tuple[Layout, Layout, int]]:
+        """How a value moves as ops are placed."""
+        if (found := self.present.get(value)) is None:
+            found = self.present[value] = [*self.moves(value, {})]
+        return found
 
     def moves(self, value: ValueId, after: Ways) -> Iterator[tuple[Layout, Layout, int]]:
         """The layout in which a value is made, each layout in which it is read, and how often."""
@@ -179,15 +189,15 @@ class Choices:
 
     def own(self, node: Node, placed: OpPlacement) -> Own:
         """What an op itself receives, to merge the blocks that it sorts or to compare what it selects; and its flops."""
-        trips, ways = self.program.likely_trips(node.region), list[Path]()
-        if (step := placed.merged) is not None:
-            ways.append(Path((step,), step.bytes))
-        if (lists := placed.selected) is not None:
-            widths = (
-                self.placements.width(value) for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
-            )
-            ways += [path(lists.apart, lists.gathered, width) for width in widths]
-        return [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
+        if (found := self.owned.get(key := (node.number, placed))) is None:
+            trips, ways = self.program.likely_trips(node.region), list[Path]()
+            if (step := placed.merged) is not None:
+                ways.append(Path((step,), step.bytes))
+            if (lists := placed.selected) is not None:
+                read = (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
+                ways += [path(lists.apart, lists.gathered, width) for width in map(self.placements.width, read)]
+            found = self.owned[key] = [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
+        return found
 
     def held(self, node: Node, placed: OpPlacement) -> int:
         """The bytes of what the op makes on one device."""

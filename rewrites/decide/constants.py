@@ -21,7 +21,7 @@ def compute_constants_whole(choices: Choices) -> None:
         if axes and any(value in placements.sources or _is_moved(placements, value) for value in node.results):
             every = program.upstream(node.results, lambda each: each.number in program.constants() and choices.is_free(each))
             ways = {each.number: Alternative.of(placements.without(each, axes)) for each in every}
-            take(choices, [ways], departs=lambda *_: True)
+            take(choices, [ways], departs=lambda option, moved: True)
 
 
 def _is_moved(placements: Placements, value: ValueId) -> bool:

@@ -167,6 +167,8 @@ class Placements:
     """The ops at which claims on an axis stop, or are in conflict, for the axes that were asked for."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
+    missed: dict[tuple[Layout, Layout, str], Bytes] = field(default_factory=dict[tuple[Layout, Layout, str], Bytes])
+    """(source, target, dtype) -> the bytes that a device at least receives, for those that were asked for."""
 
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops)"
@@ -326,10 +328,12 @@ class Placements:
         """The bytes that a device at least receives, without a search: of dims of which it has other parts, and of sums."""
         if source == target:
             return 0
-        local, kept = self.local_bytes(value, target), {*target.factors}
-        found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
-        for axis in (pend.axis for pend in source.pending if pend not in target.pending):
-            found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
+        if (found := self.missed.get(key := (source, target, self.program.types[value].dtype))) is None:
+            local, kept = self.local_bytes(value, target), {*target.factors}
+            found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
+            for axis in (pend.axis for pend in source.pending if pend not in target.pending):
+                found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
+            self.missed[key] = found
         return found
 
     def trips(self, value: ValueId) -> int:

@@ -218,14 +218,14 @@ class _Search:
             for each in options:
                 each.promising.pop(each.along, None)
             return False
-        moved = best.ways.keys()
-        self.steps[chosen.axis] = [step for step in self.steps.get(chosen.axis, ()) if not step <= moved] + [moved]
+        axis, moved = new[best.option].axis, best.ways.keys()
+        self.steps[axis] = [step for step in self.steps.get(axis, ()) if not step <= moved] + [moved]
         self.taken += 1
         self.forget()
         return True
 
     def departs(self, axis: MeshAxis, moved: Set[NodeId]) -> bool:
-        """Whether ops would leave the order of the tactics by one step more, instead of another way in one that was taken."""
+        """Whether ops leave the order of the tactics by one step more. They do not if they replace all of an earlier step."""
         return not any(step <= moved for step in self.steps.get(axis, ()))
 
     def forget(self) -> None:

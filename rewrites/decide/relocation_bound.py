@@ -39,15 +39,15 @@ class RelocationBound:
         self.ops, self.placements, self.program, self.choices = ops, ops.placements, ops.program, ops.choices
         self.is_many = len(ops.table.axes) > FEW_AXES
         self.read: dict[object, Arrivals] = {}
-        """This and the next two hold until an op moves."""
+        """This and the next three hold until an op moves."""
         self.made: dict[object, Bytes] = {}
         self.alone: dict[NodeId, Bytes] = {}
+        self.saved: dict[tuple[NodeId, int], Bytes] = {}
 
     def forget(self) -> None:
         """Drops what held until an op moved."""
-        self.read.clear()
-        self.made.clear()
-        self.alone.clear()
+        for cache in (self.read, self.made, self.alone, self.saved):
+            cache.clear()
 
     def promises(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
         """Whether an op could cost less along an index: what devices then receive at least is less than what they do now.
@@ -99,7 +99,7 @@ class RelocationBound:
         missed, maker = self.placements.misses(value, self.placements.with_sums(value), wanted), self.program.maker(value)
         if not missed:
             return {}
-        direct = {value: missed}
+        direct: Arrivals = {value: missed}
         if maker is None or not self.ops.may_move(maker, axis):
             return direct
         if dim is None and not (depth and self.ops.may_be_whole(maker, axis)):
@@ -149,12 +149,18 @@ class RelocationBound:
             return direct
         others = (n for n in range(len(reader.operands)) if n != position and index not in reader.signature.operand_at[n])
         gathered = sum(self.lacks(reader.operands[n], after.wanted[n]) for n in others)
-        saved = sum(self.received(reader, n) for n in range(len(reader.operands)) if n != position)
-        saved += sum(way.bytes for each in reader.results for way, _ in self.choices.ways(each))
-        least = gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0) - saved
+        least = gathered + (self.makes(reader, axis, index, depth - 1) if depth else 0) - self.saves(reader, position)
         # What is saved counts once for all operands that lead there.
         ways = sum(not self.program.parameter[each] and bool(self.program.shape(each)) for each in reader.operands)
         return min(direct, least // ways if least < 0 < ways else least)
+
+    def saves(self, reader: Node, position: int) -> Bytes:
+        """The bytes that devices receive now of what an op makes, and of all that it reads but one operand."""
+        if (known := self.saved.get(key := (reader.number, position))) is None:
+            known = sum(self.received(reader, at) for at in range(len(reader.operands)) if at != position)
+            known += sum(way.bytes for each in reader.results for way, _ in self.choices.ways(each))
+            self.saved[key] = known
+        return known
 
     def together(self, uses: Iterable[Bytes]) -> Bytes:
         """The least for several uses of a value: they may share what they receive, and each may save what it received."""
