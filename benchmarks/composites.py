@@ -60,7 +60,9 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case [layers, name]:
             fresh.answer(**measured(int(layers), name))
-        case _:
+        case []:
             for table in tables():
                 table.show()
                 table.write()
+        case _:
+            sys.exit(__doc__)

@@ -68,7 +68,9 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case [kind, count, name]:
             fresh.answer(**measured(kind, int(count), name))
-        case _:
+        case []:
             for table in tables():
                 table.show()
                 table.write()
+        case _:
+            sys.exit(__doc__)

@@ -64,7 +64,9 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case [equations]:
             fresh.answer(**measured(int(equations)))
-        case _:
+        case []:
             for table in tables():
                 table.show()
                 table.write()
+        case _:
+            sys.exit(__doc__)

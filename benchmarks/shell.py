@@ -122,7 +122,9 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case [layers]:
             fresh.answer(**measure(int(layers)))
-        case _:
+        case []:
             made = table()
             made.show()
             made.write()
+        case _:
+            sys.exit(__doc__)

@@ -140,7 +140,9 @@ if __name__ == "__main__":
             fresh.answer(**jaxpr(int(layers)))
         case ["partita", layers]:
             fresh.answer(**partita(int(layers)))
-        case _:
+        case []:
             for table in tables():
                 table.show()
                 table.write()
+        case _:
+            sys.exit(__doc__)
