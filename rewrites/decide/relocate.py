@@ -38,6 +38,9 @@ MOST_OPS = 200
 ROUNDS = 3
 """How often all ops are tried, as long as any of them moves."""
 
+AGAIN = 16
+"""Ops are tried once more, with others around them, if those are at least one in so many."""
+
 Claims = dict[NodeId, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
 
@@ -199,11 +202,11 @@ class _Search:
                     yield option._replace(claims=claims | before)
 
     def attempt(self, options: list[Option]) -> bool:
-        """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
+        """Places ops as the best option says if that costs less, and says so. What was tried before is left out."""
         new = list[Option]()
         for each in options:
-            keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
-            if not keys <= self.tried:
+            keys = {(number, each.axis, claim and claim[:2]) for number, claim in each.claims.items()}
+            if len(keys - self.tried) * AGAIN > len(keys):
                 self.tried |= keys
                 new.append(each)
         ways = [self.ways(each.axis, each.claims) for each in new]
@@ -296,7 +299,7 @@ class _Search:
 
     def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
-        key = node.number, axis, claim, waits
+        key = node.number, axis, claim and claim[:2], waits
         if key not in self.known_ways:
             placed = self.ops.under(node, axis, claim)
             self.known_ways[key] = None if placed is None else self.alternative(placed, waits)
