@@ -38,9 +38,6 @@ MOST_OPS = 200
 ROUNDS = 3
 """How often all ops are tried, as long as any of them moves."""
 
-AGAIN = 16
-"""Ops are tried once more, with others around them, if those are at least one in so many."""
-
 Claims = dict[NodeId, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
 
@@ -202,11 +199,11 @@ class _Search:
                     yield option._replace(claims=claims | before)
 
     def attempt(self, options: list[Option]) -> bool:
-        """Places ops as the best option says if that costs less, and says so. What was tried before is left out."""
+        """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
         new = list[Option]()
         for each in options:
-            keys = {(number, each.axis, claim and claim[:2]) for number, claim in each.claims.items()}
-            if len(keys - self.tried) * AGAIN > len(keys):
+            keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
+            if not keys <= self.tried:
                 self.tried |= keys
                 new.append(each)
         ways = [self.ways(each.axis, each.claims) for each in new]
