@@ -126,7 +126,7 @@ class _Search:
         self.hopeless: set[object] = set()
         """Kinds of moves about which nothing can be done."""
         self.promising: dict[object, dict[int | None, None]] = {}
-        self.known_ways: dict[tuple[NodeId, MeshAxis, Claim | None, Unreduced | None], Alternative | None] = {}
+        self.known_ways: dict[object, Alternative | None] = {}
         """Holds until an op moves."""
 
     def is_in(self, value: ValueId) -> bool:
