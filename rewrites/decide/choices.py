@@ -121,7 +121,7 @@ class Choices:
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        moves = [(value, *move) for value in values for move in (self.moves(value, after) if after else self.moves_now(value))]
+        moves = [(value, *move) for value in values for move in self.moves(value, after)]
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
@@ -143,16 +143,17 @@ class Choices:
 
     def ways(self, value: ValueId) -> Iterator[tuple[Path, int]]:
         """How a value moves now, and how often."""
-        return ((self.placements.way(value, made, target), trips) for made, target, trips in self.moves_now(value))
+        return ((self.placements.way(value, made, target), trips) for made, target, trips in self.moves(value, {}))
 
-    def moves_now(self, value: ValueId) -> list[tuple[Layout, Layout, int]]:
-        """How a value moves as ops are placed."""
+    def moves(self, value: ValueId, after: Ways) -> Iterable[tuple[Layout, Layout, int]]:
+        """The layout in which a value is made, each layout in which it is read, and how often."""
+        if after:
+            return self.moves_if(value, after)
         if (found := self.present.get(value)) is None:
-            found = self.present[value] = [*self.moves(value, {})]
+            found = self.present[value] = [*self.moves_if(value, {})]
         return found
 
-    def moves(self, value: ValueId, after: Ways) -> Iterator[tuple[Layout, Layout, int]]:
-        """The layout in which a value is made, each layout in which it is read, and how often."""
+    def moves_if(self, value: ValueId, after: Ways) -> Iterator[tuple[Layout, Layout, int]]:
         maker, home = after.get(self.program.producer[value]), self.placements.pinned.get(value)
         made = self.made(value, maker)
         if home is not None:

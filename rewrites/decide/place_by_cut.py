@@ -50,9 +50,8 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
     best: Best | None = None
     for number, ways in enumerate(options):
         chosen, before, then = _cheapest(choices, ways)
-        saved, pays = before.seconds - then.seconds, then < before
-        if departs is not None:
-            pays = then.pays(before, departs(number, chosen))
+        saved = before.seconds - then.seconds
+        pays = then < before if departs is None else then.pays(before, departs(number, chosen))
         if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
             best = Best(number, chosen, saved, pays)
     if best is not None and best.pays:
