@@ -18,7 +18,6 @@
     axis_splits          which axes to split into sub-axes, so that claims pass the reshapes at which they stop
     relocate             which ops run along another dim than claims say, because that costs less
       free_ops           which ops may, and along which dims
-      relocation_bound   what devices would then receive at least: by this, most ways are left out
     sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
     decide               all decisions of a plan, which reports read and lowering writes
     causes               the tactics that cause a redistribution

@@ -59,6 +59,16 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
     return best
 
 
+def could_pay(choices: Choices, ways: Ways, priced: Set[NodeId]) -> bool:
+    """Whether some of the ops `priced` would be placed otherwise if the others followed at no cost."""
+    if not _Cut(choices, ways, priced).otherwise().isdisjoint(priced):
+        return True
+    among = {number: ways[number] for number in priced}
+    before = choices.price(among, {})
+    then = choices.price(among, ways, before)
+    return then is not None and before is not None and then < before
+
+
 def taken(choices: Choices, ways: Ways) -> bool:
     """Places ops otherwise if that costs less; returns whether it does."""
     best = take(choices, [ways])
@@ -69,7 +79,7 @@ def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
     """The ops to place otherwise, and the prices before and then."""
     chosen = ways
     if len(ways) > 1:
-        side = _Cut(choices, ways).otherwise()
+        side = _Cut(choices, ways, ways.keys()).otherwise()
         chosen = {number: way for number, way in ways.items() if number in side}
     others = [each for each in (chosen, ways) if each] if len(chosen) < len(ways) else [chosen]
     before = choices.price(ways, {})
@@ -83,9 +93,9 @@ def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
 class _Cut:
     """Ops that may be placed otherwise, and the values that they read and produce."""
 
-    def __init__(self, choices: Choices, ways: Ways) -> None:
+    def __init__(self, choices: Choices, ways: Ways, priced: Set[NodeId]) -> None:
         self.choices, self.placements, self.program = choices, choices.placements, choices.program
-        self.ways, self.mesh = ways, choices.program.mesh
+        self.ways, self.priced, self.mesh = ways, priced, choices.program.mesh
         self.units = BYTE * self.mesh.chip.bytes_per_second
 
     def otherwise(self) -> Set[object]:
@@ -99,7 +109,8 @@ class _Cut:
                 found = cached[key] = [*self.added(value, self.moved(value, uses))]
             for edge in found:
                 network.edge(*edge)
-        for number, way in self.ways.items():
+        for number in self.priced:
+            way = self.ways[number]
             if (found := cached.get(way)) is None:
                 found = cached[way] = [*self.owned(self.program.nodes[number], way)]
             for edge in found:
@@ -107,14 +118,13 @@ class _Cut:
         return network.source_side(OTHERWISE, AS_IT_IS)
 
     def reads(self) -> dict[ValueId, list[Use]]:
-        """Maps each value to its uses by ops that may be placed otherwise."""
-        reads = dict[ValueId, list[Use]]()
+        """Maps each value that counts to its uses by ops that may be placed otherwise."""
+        nodes = [self.program.nodes[number] for number in self.priced]
+        reads = {value: list[Use]() for node in nodes for value in (*node.operands, *node.results)}
         for number in self.ways:
-            node = self.program.nodes[number]
-            for position, value in enumerate(node.operands):
-                reads.setdefault(value, []).append((number, position))
-            for value in node.results:
-                reads.setdefault(value, [])
+            for position, value in enumerate(self.program.nodes[number].operands):
+                if value in reads:
+                    reads[value].append((number, position))
         return reads
 
     def owned(self, node: Node, way: Alternative) -> Iterator[Edge]:

@@ -26,14 +26,19 @@ from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of
-from .place_by_cut import take, taken
+from .place_by_cut import could_pay, take, taken
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
-from .propagate import Sweep
-from .relocation_bound import RelocationBound
+from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
-MOST_OPS = 200
-"""How many ops around a value are tried together."""
+MOST_OPS = 250
+"""To the neighbours of how many ops a try leads on."""
+
+NEAR = (4, 16, 64)
+"""So many ops around one have to cost less, if all others follow at no cost, before more of them are tried."""
+
+FEW_AXES = 2
+"""With how many placed axes the ops at both ends of a value are tried along all of their indices."""
 
 ROUNDS = 3
 """How often all ops are tried, as long as any of them moves."""
@@ -114,7 +119,7 @@ class _Search:
         self.part, self.is_tried = parts(placements.program), is_tried
         self.are_all_tried = True
         """Whether no part of the program was left out."""
-        self.bound = RelocationBound(self.ops)
+        self.is_many = len(placements.table.axes) > FEW_AXES
         self.placements, self.program, self.table = placements, placements.program, placements.table
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
         self.nearly = dict[NodeId, dict[MeshAxis, Instead]]()
@@ -140,7 +145,7 @@ class _Search:
         kinds = [(each, self.kind(each)) for each in group]
         options = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
-        in_turn = [[each] for each in options] if self.bound.is_many else [[each for each in options if each.follows], options]
+        in_turn = [[each] for each in options] if self.is_many else [[each for each in options if each.follows], options]
         if not any(self.attempt(each) for each in in_turn if each):
             self.hopeless.update(kind for _, kind in kinds)
 
@@ -184,19 +189,37 @@ class _Search:
         node = self.program.nodes[number]
         if self.ops.may_move(node, axis):
             followed = set[int]() if mismatch is None else _followed(node, axis, mismatch)
-            kind = self.surroundings(node), axis, frozenset(followed) if self.bound.is_many else None
+            kind = self.surroundings(node), axis, frozenset(followed) if self.is_many else None
             if (promising := self.promising.get(kind)) is None:
-                every = followed if self.bound.is_many else self.ops.indices(node, axis)
-                promising = self.promising[kind] = dict.fromkeys(at for at in every if self.bound.promises(node, axis, at))
+                every = followed if self.is_many else self.ops.indices(node, axis)
+                promising = self.promising[kind] = dict.fromkeys(at for at in every if self.could_pay(node, axis, at))
             for index in promising:
-                claims = self.whole(node, axis) if index is None else self.region(node, axis, index)
+                claims = self.following(node, axis, index, MOST_OPS)
                 value = node.results[0] if mismatch is None else mismatch.value
                 option = Option(axis, claims, value, index in followed, index, promising)
                 yield option
                 # What is read in several layouts may be computed whole before.
                 before = {each: None for each in claims if each < number and self.may_be_whole(each, axis)}
-                if before and index is not None and not self.bound.is_many:
+                if before and index is not None and not self.is_many:
                     yield option._replace(claims=claims | before)
+
+    def following(self, node: Node, axis: MeshAxis, index: int | None, most: int) -> Claims:
+        """The ops that would run along an index with an op, or on all devices: so many of them, and then their neighbours."""
+        return self.whole(node, axis, most) if index is None else self.region(node, axis, index, most)
+
+    def could_pay(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
+        """Whether an op could cost less along an index: the nearest ops are priced, then more; those beyond follow for free."""
+        if self.ops.along(node, axis, index) is None:
+            return False
+        for near in NEAR:
+            claims = self.following(node, axis, index, near)
+            priced = self.ways(axis, dict(islice(claims.items(), near)))
+            ways = priced | self.ways(axis, claims)
+            if not could_pay(self.choices, ways, priced.keys()):
+                return False
+            if len(claims) <= near:
+                break
+        return True
 
     def attempt(self, options: list[Option]) -> bool:
         """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
@@ -231,7 +254,6 @@ class _Search:
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.ops.forget()
-        self.bound.forget()
         self.known_ways.clear()
 
     def go_back(self) -> None:
@@ -248,22 +270,26 @@ class _Search:
         wanted = [self.placements.wanted(*use) for value in node.results for use in self.placements.uses(value)]
         return node.signature, self.placements.nodes[node.number], reads, tuple(wanted)
 
-    def whole(self, node: Node, axis: MeshAxis) -> Claims:
+    def whole(self, node: Node, axis: MeshAxis, most: int) -> Claims:
         """The op and those around it that compute little, as far as they are placed on the axis."""
 
+        spreads = iter(range(most))
+
         def beside(number: NodeId) -> Iterator[NodeId]:
+            if next(spreads, None) is None:
+                return
             each = self.program.nodes[number]
             readers = (user for value in each.results for user, _ in self.program.uses[value])
             for other in (*map(self.program.producer.__getitem__, each.operands), *readers):
                 if 0 <= other < self.program.end and self.may_be_whole(other, axis):
                     yield other
 
-        return dict.fromkeys(islice(reached([node.number], beside), MOST_OPS))
+        return dict.fromkeys(reached([node.number], beside))
 
     def may_be_whole(self, number: NodeId, axis: MeshAxis) -> bool:
         return self.ops.may_be_whole(self.program.nodes[number], axis)
 
-    def region(self, node: Node, axis: MeshAxis, index: int) -> Claims:
+    def region(self, node: Node, axis: MeshAxis, index: int, most: int) -> Claims:
         """The ops that would follow an op if it ran along an index, and nothing else were placed on the axis."""
         if (claim := self.ops.claim(node, axis, index)) is None:
             return {}
@@ -271,7 +297,7 @@ class _Search:
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
         table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
         table.axes[axis].nodes[node.number] = claim
-        sweep = _Around(table, axis, claim.tactic, self)
+        sweep = _Around(table, axis, claim.tactic, self, most)
         sweep.decided(node)
         sweep.run([])
         return sweep.found
@@ -335,13 +361,17 @@ def _is_plain(pending: tuple[Unreduced, ...]) -> bool:
 class _Around(Sweep):
     """Propagation through the ops that may run elsewhere, up to those that already follow the claim."""
 
-    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search) -> None:
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search, most: int) -> None:
         super().__init__(table, axis, tactic, False, False)
-        self.search = search
+        self.search, self.most = search, most
         self.found: Claims = {}
 
+    def popped(self, kind: int) -> Iterator[int]:
+        """One entry of each pass in turn, so that what is found lies on both sides of the first op."""
+        return islice(super().popped(kind), 1 if kind <= ARGUMENTS else None)
+
     def visit(self, node: Node) -> None:
-        if len(self.found) < MOST_OPS and self.search.ops.may_move(node, self.axis):
+        if self.search.ops.may_move(node, self.axis):
             super().visit(node)
 
     def argument(self, value: ValueId) -> None:
@@ -359,4 +389,5 @@ class _Around(Sweep):
         leaves = own is not None and own.held and own[:2] != claim[:2]
         if not leaves and (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
             self.found[node.number] = claim
-            super().decided(node)
+            if len(self.found) <= self.most:
+                super().decided(node)
