@@ -141,10 +141,6 @@ class Choices:
         way = after.get(node.number)
         return self.placements.nodes[node.number] if way is None else way.placed
 
-    def ways(self, value: ValueId) -> Iterator[tuple[Path, int]]:
-        """How a value moves now, and how often."""
-        return ((self.placements.way(value, made, target), trips) for made, target, trips in self.moves(value, {}))
-
     def moves(self, value: ValueId, after: Ways) -> Iterable[tuple[Layout, Layout, int]]:
         """The layout in which a value is made, each layout in which it is read, and how often."""
         if after:

@@ -60,7 +60,10 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
 
 
 def could_pay(choices: Choices, ways: Ways, priced: Set[NodeId]) -> bool:
-    """Whether some of the ops `priced` would be placed otherwise if the others followed at no cost."""
+    """Whether some of the ops `priced` would cost less otherwise, if the others followed at no cost.
+
+    dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
+    """
     if not _Cut(choices, ways, priced).otherwise().isdisjoint(priced):
         return True
     among = {number: ways[number] for number in priced}
@@ -91,7 +94,7 @@ def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
 
 
 class _Cut:
-    """Ops that may be placed otherwise, and the values that they read and produce."""
+    """Ops that may be placed otherwise, and the values that the priced ones of them read and produce."""
 
     def __init__(self, choices: Choices, ways: Ways, priced: Set[NodeId]) -> None:
         self.choices, self.placements, self.program = choices, choices.placements, choices.program

@@ -192,7 +192,7 @@ class _Search:
             kind = self.surroundings(node), axis, frozenset(followed) if self.is_many else None
             if (promising := self.promising.get(kind)) is None:
                 every = followed if self.is_many else self.ops.indices(node, axis)
-                promising = self.promising[kind] = dict.fromkeys(at for at in every if self.could_pay(node, axis, at))
+                promising = self.promising[kind] = dict.fromkeys(at for at in every if self.promises(node, axis, at))
             for index in promising:
                 claims = self.following(node, axis, index, MOST_OPS)
                 value = node.results[0] if mismatch is None else mismatch.value
@@ -207,7 +207,7 @@ class _Search:
         """The ops that would run along an index with an op, or on all devices: so many of them, and then their neighbours."""
         return self.whole(node, axis, most) if index is None else self.region(node, axis, index, most)
 
-    def could_pay(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
+    def promises(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
         """Whether an op could cost less along an index: the nearest ops are priced, then more; those beyond follow for free."""
         if self.ops.along(node, axis, index) is None:
             return False

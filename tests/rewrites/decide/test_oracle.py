@@ -18,7 +18,7 @@ from small_programs import KINDS, Kind, drawn
 
 import partita as pt
 from partita.dialects.layouts import Pending
-from partita.rewrites.decide import price
+from partita.rewrites.decide import price, relocate
 from partita.rewrites.decide.decide import nearly_elsewhere
 from partita.rewrites.redistribute.search import path
 
@@ -58,6 +58,17 @@ def test_what_ops_could_do_elsewhere_is_found_beside_the_decisions(monkeypatch: 
     for each in untried:
         nearly_elsewhere(each)
     assert before == [(*each.placements.nodes, *each.placements.homes, each.price) for each in untried]
+
+
+def test_a_try_that_is_made_small_first_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price, "START", 0)
+
+    def prices(near: tuple[int, ...]) -> list[float]:
+        monkeypatch.setattr(relocate, "NEAR", near)
+        return [drawn(kind, seed).plan.decisions.price.seconds for kind in KINDS for seed in range(20)]
+
+    small_first, in_full = prices(relocate.NEAR), prices(())
+    assert all(one <= other for one, other in zip(small_first, in_full, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(6))
