@@ -114,7 +114,7 @@ class Choices:
         region = self.program.use_region(*use)
         return Want(layout, use[0] if apart else -region - 1, self.program.likely_trips(region))
 
-    def price(self, among: Ways, after: Ways, below: Price | None = None) -> Price | None:
+    def price(self, among: Iterable[NodeId], after: Ways, below: Price | None = None) -> Price | None:
         """The price of these ops and of all that they read or make, if some of them are placed otherwise.
 
         None if it cannot be below another price, which is soon seen: no path is searched then.

@@ -41,15 +41,13 @@ class FreeOps:
         """The ops that were moved, and what they take instead of their claims."""
         self.small: dict[object, bool] = {}
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
-        """Whether an op may move along an axis. This and the next two hold until an op moves."""
+        """Whether an op may move along an axis. This and the next hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
-        self.alongside: dict[tuple[NodeId, MeshAxis, int | None], OpPlacement | None] = {}
 
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.movable.clear()
         self.patient.clear()
-        self.alongside.clear()
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it.
@@ -124,10 +122,8 @@ class FreeOps:
 
     def along(self, node: Node, axis: MeshAxis, index: int | None) -> OpPlacement | None:
         """The op's placement with an index on an axis, or without the axis; None if the index does not divide."""
-        if (key := (node.number, axis, index)) not in self.alongside:
-            claim = None if index is None else self.claim(node, axis, index)
-            self.alongside[key] = self.under(node, axis, claim) if index is None or claim is not None else None
-        return self.alongside[key]
+        claim = None if index is None else self.claim(node, axis, index)
+        return self.under(node, axis, claim) if index is None or claim is not None else None
 
     def under(self, node: Node, axis: MeshAxis, claim: Claim | None) -> OpPlacement | None:
         """The op's placement under a claim on an axis, or without the axis; None if it does not fit.

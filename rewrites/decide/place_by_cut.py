@@ -66,10 +66,10 @@ def could_pay(choices: Choices, ways: Ways, priced: Set[NodeId]) -> bool:
     """
     if not _Cut(choices, ways, priced).otherwise().isdisjoint(priced):
         return True
-    among = {number: ways[number] for number in priced}
-    before = choices.price(among, {})
-    then = choices.price(among, ways, before)
-    return then is not None and before is not None and then < before
+    before = choices.price(priced, {})
+    assert before is not None
+    then = choices.price(priced, ways, before)
+    return then is not None and then < before
 
 
 def taken(choices: Choices, ways: Ways) -> bool:

@@ -320,10 +320,6 @@ class Placements:
         """The path by which the value changes its layout."""
         return path(source, target, self.width(value))
 
-    def received(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
-        """The bytes that a device receives if the value changes its layout."""
-        return self.way(value, source, target).bytes
-
     def misses(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
         """The bytes that a device at least receives, without a search: of dims of which it has other parts, and of sums."""
         if source == target:

@@ -272,7 +272,6 @@ class _Search:
 
     def whole(self, node: Node, axis: MeshAxis, most: int) -> Claims:
         """The op and those around it that compute little, as far as they are placed on the axis."""
-
         spreads = iter(range(most))
 
         def beside(number: NodeId) -> Iterator[NodeId]:
