@@ -29,7 +29,7 @@ from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, charged
 from .regather import gather_at_source
-from .relocate import Mismatch, Relocated, relocated
+from .relocate import Relocated, relocated
 from .sort_strategy import sort_gathered
 from .table import Table
 
@@ -171,12 +171,8 @@ def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
 
 def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool]) -> Relocated:
     """The ops that run elsewhere than the table says, in parts of the program that are tried."""
-    moves = (
-        Mismatch(move.value, move.source.with_pending(move.pending), move.target, tuple(move.uses))
-        for move in found.moves
-        if move.communicates
-    )
-    return relocated(found.placements, found.carried, moves, is_tried)
+    moved = [move.value for move in found.moves if move.communicates]
+    return relocated(found.placements, found.carried, moved, is_tried)
 
 
 def nearly_elsewhere(found: Decisions) -> Elsewhere:

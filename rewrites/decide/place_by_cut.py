@@ -9,7 +9,6 @@ in which an op reads it. So the price depends on pairs of choices, and the best 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from operator import itemgetter
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
@@ -49,7 +48,13 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
     """
     best: Best | None = None
     for number, ways in enumerate(options):
-        chosen, before, then = _cheapest(choices, ways)
+        if not (chosen := _cheapest(choices, ways)):
+            continue
+        before = choices.price(ways, {})
+        assert before is not None
+        then = choices.price(ways, chosen, before)
+        if then is None:
+            continue
         saved = before.seconds - then.seconds
         pays = then < before if departs is None else then.pays(before, departs(number, chosen))
         if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
@@ -64,12 +69,7 @@ def could_pay(choices: Choices, ways: Ways, priced: Set[NodeId]) -> bool:
 
     dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
     """
-    if not _Cut(choices, ways, priced).otherwise().isdisjoint(priced):
-        return True
-    before = choices.price(priced, {})
-    assert before is not None
-    then = choices.price(priced, ways, before)
-    return then is not None and then < before
+    return not priced.isdisjoint(_cheapest(choices, ways, priced))
 
 
 def taken(choices: Choices, ways: Ways) -> bool:
@@ -78,19 +78,10 @@ def taken(choices: Choices, ways: Ways) -> bool:
     return best is not None and best.pays
 
 
-def _cheapest(choices: Choices, ways: Ways) -> tuple[Ways, Price, Price]:
-    """The ops to place otherwise, and the prices before and then."""
-    chosen = ways
-    if len(ways) > 1:
-        side = _Cut(choices, ways, ways.keys()).otherwise()
-        chosen = {number: way for number, way in ways.items() if number in side}
-    others = [each for each in (chosen, ways) if each] if len(chosen) < len(ways) else [chosen]
-    before = choices.price(ways, {})
-    assert before is not None
-    prices = ((choices.price(ways, each, before), each) for each in others)
-    found = [(price, each) for price, each in prices if price is not None]
-    then, chosen = min(found, key=itemgetter(0), default=(before, chosen))
-    return chosen, before, then
+def _cheapest(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None) -> Ways:
+    """The ops to place otherwise, so that all of them, or those of them that are priced, cost the least."""
+    side = _Cut(choices, ways, ways.keys() if priced is None else priced).otherwise()
+    return {number: way for number, way in ways.items() if number in side}
 
 
 class _Cut:
@@ -151,31 +142,34 @@ class _Cut:
             others[want] -= 1
             found.setdefault((want, False), []).append(number)
             found.setdefault((self.choices.wanted(want, (number, position), way, pend), True), []).append(number)
-        return found | {(want, None): [] for want, count in others.items() if count}
+        always = {want for want, count in others.items() if count}
+        return {key: ops for key, ops in found.items() if key[0] not in always} | {(want, None): [] for want in always}
 
     def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
         """The edges of the network for the moves of a value.
 
         A move depends on two choices: that of the op that makes the value, and that of the ops which want the layout. A cut
-        can only price choices that differ. If both must be the same, the move is taken to happen in any case, and its price is
-        subtracted from that of the other move. This is an estimate.
+        can only price choices that differ. What a move costs more if both are the same is taken to be due whatever is wanted,
+        and is subtracted from what it costs more if they differ. This is an estimate.
         """
         maker = self.program.producer[value]
         movable = maker in self.ways and value not in self.placements.pinned
         prices = {made: self.prices(value, made, moves) for made in ((False, True) if movable else (False,))}
-        same = {made: sum(price for (_, place), price in each.items() if place == made) for made, each in prices.items()}
+        least = {key: min(each[key] for each in prices.values()) for key in moves}
+        same = {made: sum(each[key] - least[key] for key in moves if key[1] == made) for made, each in prices.items()}
         for made, each in prices.items() if movable else ():
             yield _unary(maker, made, same[made] + sum(price for (_, place), price in each.items() if place is None))
         for (want, place), ops in moves.items():
             if place is None:
                 continue
-            made = movable and not place
-            price = prices[made][want, place] - (same[made] if movable else 0)
-            if price > 0:
+            differ = prices[not place][want, place] - least[want, place] - same[not place] if movable else 0
+            if differ > 0 or least[want, place] > 0:
                 meets = ops[0] if len(ops) == 1 else (value, want, place)
                 # If one of the ops makes this choice, the move happens.
                 yield from ((op, meets, ENDLESS) if place else (meets, op, ENDLESS) for op in ops if op != meets)
-                yield _between(meets, maker, place, price) if movable else _unary(meets, place, price)
+                yield _unary(meets, place, least[want, place])
+                if differ > 0:
+                    yield _between(meets, maker, place, differ)
 
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
@@ -34,7 +34,7 @@ from .table import AxisTable, Claim, Table
 MOST_OPS = 250
 """To the neighbours of how many ops a try leads on."""
 
-NEAR = (4, 16, 64)
+NEAR = (1, 2, 8)
 """So many ops around one have to cost less, if all others follow at no cost, before more of them are tried."""
 
 FEW_AXES = 2
@@ -85,19 +85,15 @@ class Relocated(NamedTuple):
 def relocated(
     placements: Placements,
     carried: Mapping[NodeId, DeferredReduction],
-    mismatches: Iterable[Mismatch],
+    moved: Sequence[ValueId],
     is_tried: Callable[[ValueId], bool],
 ) -> Relocated:
     """Returns the ops that run elsewhere, in parts of the program that are tried."""
     search = _Search(placements.copy(), dict(carried), is_tried)
-    groups = dict[NodeId, list[Mismatch]]()
-    for each in [each for each in (*mismatches, *search.compared()) if search.is_in(each.value)]:
-        first = each.uses[0][0] if each.uses else search.program.producer[each.value]
-        groups.setdefault(first, []).append(each)
     for _ in range(ROUNDS):
         search.tried.clear()
         before = search.taken
-        for group in groups.values():
+        for group in search.groups(moved):
             search.improve(group)
         for number, axis in search.unplaced():
             search.attempt([*search.options(number, axis)])
@@ -132,7 +128,30 @@ class _Search:
         """Kinds of moves about which nothing can be done."""
         self.promising: dict[object, dict[int | None, None]] = {}
         self.known_ways: dict[object, Alternative | None] = {}
-        """Holds until an op moves."""
+        """These three hold until an op moves."""
+
+    def groups(self, moved: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
+        """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
+        groups, nodes = dict[NodeId, list[Mismatch]](), [self.program.nodes[number] for number in self.found]
+        around = (value for node in nodes for value in (*node.operands, *node.results))
+        moves = (each for value in dict.fromkeys((*moved, *around)) for each in self.mismatches(value))
+        for each in [*moves, *self.compared()]:
+            if self.is_in(each.value):
+                first = each.uses[0][0] if each.uses else self.program.producer[each.value]
+                groups.setdefault(first, []).append(each)
+        return groups.values()
+
+    def mismatches(self, value: ValueId) -> Iterator[Mismatch]:
+        """The moves of a value as things are now, each with the uses that share it."""
+        uses, made = dict[Layout, list[tuple[NodeId, int]]](), self.choices.made(value, None)
+        home = self.placements.pinned.get(value)
+        if home is not None and (before := self.choices.pinned(value, None)) != home:
+            yield Mismatch(value, before, home, ())
+        for use, want in self.choices.wants(value).items():
+            uses.setdefault(self.choices.target(value, made, want), []).append(use)
+        for target, each in uses.items():
+            if target != made:
+                yield Mismatch(value, made, target, tuple(each))
 
     def is_in(self, value: ValueId) -> bool:
         """Whether a value is in a part of the program that is tried."""
@@ -213,13 +232,19 @@ class _Search:
             return False
         for near in NEAR:
             claims = self.following(node, axis, index, near)
-            priced = self.ways(axis, dict(islice(claims.items(), near)))
+            nearest = self.nearest(claims, near)
+            priced = self.ways(axis, nearest)
             ways = priced | self.ways(axis, claims)
             if not could_pay(self.choices, ways, priced.keys()):
                 return False
-            if len(claims) <= near:
+            if len(nearest) == len(claims):
                 break
         return True
+
+    def nearest(self, claims: Claims, most: int) -> Claims:
+        """So many of the ops that were found first, and those that carry a sum now: what it costs lies beyond them."""
+        counts = accumulate(number not in self.carried for number in claims)
+        return {number: claim for (number, claim), count in zip(claims.items(), counts, strict=True) if count <= most}
 
     def attempt(self, options: list[Option]) -> bool:
         """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
@@ -254,7 +279,8 @@ class _Search:
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.ops.forget()
-        self.known_ways.clear()
+        for cache in (self.hopeless, self.promising, self.known_ways):
+            cache.clear()
 
     def go_back(self) -> None:
         """Places each op as claims say again if that costs less, now that others have moved."""
@@ -275,7 +301,7 @@ class _Search:
         spreads = iter(range(most))
 
         def beside(number: NodeId) -> Iterator[NodeId]:
-            if next(spreads, None) is None:
+            if number not in self.carried and next(spreads, None) is None:
                 return
             each = self.program.nodes[number]
             readers = (user for value in each.results for user, _ in self.program.uses[value])
@@ -388,5 +414,6 @@ class _Around(Sweep):
         leaves = own is not None and own.held and own[:2] != claim[:2]
         if not leaves and (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
             self.found[node.number] = claim
-            if len(self.found) <= self.most:
+            self.most -= node.number not in self.search.carried
+            if self.most >= 0:
                 super().decided(node)
