@@ -156,9 +156,7 @@ def memory(plan: State, donate: Patterns = ()) -> Memory:
 
 def over_time(plan: State) -> tuple[Memory, LiveRanges]:
     """The memory of one device at the peak, and the temporaries that it stores during each step."""
-    with without_collector():
-        found = live_ranges(plan.decisions, bytes_of_arguments(plan))
-    return _memory(plan, _left_by(found.peak), _donated(plan)), found
+    return _memory(plan, plan.once(_peak), _donated(plan)), plan.once(_ranges)
 
 
 def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
@@ -182,9 +180,13 @@ def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
     return [(size, value) for size, value, _ in plan.once(_peak).arrays]
 
 
-def _peak(plan: State) -> _Peak:
+def _ranges(plan: State) -> LiveRanges:
     with without_collector():
-        return _left_by(live_ranges(plan.decisions, bytes_of_arguments(plan)).peak)
+        return live_ranges(plan.decisions, bytes_of_arguments(plan))
+
+
+def _peak(plan: State) -> _Peak:
+    return _left_by(plan.once(_ranges).peak)
 
 
 def _left_by(found: Peak) -> _Peak:

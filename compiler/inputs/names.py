@@ -66,7 +66,7 @@ def join(*parts: str) -> str:
 def name_parts(name: str) -> list[str]:
     """Splits a name or a pattern into its parts, which stay escaped."""
     # Only a backslash keeps a slash in a part.
-    return _PART.findall(name) if "\\" in name else [part for part in name.split("/") if part]
+    return _PART.findall(name) if "\\" in name else [*filter(None, name.split("/"))]
 
 
 def beginnings(split: Sequence[str]) -> list[str]:

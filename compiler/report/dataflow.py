@@ -6,8 +6,11 @@ Barriers, which only order nodes, are passed through. So a graph of 96 layers ha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
 
 from ..graph.graph import Graph
 from ..graph.nodes import Node
@@ -58,15 +61,14 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
     for node in graph.nodes:
         if node.kind == "barrier":
             continue
-        if node.kind == "kernel" and node.name not in details:
-            ops = Counter[str]()
-            for name, count in Counter(op.name for op in graph.kernels[node.name].body.walk() if op.results).items():
-                ops[name.partition(".")[2]] += count
-            details[node.name] = ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
-        is_kernel = node.kind == "kernel"
-        detail = details[node.name] if is_kernel else ", ".join([starred(str(each)) for each in node.collectives])
-        name = _name(node)
-        before = tuple([of[makers[value.name]] for value in node.operands]) if node.kind == "redistribute" else ()
+        name, detail, before = _name(node), "", tuple[int, ...]()
+        if node.kind == "kernel":
+            if name not in details:
+                details[name] = _computes(graph.kernels[name])
+            detail = details[name]
+        elif node.kind == "redistribute":
+            detail = ", ".join([starred(str(each)) for each in node.collectives])
+            before = tuple([of[makers[value.name]] for value in node.operands])
         key = node.kind, name, detail, before
         group = groups.get(key)
         if group is None:
@@ -74,6 +76,23 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
         group.nodes.append(node)
         of[node.number] = group.number
     return list(groups.values()), of
+
+
+def _computes(kernel: FuncOp) -> str:
+    """The most frequent ops of a kernel: `3 dot_general, tanh`."""
+    ops = Counter[str]()
+    for name, count in Counter(_op_names(kernel.body.block)).items():
+        ops[name.partition(".")[2]] += count
+    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+
+
+def _op_names(block: Block) -> Iterator[str]:
+    """Yields the names of the ops that make values, outer ones before those in their regions."""
+    for op in block.ops:
+        if op.results:
+            yield op.name
+        for region in op.regions:
+            yield from _op_names(region.block)
 
 
 def _makers(nodes: Iterable[Node]) -> dict[str, int]:

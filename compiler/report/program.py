@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
+from ...rewrites.program.program import Node
 from ..cost.flops import shown_op_name
 from ..inputs.names import name_parts
 from ..plan.source_lines import line_of_op
@@ -51,26 +52,30 @@ def program_rows(plan: State, pools: Pools) -> Shown:
     # Thousands of ops come from a few hundred lines.
     known_lines = {key: pools.line(line) for key, line in {id(line): line for line in lines}.items()}
     places = [known_lines[id(line)] for line in lines]
-    kinds = [
-        *("argument" for _ in arguments),
-        *(shown_op_name(node) if not node.is_border else node.op_name for node in program.nodes),
-        *("result" for _ in results),
-    ]
+    kinds = [*["argument"] * len(arguments), *_op_kinds(program.nodes), *["result"] * len(results)]
     json: Json = {
         "folds": tree.json(pools),
         "fold": [*arguments, *ops, *results],
         "kind": pools.each(kinds),
-        "reads": [*([] for _ in arguments), *(node.operands for node in program.nodes), *([v] for v in program.returned)],
-        "name": [names[value] for value in program.values],
+        "reads": [*[()] * len(arguments), *[node.operands for node in program.nodes], *zip(program.returned)],
+        "name": [*map(names.__getitem__, program.values)],
         "maker": numbers.makers,
-        "line": [*(-1 for _ in arguments), *places, *(-1 for _ in results)],
+        "line": [*[-1] * len(arguments), *places, *[-1] * len(results)],
         "results": list(program.result_names),
     }
     outer = [("argument", starred(name), -1) for name in program.argument_names]
     outer += [("result", starred(name), -1) for name in program.result_names]
-    made = (starred(names.get(node.main, "")) for node in program.nodes)
+    made = [starred(names.get(node.main, "")) for node in program.nodes]
     known: dict[object, int] = {}
     return Shown(json, [known.setdefault(each, len(known)) for each in (*outer, *zip(repeat("op"), made, places))])
+
+
+def _op_kinds(nodes: Sequence[Node]) -> list[str]:
+    """The names of ops as they are shown. Thousands of ops share a signature, which has their parameters."""
+    keys = [(node.op_name, id(node.signature)) for node in nodes]
+    alike = dict(zip(keys, nodes, strict=True))
+    shown = {key: shown_op_name(node) if not node.is_border else node.op_name for key, node in alike.items()}
+    return [shown[key] for key in keys]
 
 
 def _outside(kind: str, names: Sequence[str], tree: FoldTree) -> list[int]:
@@ -84,7 +89,5 @@ def _folds(kind: str, path: str) -> list[FoldedScope]:
     """The folds of an argument or a result: its path in the tree."""
     found = name_parts(path)
     outer = 2 if kind == "result" else 1
-    return [
-        FoldedScope(kind, "/".join(found[:outer])),
-        *([FoldedScope("path", "/".join(found[outer:]))] if found[outer:] else []),
-    ]
+    first, inner = FoldedScope(kind, "/".join(found[:outer])), found[outer:]
+    return [first, FoldedScope("path", "/".join(inner))] if inner else [first]

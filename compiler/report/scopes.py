@@ -88,7 +88,7 @@ class Scopes:
     def folds(self, program: Program, lines: Sequence[SourceLine | None], tree: FoldTree) -> list[int]:
         """The fold of each op. Thousands of ops come from a few hundred lines, and the ops of a line share a fold."""
         keys = [(node.region, id(source)) for node, source in zip(program.nodes, lines, strict=True)]
-        places = {key: Place(key[0], source) for key, source in zip(keys, lines, strict=True)}
+        places = {key: Place(key[0], source) for key, source in dict(zip(keys, lines, strict=True)).items()}
         numbers = {place: tree.number(path) for place, path in self._paths(dict.fromkeys(places.values())).items()}
         found = {key: numbers[place] for key, place in places.items()}
         return [found[key] for key in keys]

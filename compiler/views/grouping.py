@@ -1,5 +1,6 @@
 """Groups items that have something in common, such as ops of layers that are alike."""
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
@@ -9,10 +10,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     """Groups items by key, in order: `a1`, `b1`, `a2`   -->   `{a: [a1, a2], b: [b1]}`."""
-    found: dict[Key, list[T]] = {}
+    found = defaultdict[Key, list[T]](list)
     for each in items:
-        found.setdefault(key(each), []).append(each)
-    return found
+        found[key(each)].append(each)
+    return dict(found)
 
 
 def alike(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:

@@ -223,6 +223,8 @@ class Placements:
         because a NamedSharding can express only these.
         """
         claimed = self.results.get(value, self.homes[value])
+        if claimed is lies:
+            return claimed.natural
         moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
         return (lies if moved and moved <= self.open_axes(value) else claimed).natural
 

@@ -16,7 +16,8 @@ from example_plans import Made, examples
 from ten_plans import transformer
 
 import partita as pt
-from partita.compiler.cost.memory import over_time
+from partita.compiler.cost.alike_ends import bytes_of_arguments
+from partita.compiler.cost.live_ranges import live_ranges
 from partita.dialects.ground.amounts import of_bytes
 from partita.examples import gpt
 
@@ -115,7 +116,7 @@ def test_what_the_memory_is_estimated_from_is_freed_without_the_collector() -> N
     gc.collect(0)
     gc.disable()
     try:
-        over_time(plan)
+        live_ranges(plan.decisions, bytes_of_arguments(plan))
         assert gc.collect(0) == 0
     finally:
         gc.enable()
