@@ -74,6 +74,8 @@ class Choices:
         """How values move now."""
         self.owned: dict[tuple[NodeId, OpPlacement], Own] = {}
         """What ops receive and compute themselves; this holds when ops move, too."""
+        self.sorts_gathered: list[NodeId] = []
+        """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
     def is_free(self, node: Node) -> bool:
         """Whether claims alone decide where the op runs: no own axes, no sum that is resolved at once, and some result.
@@ -199,6 +201,12 @@ class Choices:
     def held(self, node: Node, placed: OpPlacement) -> int:
         """The bytes of what the op makes on one device."""
         return sum(map(self.placements.local_bytes, node.results, placed.produced))
+
+
+def sent_over(source: Layout, target: Layout) -> set[MeshAxis]:
+    """The axes on which a move changes what lies where, or resolves a sum."""
+    resolved = {pend.axis for pend in source.pending} - {pend.axis for pend in target.pending}
+    return {factor.axis for _, factor in {*source.factors} ^ {*target.factors}} | resolved
 
 
 def is_stored(placements: Placements, value: ValueId) -> bool:

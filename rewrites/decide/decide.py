@@ -33,6 +33,14 @@ from .relocate import Relocated, relocated
 from .sort_strategy import sort_gathered
 from .table import Table
 
+PROPOSALS: Sequence[Callable[[Choices], None]] = (
+    sort_gathered,
+    gather_at_source,
+    gather_before_loops,
+    compute_constants_whole,
+)
+"""What places ops otherwise before it is decided where sums wait and which ops are relocated, in this order."""
+
 FARTHEST = 64
 """How many ops upstream of a use are searched for a value that is stored in any case."""
 
@@ -192,16 +200,14 @@ def nearly_elsewhere(found: Decisions) -> Elsewhere:
 def _decide(table: Table, instead: Elsewhere) -> Decisions:
     placements = read_table(table, instead)
     choices = Choices(placements, {})
-    gathered = sort_gathered(choices)
-    gather_at_source(choices)
-    gather_before_loops(choices)
-    compute_constants_whole(choices)
+    for propose in PROPOSALS:
+        propose(choices)
     carried, accumulated = carried_sums(placements)
     for number, carry in carried.items():
         node = placements.program.nodes[number]
         placements.put(node, placements.reduced(node, carry.pend))
         placements.sources.update(dict.fromkeys(node.results, carry.pend))
-    found = moved(placements, carried, gathered)
+    found = moved(placements, carried, choices.sorts_gathered)
     found.accumulated = accumulated
     return found
 

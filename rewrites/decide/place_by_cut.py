@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ..program.program import Node, NodeId, ValueId
-from .choices import Alternative, Choices, Use, Want, Ways
+from .choices import Alternative, Choices, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Network
 from .price import Price, is_slow, seconds
 
@@ -179,7 +179,7 @@ class _Cut:
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs, found without a search for its path."""
         received = self.placements.misses(value, source, target) * trips
-        slow = received if self.mesh.slow and is_slow(self.mesh, {*source.axes} ^ {*target.axes}) else 0
+        slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0
         return self.capacity(Price(seconds(self.mesh, received, slow), trips * (received > 0)))
 
     def capacity(self, price: Price) -> int:

@@ -23,7 +23,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
-from .choices import Alternative
+from .choices import Alternative, sent_over
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import could_pay, take, taken
@@ -178,9 +178,8 @@ class _Search:
 
     def around(self, each: Mismatch) -> Iterator[Option]:
         """What the ops at both ends of a move could do instead, on the axes on which the value changes its layout."""
-        pending = {pend.axis for pend in each.source.pending}
-        axes = {factor.axis for _, factor in {*each.source.factors} ^ {*each.target.factors}} | pending
-        makers_ = makers(self.placements, self.carried, each.value) if pending else [self.program.maker(each.value)]
+        axes, is_sum = sent_over(each.source, each.target), bool(each.source.pending)
+        makers_ = makers(self.placements, self.carried, each.value) if is_sum else [self.program.maker(each.value)]
         ends = [node.number for node in makers_ if node is not None]
         ends += [number for number, _ in each.uses if number < self.program.end]
         for axis in sorted(axes):

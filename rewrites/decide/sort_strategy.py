@@ -7,22 +7,21 @@ A merge leaves its results in blocks. Where they are wanted whole, gathering the
 
 from __future__ import annotations
 
-from ..program.program import Node, NodeId, ValueId
+from ..program.program import Node, ValueId
 from .choices import Alternative, Choices
 from .place_by_cut import taken
 from .placements import OpPlacement, Placements
 
 
-def sort_gathered(choices: Choices) -> list[NodeId]:
-    """Unplaces and returns the ops for which merging would cost more, and unplaces operand-free ops that only they read."""
+def sort_gathered(choices: Choices) -> None:
+    """Unplaces the ops for which merging would cost more, and operand-free ops that only they read."""
     placements = choices.placements
-    nodes, found = placements.program.nodes, list[NodeId]()
+    nodes = placements.program.nodes
     for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
         makers = (placements.program.made_by(value) for value in node.operands if _is_free(placements, value, node))
         after = {each.number: Alternative(_without(placements, each, node)) for each in (*makers, node)}
         if taken(choices, after):
-            found.append(node.number)
-    return found
+            choices.sorts_gathered.append(node.number)
 
 
 def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:

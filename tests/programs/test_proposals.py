@@ -61,14 +61,15 @@ ROWS = {
 """By the name of the proposal in `decide.py`."""
 
 
-NOTHING: dict[str, Any] = {"relocated": Relocated({}, {}), "carried_sums": ({}, []), "sort_gathered": [], "_splits": []}
+NOTHING: dict[str, Any] = {"relocated": Relocated({}, {}), "carried_sums": ({}, []), "_splits": []}
+"""What functions that are no `PROPOSALS` return if they find nothing."""
 
 
 def without(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes proposals away: each then proposes nothing."""
-    for name in names:
-        nothing = NOTHING.get(name, {})
-        monkeypatch.setattr(decide, name, lambda *_, nothing=nothing: nothing)
+    monkeypatch.setattr(decide, "PROPOSALS", [each for each in decide.PROPOSALS if each.__name__ not in names])
+    for name in NOTHING.keys() & names:
+        monkeypatch.setattr(decide, name, lambda *_, nothing=NOTHING[name]: nothing)
 
 
 def planned(row: Row) -> pt.Plan:

@@ -55,6 +55,16 @@ def test_each_device_looks_up_its_columns_of_a_small_table() -> None:
     assert plan.bytes_per_device() == FLOAT * OTHERS * (IDS.size + (table.size + IDS.size * WIDTH) / 8)
 
 
+def test_a_move_that_another_op_needs_in_any_case_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price, "START", 0)
+    table, ids = normal(512, 8), jnp.arange(1024) % 512
+    plan = pt.plan(lambda table, ids: (jnp.fft.fft(table, axis=0), table[ids]), MESH, table, ids)
+    plan = plan.tile("ids", 0, "data").tile("table", 0, "data")
+    assert sent(plan, table, ids) == {"all_gather": 1, "all_to_all": 2}
+    # The transform reads the columns of the table, so the lookup reads them too, and its result changes to rows.
+    assert plan.bytes_per_device() == FLOAT * OTHERS * (ids.size + (table.size + ids.size * 8) / 8)
+
+
 def test_a_small_table_with_short_rows_is_gathered() -> None:
     table = TABLE[:256, :4]
     plan = pt.plan(lookup, MESH, table, IDS % 256).tile("ids", 0, "data").tile("table", 0, "data")
