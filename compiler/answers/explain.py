@@ -148,10 +148,10 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
     nodes = plan.source.program.nodes
     for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
         where = line_of_op(plan, node)
-        for said in filter(
-            None, (met_at(plan, node.number, NO_VALUE, axis) for axis in axes if node is not use_of(plan, move))
-        ):
-            yield Reason(f"`{node.op_name}`{at_line(where)} reads it too, because of {said}", 1, where)
+        for axis in axes if node is not use_of(plan, move) else ():
+            if said := met_at(plan, node.number, NO_VALUE, axis):
+                yield Reason(f"`{node.op_name}`{at_line(where)} reads it too, because of {said}", 1, where)
+                yield from _gain(plan, node, axis, 2)
 
 
 def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
@@ -213,16 +213,16 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
         yield from _gain(plan, node, axis)
 
 
-def _gain(plan: State, node: Node, axis: MeshAxis) -> Iterator[Reason]:
+def _gain(plan: State, node: Node, axis: MeshAxis, depth: int = 3) -> Iterator[Reason]:
     """Yields what an op saves because it runs elsewhere than tactics say, or would save."""
     placements, names = plan.decisions.placements, plan.source.addresses.names
     if (moved := placements.elsewhere.get(node.number, {}).get(axis)) is not None:
         name = names[parameter(plan, moved.value)]
-        yield Reason(f"this saves {_time(moved.saved)}, counted for all ops that run elsewhere for `{name}`", 3)
+        yield Reason(f"this saves {_time(moved.saved)}, counted for all ops that run elsewhere for `{name}`", depth)
     elif (nearly := nearly_elsewhere(plan.decisions).get(node.number, {}).get(axis)) is not None:
         along = "on all devices" if nearly.claim is None else f"along {_dims(plan, node, nearly.claim)}"
-        few = f"the start of a collective takes {_time(START)}"
-        yield Reason(f"{along} it would save {_time(nearly.saved)}, too little to leave the order of the tactics: {few}", 3)
+        few = f"too little to leave the order of the tactics: the start of a collective takes {_time(START)}"
+        yield Reason(f"{along} it would save {_time(nearly.saved)}, {few}", depth)
 
 
 def _time(seconds: float) -> str:

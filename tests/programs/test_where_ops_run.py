@@ -175,7 +175,9 @@ def test_explain_says_what_an_op_saves_where_it_runs_and_what_is_too_little() ->
         (collective,) = plan.collectives()
         return str(plan.explain(collective))
 
-    few = "along dim 1 of `x` and dim 0 of `transpose#0` it would save 0.149 microseconds, too little to leave the order of the"
+    few = (
+        "along dim 1 of `x` and dim 1 of `dot_general#0` it would save 0.149 microseconds, too little to leave the order of the"
+    )
     assert few in explained(256) and "the start of a collective takes 0.73 microseconds" in explained(256)
     assert "this saves 610 microseconds, counted for all ops that run elsewhere for `x`" in explained(4096)
 
