@@ -59,7 +59,7 @@ class FreeOps:
         return known
 
     def is_movable(self, node: Node, axis: MeshAxis) -> bool:
-        if not self.choices.is_free(node) or node.signature.rivals or node.number in self.staying:
+        if not self.choices.is_free(node) or node.number in self.staying:
             return False
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)

@@ -65,6 +65,12 @@ def test_a_move_that_another_op_needs_in_any_case_is_priced_once(monkeypatch: py
     assert plan.bytes_per_device() == FLOAT * OTHERS * (ids.size + (table.size + ids.size * 8) / 8)
 
 
+def test_what_is_padded_is_gathered_before_it_is_padded() -> None:
+    x = normal(1 << 16)
+    plan = pt.plan(lambda x: jnp.abs(jnp.fft.rfft(x, n=2 * len(x))), MESH, x).tile("x", 0, "data")
+    assert sent(plan, x) == {"all_gather": 1} and plan.bytes_per_device() == FLOAT * OTHERS * x.size
+
+
 def test_a_small_table_with_short_rows_is_gathered() -> None:
     table = TABLE[:256, :4]
     plan = pt.plan(lookup, MESH, table, IDS % 256).tile("ids", 0, "data").tile("table", 0, "data")
