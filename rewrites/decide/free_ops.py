@@ -189,11 +189,17 @@ def index_of(at: Mapping[int, Position], dim: int) -> int | None:
 
 
 def is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
-    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded."""
+    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded.
+
+    Of indices that run along one dim together, as those of a window do, only one is placed.
+    """
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
     indices = signature.indices
-    return not any(each.has_halo for _, each in placement) and all(
-        misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items()
+    alone = all(factors.keys().isdisjoint(signature.rivals.get(at, ())) for at in factors)
+    return (
+        alone
+        and not any(each.has_halo for _, each in placement)
+        and all(misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items())
     )

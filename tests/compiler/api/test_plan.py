@@ -50,10 +50,8 @@ def test_the_order_of_tactics_decides_and_each_plan_says_which_was_earlier(train
     assert batch_first.layout(weight) == zero_first.layout(weight) == {weight: "f32[data*4, 32]"}
     assert f"already uses `data` by 1: {BATCH!r}, which was earlier than 2: {ZERO!r}" in batch_first.explain(weight)
     assert "which was earlier" not in zero_first.explain(weight)
-    said = zero_first.explain("batch/x")
-    # In most ops the batch has the axis even so, because that receives less; not where the embedding's gradient is made.
-    lost = f"`scatter_add` already uses `data` by 1: {ZERO!r}, which was earlier than 2: {BATCH!r}"
-    assert f"further on, for `broadcast_in_dim#0`: {lost}" in said
+    # The batch has the axis in all ops even so, because that receives less.
+    assert "already uses" not in zero_first.explain("batch/x")
     assert any("`dot_general` runs along dim 0 of `add#" in each.why for each in zero_first.collectives())
 
 
