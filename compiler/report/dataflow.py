@@ -6,11 +6,10 @@ Barriers, which only order nodes, are passed through. So a graph of 96 layers ha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
 
 from ..graph.graph import Graph
 from ..graph.nodes import Node
@@ -81,18 +80,9 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
 def _computes(kernel: FuncOp) -> str:
     """The most frequent ops of a kernel: `3 dot_general, tanh`."""
     ops = Counter[str]()
-    for name, count in Counter(_op_names(kernel.body.block)).items():
+    for name, count in Counter(op.name for op in kernel.body.walk() if op.results).items():
         ops[name.partition(".")[2]] += count
     return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
-
-
-def _op_names(block: Block) -> Iterator[str]:
-    """Yields the names of the ops that make values, outer ones before those in their regions."""
-    for op in block.ops:
-        if op.results:
-            yield op.name
-        for region in op.regions:
-            yield from _op_names(region.block)
 
 
 def _makers(nodes: Iterable[Node]) -> dict[str, int]:

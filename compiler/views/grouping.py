@@ -1,6 +1,5 @@
 """Groups items that have something in common, such as ops of layers that are alike."""
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
@@ -10,10 +9,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     """Groups items by key, in order: `a1`, `b1`, `a2`   -->   `{a: [a1, a2], b: [b1]}`."""
-    found = defaultdict[Key, list[T]](list)
+    found: dict[Key, list[T]] = {}
     for each in items:
-        found[key(each)].append(each)
-    return dict(found)
+        found.setdefault(key(each), []).append(each)
+    return found
 
 
 def alike(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:

@@ -179,8 +179,8 @@ def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
 
 def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool]) -> Relocated:
     """The ops that run elsewhere than the table says, in parts of the program that are tried."""
-    moved = [move.value for move in found.moves if move.communicates]
-    return relocated(found.placements, found.carried, moved, is_tried)
+    moving = [move.value for move in found.moves if move.communicates]
+    return relocated(found.placements, found.carried, moving, is_tried)
 
 
 def nearly_elsewhere(found: Decisions) -> Elsewhere:

@@ -85,15 +85,15 @@ class Relocated(NamedTuple):
 def relocated(
     placements: Placements,
     carried: Mapping[NodeId, DeferredReduction],
-    moved: Sequence[ValueId],
+    moving: Sequence[ValueId],
     is_tried: Callable[[ValueId], bool],
 ) -> Relocated:
-    """Returns the ops that run elsewhere, in parts of the program that are tried."""
+    """Returns the ops that run elsewhere, in parts of the program that are tried. `moving`: values that change layout."""
     search = _Search(placements.copy(), dict(carried), is_tried)
     for _ in range(ROUNDS):
         search.tried.clear()
         before = search.taken
-        for group in search.groups(moved):
+        for group in search.groups(moving):
             search.improve(group)
         for number, axis in search.unplaced():
             search.attempt([*search.options(number, axis)])
@@ -130,11 +130,11 @@ class _Search:
         self.known_ways: dict[object, Alternative | None] = {}
         """These three hold until an op moves."""
 
-    def groups(self, moved: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
+    def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
         groups, nodes = dict[NodeId, list[Mismatch]](), [self.program.nodes[number] for number in self.found]
         around = (value for node in nodes for value in (*node.operands, *node.results))
-        moves = (each for value in dict.fromkeys((*moved, *around)) for each in self.mismatches(value))
+        moves = (each for value in dict.fromkeys((*moving, *around)) for each in self.mismatches(value))
         for each in [*moves, *self.compared()]:
             if self.is_in(each.value):
                 first = each.uses[0][0] if each.uses else self.program.producer[each.value]

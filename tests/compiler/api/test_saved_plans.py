@@ -21,7 +21,6 @@ ONCE = frozenset(
 )
 """The files whose records count a collective that several tactics cause for one of them. Now they would count it for each."""
 
-
 OTHERWISE = {"values_in_scopes": 985_472}
 """What plans receive with another JAX. Its program has other ops, so that others run elsewhere, and results lie elsewhere."""
 
