@@ -122,15 +122,18 @@ class _Cut:
         return reads
 
     def owned(self, node: Node, way: Alternative) -> Iterator[Edge]:
-        """The edges for what an op itself costs, and for the moves of its results to where tactics put them."""
-        for otherwise, each in ((False, None), (True, way)):
-            moves, work = self.choices.own(node, self.placements.nodes[node.number] if each is None else each.placed)
-            moved = sum(
-                self.least(value, self.choices.pinned(value, each), home, self.placements.trips(value))
-                for value in node.results
-                if (home := self.placements.pinned.get(value)) is not None
-            )
-            yield _unary(node.number, otherwise, self.capacity(Price.of(self.mesh, moves, [work])) + moved)
+        """The edge for what an op itself costs, and for the moves of its results to where tactics put them."""
+        yield from _either(node.number, self.alone(node, None), self.alone(node, way))
+
+    def alone(self, node: Node, way: Alternative | None) -> int:
+        """What an op itself costs, as it is placed or otherwise, wherever the others are."""
+        moves, work = self.choices.own(node, self.placements.nodes[node.number] if way is None else way.placed)
+        moved = sum(
+            self.least(value, self.choices.pinned(value, way), home, self.placements.trips(value))
+            for value in node.results
+            if (home := self.placements.pinned.get(value)) is not None
+        )
+        return self.capacity(Price.of(self.mesh, moves, [work])) + moved
 
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
         """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
@@ -157,8 +160,9 @@ class _Cut:
         prices = {made: self.prices(value, made, moves) for made in ((False, True) if movable else (False,))}
         least = {key: min(each[key] for each in prices.values()) for key in moves}
         same = {made: sum(each[key] - least[key] for key in moves if key[1] == made) for made, each in prices.items()}
-        for made, each in prices.items() if movable else ():
-            yield _unary(maker, made, same[made] + sum(price for (_, place), price in each.items() if place is None))
+        if movable:
+            due = (sum((each[key] for key in moves if key[1] is None), start=same[made]) for made, each in prices.items())
+            yield from _either(maker, *due)
         for (want, place), ops in moves.items():
             if place is None:
                 continue
@@ -178,9 +182,10 @@ class _Cut:
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs, found without a search for its path."""
-        received = self.placements.misses(value, source, target) * trips
+        if not (received := self.placements.misses(value, source, target) * trips):
+            return 0
         slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0
-        return self.capacity(Price(seconds(self.mesh, received, slow), trips * (received > 0)))
+        return self.capacity(Price(seconds(self.mesh, received, slow), trips))
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives
@@ -190,6 +195,12 @@ def _between(node: object, maker: NodeId, otherwise: bool, price: int) -> Edge:
     """An edge that is cut, at this price, if `node` makes the choice `otherwise` and `maker` the opposite one."""
     start, end = (node, maker) if otherwise else (maker, node)
     return start, end, price
+
+
+def _either(node: object, as_it_is: int, otherwise: int) -> Iterator[Edge]:
+    """The edge for a node of which each choice has a price: only their difference counts."""
+    if as_it_is != otherwise:
+        yield _unary(node, otherwise > as_it_is, abs(otherwise - as_it_is))
 
 
 def _unary(node: object, otherwise: bool, price: int) -> Edge:
