@@ -40,6 +40,7 @@ class FreeOps:
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
         """The ops that were moved, and what they take instead of their claims."""
         self.small: dict[object, bool] = {}
+        self.even: dict[object, bool] = {}
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Whether an op may move along an axis. This and the next hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
@@ -67,7 +68,7 @@ class FreeOps:
         asked = {(claim.at, claim.factor) for claim in self.claims(node) if claim is not None and claim.factor.axis not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
-        return not held and asked >= set(placement) and is_even(node.signature, placement)
+        return not held and asked >= set(placement) and self.is_even(node, placement)
 
     def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
         """Whether all devices of an axis may run an op.
@@ -133,9 +134,15 @@ class FreeOps:
         """
         placement = self.placement(node, axis, claim)
         others = [each for each in self.claims(node) if each is not None and each.factor.axis != axis]
-        asked = [(each.at, each.factor) for each in (*others, claim) if each is not None]
-        fits = is_even(node.signature, placement) and (len(asked) == len(placement) or is_even(node.signature, asked))
+        asked = tuple((each.at, each.factor) for each in (*others, claim) if each is not None)
+        fits = self.is_even(node, placement) and (len(asked) == len(placement) or self.is_even(node, asked))
         return place_op(node.signature, placement) if fits else None
+
+    def is_even(self, node: Node, placement: Placement) -> bool:
+        """Whether an op could be placed so, with a block of each index on every device."""
+        if (known := self.even.get(key := (node.signature, placement))) is None:
+            known = self.even[key] = _is_even(node.signature, placement)
+        return known
 
     def claims(self, node: Node) -> list[Claim | None]:
         """What the op takes on each axis: its claim, or what it was moved to."""
@@ -188,7 +195,7 @@ def index_of(at: Mapping[int, Position], dim: int) -> int | None:
     return next((index for index, each in at.items() if each.dim == dim), None)
 
 
-def is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
+def _is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
     """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded.
 
     Of indices that run along one dim together, as those of a window do, only one is placed.

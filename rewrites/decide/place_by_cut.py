@@ -137,15 +137,14 @@ class _Cut:
 
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
         """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
-        wants, found, maker = self.choices.wants(value), Moves(), self.ways.get(self.program.producer[value])
-        pend = () if maker is None else maker.pend
-        others = self.choices.counted[value].copy()
+        wants, maker = self.choices.wants(value), self.ways.get(self.program.producer[value])
+        found, mine, pend = Moves(), dict[Want, int](), () if maker is None else maker.pend
         for number, position in uses:
             want, way = wants[number, position], self.ways[number]
-            others[want] -= 1
+            mine[want] = mine.get(want, 0) + 1
             found.setdefault((want, False), []).append(number)
             found.setdefault((self.choices.wanted(want, (number, position), way, pend), True), []).append(number)
-        always = {want for want, count in others.items() if count}
+        always = {want for want, count in self.choices.counted[value].items() if count > mine.get(want, 0)}
         return {key: ops for key, ops in found.items() if key[0] not in always} | {(want, None): [] for want in always}
 
     def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
