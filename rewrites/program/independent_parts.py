@@ -21,10 +21,10 @@ def _found(program: Program) -> list[ValueId]:
 
     Region `r` has the number `count + r` meanwhile.
     """
-    count = len(program.types)
+    count, given = len(program.types), {value for value in program.values if _is_given(program, value)}
     joined = UnionFind([*range(count + len(program.regions))])
     for node in program.nodes:
-        around = [value for value in (*node.operands, *node.results) if not _is_given(program, value)]
+        around = [value for value in (*node.operands, *node.results) if value not in given]
         ends = [*around, *(count + region for region in _regions(program, node))]
         for end in ends[1:]:
             joined.join(ends[0], end)
