@@ -61,6 +61,16 @@ class Want(NamedTuple):
     trips: int
 
 
+class Moving(NamedTuple):
+    """How a value gets from the layout in which it is made to one in which uses read it, or in which a tactic placed it."""
+
+    source: Layout
+    target: Layout
+    trips: int
+    uses: Sequence[Use]
+    """The uses for which it moves; none if it moves where it is made, because a tactic placed it."""
+
+
 class Choices:
     """The present placements, and what follows from them: cached until an op moves."""
 
@@ -70,7 +80,7 @@ class Choices:
         self.counted: dict[ValueId, Counter[Want]] = {}
         self.edges: dict[object, list[tuple[object, object, int]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
-        self.present: dict[ValueId, list[tuple[Layout, Layout, int]]] = {}
+        self.present: dict[ValueId, list[Moving]] = {}
         """How values move now."""
         self.owned: dict[tuple[NodeId, OpPlacement], Own] = {}
         """What ops receive and compute themselves; this holds when ops move, too."""
@@ -123,18 +133,18 @@ class Choices:
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        moves = [(value, *move) for value in values for move in self.moves(value, after)]
+        moves = [(value, move) for value in values for move in self.moves(value, after)]
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
-        ways = [(self.placements.way(value, made, target), trips) for value, made, target, trips in moves]
+        ways = [(self.placements.way(value, move.source, move.target), move.trips) for value, move in moves]
         ways += [way for each, _ in own for way in each]
         held = sum(self.held(node, self.placed(node, after)) for node in nodes)
         return Price.of(self.program.mesh, ways, [each for _, each in own], held)
 
-    def least(self, moves: Iterable[tuple[ValueId, Layout, Layout, int]], own: Sequence[Own]) -> float:
+    def least(self, moves: Iterable[tuple[ValueId, Moving]], own: Sequence[Own]) -> float:
         """The seconds that moves, and what ops themselves receive and compute, take at least."""
-        received = sum(self.placements.misses(value, made, target) * trips for value, made, target, trips in moves)
+        received = sum(self.placements.misses(value, move.source, move.target) * move.trips for value, move in moves)
         received += sum(way.bytes * trips for each, _ in own for way, trips in each)
         return seconds(self.program.mesh, received, 0, sum(flops * trips for _, (flops, trips) in own))
 
@@ -143,27 +153,26 @@ class Choices:
         way = after.get(node.number)
         return self.placements.nodes[node.number] if way is None else way.placed
 
-    def moves(self, value: ValueId, after: Ways) -> Iterable[tuple[Layout, Layout, int]]:
-        """The layout in which a value is made, each layout in which it is read, and how often."""
+    def moves(self, value: ValueId, after: Ways) -> Iterable[Moving]:
+        """How a value moves if these ops are placed otherwise: to where a tactic placed it, and for the ops that read it."""
         if after:
             return self.moves_if(value, after)
         if (found := self.present.get(value)) is None:
             found = self.present[value] = [*self.moves_if(value, {})]
         return found
 
-    def moves_if(self, value: ValueId, after: Ways) -> Iterator[tuple[Layout, Layout, int]]:
+    def moves_if(self, value: ValueId, after: Ways) -> Iterator[Moving]:
         maker, home = after.get(self.program.producer[value]), self.placements.pinned.get(value)
         made = self.made(value, maker)
         if home is not None:
-            yield self.pinned(value, maker), home, self.placements.trips(value)
+            yield Moving(self.pinned(value, maker), home, self.placements.trips(value), ())
             made = home
-        pend = () if maker is None else maker.pend
-        wants = {
-            want if (reader := after.get(use[0])) is None else self.wanted(want, use, reader, pend)
-            for use, want in self.wants(value).items()
-        }
-        for want in wants:
-            yield made, self.target(value, made, want), want.trips
+        wants, pend = dict[Want, list[Use]](), () if maker is None else maker.pend
+        for use, want in self.wants(value).items():
+            reader = after.get(use[0])
+            wants.setdefault(want if reader is None else self.wanted(want, use, reader, pend), []).append(use)
+        for want, uses in wants.items():
+            yield Moving(made, self.target(value, made, want), want.trips, uses)
 
     def target(self, value: ValueId, made: Layout, want: Want) -> Layout:
         """The layout in which a use wants a value that is made in a layout."""

@@ -23,7 +23,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
-from .choices import Alternative, sent_over
+from .choices import Alternative, Use, sent_over
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import could_pay, take, taken
@@ -54,7 +54,7 @@ class Mismatch:
     value: ValueId
     source: Layout
     target: Layout
-    uses: tuple[tuple[NodeId, int], ...]
+    uses: tuple[Use, ...]
 
 
 class Option(NamedTuple):
@@ -143,15 +143,12 @@ class _Search:
 
     def mismatches(self, value: ValueId) -> Iterator[Mismatch]:
         """The moves of a value as things are now, each with the uses that share it."""
-        uses, made = dict[Layout, list[tuple[NodeId, int]]](), self.choices.made(value, None)
-        home = self.placements.pinned.get(value)
-        if home is not None and (before := self.choices.pinned(value, None)) != home:
-            yield Mismatch(value, before, home, ())
-        for use, want in self.choices.wants(value).items():
-            uses.setdefault(self.choices.target(value, made, want), []).append(use)
-        for target, each in uses.items():
-            if target != made:
-                yield Mismatch(value, made, target, tuple(each))
+        uses = dict[tuple[Layout, Layout], list[Use]]()
+        for move in self.choices.moves(value, {}):
+            if move.source != move.target:
+                uses.setdefault((move.source, move.target), []).extend(move.uses)
+        for (source, target), each in uses.items():
+            yield Mismatch(value, source, target, tuple(each))
 
     def is_in(self, value: ValueId) -> bool:
         """Whether a value is in a part of the program that is tried."""
