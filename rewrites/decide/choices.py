@@ -64,6 +64,7 @@ class Want(NamedTuple):
 class Moving(NamedTuple):
     """How a value gets from the layout in which it is made to one in which uses read it, or in which a tactic placed it."""
 
+    value: ValueId
     source: Layout
     target: Layout
     trips: int
@@ -133,18 +134,18 @@ class Choices:
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        moves = [(value, move) for value in values for move in self.moves(value, after)]
+        moves = [move for value in values for move in self.moves(value, after)]
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
-        ways = [(self.placements.way(value, move.source, move.target), move.trips) for value, move in moves]
+        ways = [(self.placements.way(move.value, move.source, move.target), move.trips) for move in moves]
         ways += [way for each, _ in own for way in each]
         held = sum(self.held(node, self.placed(node, after)) for node in nodes)
         return Price.of(self.program.mesh, ways, [each for _, each in own], held)
 
-    def least(self, moves: Iterable[tuple[ValueId, Moving]], own: Sequence[Own]) -> float:
+    def least(self, moves: Iterable[Moving], own: Sequence[Own]) -> float:
         """The seconds that moves, and what ops themselves receive and compute, take at least."""
-        received = sum(self.placements.misses(value, move.source, move.target) * move.trips for value, move in moves)
+        received = sum(self.placements.misses(move.value, move.source, move.target) * move.trips for move in moves)
         received += sum(way.bytes * trips for each, _ in own for way, trips in each)
         return seconds(self.program.mesh, received, 0, sum(flops * trips for _, (flops, trips) in own))
 
@@ -165,14 +166,14 @@ class Choices:
         maker, home = after.get(self.program.producer[value]), self.placements.pinned.get(value)
         made = self.made(value, maker)
         if home is not None:
-            yield Moving(self.pinned(value, maker), home, self.placements.trips(value), ())
+            yield Moving(value, self.pinned(value, maker), home, self.placements.trips(value), ())
             made = home
         wants, pend = dict[Want, list[Use]](), () if maker is None else maker.pend
         for use, want in self.wants(value).items():
             reader = after.get(use[0])
             wants.setdefault(want if reader is None else self.wanted(want, use, reader, pend), []).append(use)
         for want, uses in wants.items():
-            yield Moving(made, self.target(value, made, want), want.trips, uses)
+            yield Moving(value, made, self.target(value, made, want), want.trips, uses)
 
     def target(self, value: ValueId, made: Layout, want: Want) -> Layout:
         """The layout in which a use wants a value that is made in a layout."""

@@ -123,7 +123,7 @@ class _Cut:
 
     def owned(self, node: Node, way: Alternative) -> Iterator[Edge]:
         """The edge for what an op itself costs, and for the moves of its results to where tactics put them."""
-        yield from _either(node.number, self.alone(node, None), self.alone(node, way))
+        return _either(node.number, self.alone(node, None), self.alone(node, way))
 
     def alone(self, node: Node, way: Alternative | None) -> int:
         """What an op itself costs, as it is placed or otherwise, wherever the others are."""
