@@ -35,6 +35,7 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, Program, ValueId
+from ..program.union_find import UnionFind
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
@@ -328,17 +329,14 @@ class _Reach:
 
     def components(self) -> Iterator[list[ValueId]]:
         """Groups sums that can meet. A source without a linear reader resolves at once and needs no cut."""
-        seen = set[ValueId]()
+        joined, found = UnionFind([*range(len(self.program.types))]), dict[int, list[ValueId]]()
+        for node in map(self.program.nodes.__getitem__, self.carriers):
+            for value in node.operands:
+                if value in self.pending:
+                    joined.join(value, node.results[0])
         for value in self.pending:
-            if value not in seen and len(found := list(reached([value], self.beside))) > 1:
-                seen.update(found)
-                yield found
-
-    def beside(self, value: ValueId) -> Iterator[ValueId]:
-        """The pending operands and results of the ops that carry a value's sum."""
-        numbers = {self.program.producer[value], *(number for number, _ in self.program.uses[value])}
-        for node in (self.program.nodes[number] for number in numbers & self.carriers.keys()):
-            yield from (each for each in (*node.operands, *node.results) if each in self.pending)
+            found.setdefault(joined.root(value), []).append(value)
+        return (component for component in found.values() if len(component) > 1)
 
     def cheapest(self, component: Sequence[ValueId]) -> Iterator[NodeId]:
         """Finds the ops of a component that carry its sums, as a minimum cut. Layers are alike: equal networks are cut once."""

@@ -161,7 +161,7 @@ class Placements:
     """The ops that do not take the table's claims, with what they take instead."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
-    opened: dict[ValueId, Set[MeshAxis]] = field(default_factory=dict[ValueId, Set[MeshAxis]])
+    opened: dict[tuple[ValueId, MeshAxis], bool] = field(default_factory=dict[tuple[ValueId, MeshAxis], bool])
     """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
     stops: dict[MeshAxis, Set[NodeId]] = field(default_factory=dict[MeshAxis, Set[NodeId]])
     """The ops at which claims on an axis stop, or are in conflict, for the axes that were asked for."""
@@ -226,13 +226,14 @@ class Placements:
         if claimed is lies:
             return claimed.natural
         moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
-        return (lies if moved and moved <= self.open_axes(value) else claimed).natural
+        return (lies if moved and all(self.is_open(value, axis) for axis in moved) else claimed).natural
 
-    def open_axes(self, value: ValueId) -> Set[MeshAxis]:
-        """The axes on which a result has no claim because the claims of what it is made of stopped, or were in conflict."""
-        if (found := self.opened.get(value)) is None:
-            axes = (axis for axis in self.table.axes if self.table.claim(value, axis) is None)
-            found = self.opened[value] = {axis for axis in axes if self.table.is_stopped(value, axis)}
+    def is_open(self, value: ValueId, axis: MeshAxis) -> bool:
+        """Whether a result has no claim on an axis because the claims of what it is made of stopped, or were in conflict."""
+        if (found := self.opened.get((value, axis))) is None:
+            table = self.table
+            is_free = axis in table.axes and table.claim(value, axis) is None
+            found = self.opened[value, axis] = is_free and table.is_stopped(value, axis)
         return found
 
     def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:

@@ -24,8 +24,9 @@ def _found(program: Program) -> list[ValueId]:
     count, given = len(program.types), {value for value in program.values if _is_given(program, value)}
     joined = UnionFind([*range(count + len(program.regions))])
     for node in program.nodes:
-        around = [value for value in (*node.operands, *node.results) if value not in given]
-        ends = [*around, *(count + region for region in _regions(program, node))]
+        ends: list[int] = [value for value in (*node.operands, *node.results) if value not in given]
+        if program.has_regions:
+            ends += (count + region for region in _regions(program, node))
         for end in ends[1:]:
             joined.join(ends[0], end)
     return [ValueId(joined.root(value)) for value in program.values]

@@ -22,6 +22,12 @@ class UnionFind:
         return number
 
     def join(self, left: int, right: int) -> None:
-        left, right = self.root(left), self.root(right)
-        if left != right:
-            self.parents[max(left, right)] = min(left, right)
+        parents = self.parents
+        if left != parents[left]:
+            left = self.root(left)
+        if right != parents[right]:
+            right = self.root(right)
+        if left < right:
+            parents[right] = left
+        elif right < left:
+            parents[left] = right
