@@ -28,14 +28,14 @@ Use = tuple[NodeId, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternative:
-    """Another placement of an op. Its result is then the sum `pend`; with `carries`, it takes that sum from its operands.
+    """Another placement of an op. Its result is then the sum `pend`, of which its operands are the sum `carries`.
 
     Compared by identity, so that what follows from one can be cached under it.
     """
 
     placed: OpPlacement
     pend: Unreduced = ()
-    carries: bool = False
+    carries: Unreduced = ()
 
     @staticmethod
     def of(placed: OpPlacement) -> Alternative:
@@ -105,7 +105,7 @@ class Choices:
             self.placements.put_otherwise(node, way.placed)
             self.carried.pop(number, None)
             if way.carries:
-                self.carried[number] = DeferredReduction(way.pend)
+                self.carried[number] = DeferredReduction(way.carries)
             for value in node.results:
                 self.placements.sources.pop(value, None)
                 if way.pend and value not in self.placements.pinned:
@@ -193,7 +193,7 @@ class Choices:
 
     def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
-        layout = reader.placed.wanted[use[1]].with_pending(pend and reader.pend if reader.carries else ())
+        layout = reader.placed.wanted[use[1]].with_pending(pend and reader.carries)
         return want._replace(layout=layout)
 
     def own(self, node: Node, placed: OpPlacement) -> Own:

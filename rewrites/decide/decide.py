@@ -204,9 +204,7 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
         propose(choices)
     carried, accumulated = carried_sums(placements)
     for number, carry in carried.items():
-        node = placements.program.nodes[number]
-        placements.put(node, placements.reduced(node, carry.pend))
-        placements.sources.update(dict.fromkeys(node.results, carry.pend))
+        placements.carry(placements.program.nodes[number], carry.pend)
     found = moved(placements, carried, choices.sorts_gathered)
     found.accumulated = accumulated
     return found

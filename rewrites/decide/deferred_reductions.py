@@ -13,6 +13,10 @@ counts once on the axes on which it is not a sum.
     %y = add %x, %a{+model}; %z = add %y, %b{+model}   -->   %z{+model}: one all_reduce for a block whose parts are parallel
     %z = add %a{+data}, %b{+model}                     -->   %z{+data, +model}: one all_reduce over both axes
 
+A sum of sums is one sum: an op that makes a sum carries another one beside it, if that costs less.
+
+    %y = sum %x{+data} over rows on `model`   -->   %y{+data, +model}: one all_reduce of what is left after both sums
+
 A carry is a pending sum if each trip returns one, given that it receives one: a greatest fixpoint, in which each value is at
 first a sum over no axes. A replicated value that it starts from counts once.
 
@@ -22,10 +26,11 @@ first a sum over no axes. A replicated value that it starts from counts once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import compress
 from math import prod
 
 from ...dialects.definitions.requirement_terms import counts_once
@@ -39,10 +44,10 @@ from ..program.union_find import UnionFind
 from ..redistribute.steps import Bytes, devices, share
 from .linearity import linear_in, terms_beside
 from .min_cut import ENDLESS, Network
-from .placements import OpPlacement, Placements, Unreduced
+from .placements import OpPlacement, Placements, Unreduced, merged_sum
 from .requirements import law
 
-NO_NUMBERS = frozenset[int]()
+NO_NUMBERS, NO_NODES = frozenset[int](), frozenset[NodeId]()
 
 RESOLVE = -1
 """Stands for a use of a sum that takes it resolved."""
@@ -65,11 +70,19 @@ def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     loops = (node for node in program.nodes if node.op_name == "carry") if program.has_regions else ()
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
     assumed: dict[NodeId, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
-    reach = _Reach(placements, assumed, set())
+    plain = _cheapest(placements, assumed, NO_NODES)
+    both = plain.growing() if plain.making else NO_NODES
+    best = min(plain, _cheapest(placements, assumed, both), key=_Reach.cost) if both else plain
+    return {number: best.carriers[number] for number in sorted(best.chosen)}
+
+
+def _cheapest(placements: Placements, assumed: dict[NodeId, Unreduced], both: Set[NodeId]) -> _Reach:
+    """The ops that a sum moves through. `both`: those that may carry one and make one, which are then one sum."""
+    reach = _Reach(placements, assumed, set(), both)
     while (returned := reach.returned()) != reach.assumed or reach.hinders:
-        reach = _Reach(placements, returned, reach.refused | reach.hinders)
-    chosen = {number for component in reach.components() for number in reach.cheapest(component)}
-    return {number: reach.carriers[number] for number in sorted(chosen)}
+        reach = _Reach(placements, returned, reach.refused | reach.hinders, both)
+    reach.cut()
+    return reach
 
 
 def makers(placements: Placements, carried: Mapping[NodeId, DeferredReduction], value: ValueId) -> list[Node]:
@@ -83,15 +96,24 @@ def makers(placements: Placements, carried: Mapping[NodeId, DeferredReduction], 
         # A loop carries its own results too.
         return filter(placements.sources.__contains__, program.made_of(each)) if program.producer[each] in carried else ()
 
-    numbers = (program.producer[each] for each in reached([value], terms))
-    return [program.nodes[number] for number in dict.fromkeys(numbers) if number >= 0 and number not in carried]
+    numbers = dict.fromkeys(program.producer[each] for each in reached([value], terms))
+    makes = (number >= 0 and (number not in carried or any(placements.nodes[number].pending)) for number in numbers)
+    return [program.nodes[number] for number in compress(numbers, makes)]
 
 
 class _Reach:
     """One pass along the program: how far pending sums could move, given the sums that loops are assumed to carry."""
 
-    def __init__(self, placements: Placements, assumed: dict[NodeId, Unreduced], refused: set[NodeId]) -> None:
+    def __init__(
+        self, placements: Placements, assumed: dict[NodeId, Unreduced], refused: set[NodeId], both: Set[NodeId]
+    ) -> None:
         self.placements, self.program = placements, placements.program
+        self.both, self.making = both, set[NodeId]()
+        """The ops that make a sum and may carry another one with it, and those that could."""
+        self.chosen = set[NodeId]()
+        """The ops that carry a sum."""
+        self.resolved = set[ValueId]()
+        """The sums that are resolved for ops that read them."""
         self.assumed = assumed
         """The sums that carries of loops are, by the carry's node."""
         self.refused = refused
@@ -124,9 +146,11 @@ class _Reach:
         if all(v in self.bare or at in once or self.program.zero[v] for at, v in enumerate(node.operands)):
             self.bare.update(node.results)
         if pend:
-            layout = self.placements.reduced(node, pend).produced[0]
+            placed = self.placements.reduced(node, pend)
+            made = placed.with_sum(pend)
+            assert made is not None, "`undisturbed` asks for this"
             for value in node.results:
-                self.pending[value], self.layouts[value] = pend, layout
+                self.pending[value], self.layouts[value] = made, placed.produced[0]
         else:
             self.hanging.add(node.results[0])
 
@@ -180,7 +204,7 @@ class _Reach:
             if carry is None and (own or self.program.nodes[number].operands[1] not in self.hanging):
                 continue
             every = own, self.demanded.get(number, ()), () if carry is None else carry.pend
-            pend = _merged_sum(every)
+            pend = merged_sum(every)
             if pend is not None and (carry is None or pend != own or carry.pend == own):
                 found[number] = pend
             if carry is not None:
@@ -215,7 +239,7 @@ class _Reach:
         if not sums:
             return None
         parts = list(dict.fromkeys(sums.values()))
-        pend = _merged_sum(parts)
+        pend = merged_sum(parts)
         if pend is None or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
             return None
         zeros = self.program.zeros(node)
@@ -318,7 +342,11 @@ class _Reach:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
         axes = {each.axis for each in pend}
         if placed.pending[0]:
-            return False
+            if placed.with_sum(pend) is None or node.results[0] not in self.placements.sources:
+                return False
+            self.making.add(node.number)
+            if node.number not in self.both:
+                return False
         for position, value in enumerate(node.operands):
             if position in positions:
                 if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes):
@@ -327,8 +355,36 @@ class _Reach:
                 return False
         return True
 
-    def components(self) -> Iterator[list[ValueId]]:
-        """Groups sums that can meet. A source without a linear reader resolves at once and needs no cut."""
+    def growing(self) -> set[NodeId]:
+        """The ops that make a sum and could carry others.
+
+        These have to cost less if they are resolved only where no op could carry them.
+        """
+        nodes, able = map(self.program.nodes.__getitem__, self.making), self.carriers.keys() | self.making
+        reads = {node.number: {value for value in node.operands if value in self.pending} for node in nodes}
+        every, worth = set[ValueId]().union(*reads.values()), set[ValueId]()
+        for component in self.components:
+            if not every.isdisjoint(component):
+                last = [value for value in component if any(user not in able for user, _ in self.placements.uses(value))]
+                if sum(map(self.price, last)) < sum(map(self.price, self.resolved.intersection(component))):
+                    worth.update(component)
+        return {number for number, values in reads.items() if values <= worth}
+
+    def cut(self) -> None:
+        """Chooses the ops that carry sums. A sum without a linear reader resolves at once and needs no cut."""
+        for component in self.components:
+            if len(component) == 1:
+                self.resolved.update(component)
+            else:
+                self.choose(component)
+
+    def cost(self) -> int:
+        """What it costs to resolve the sums."""
+        return sum(map(self.price, self.resolved))
+
+    @cached_property
+    def components(self) -> Collection[Sequence[ValueId]]:
+        """Groups sums that can meet."""
         joined, found = UnionFind([*range(len(self.program.types))]), dict[int, list[ValueId]]()
         for node in map(self.program.nodes.__getitem__, self.carriers):
             for value in node.operands:
@@ -336,10 +392,10 @@ class _Reach:
                     joined.join(value, node.results[0])
         for value in self.pending:
             found.setdefault(joined.root(value), []).append(value)
-        return (component for component in found.values() if len(component) > 1)
+        return found.values()
 
-    def cheapest(self, component: Sequence[ValueId]) -> Iterator[NodeId]:
-        """Finds the ops of a component that carry its sums, as a minimum cut. Layers are alike: equal networks are cut once."""
+    def choose(self, component: Sequence[ValueId]) -> None:
+        """Chooses the ops that carry sums of a component, as a minimum cut. Layers are alike: equal networks are cut once."""
         carrying, at = dict[NodeId, int](), {value: number for number, value in enumerate(component)}
         network = list[tuple[int, bool, tuple[int, ...]]]()
         for value in component:
@@ -349,8 +405,9 @@ class _Reach:
                     carrying[number] = at[self.program.nodes[number].results[0]]
                 ends.append(carrying.get(number, RESOLVE))
             network.append((self.price(value), value in self.placements.sources, tuple(ends)))
-        kept = _cut(tuple(network))
-        return (number for number, result in carrying.items() if result in kept)
+        pending, kept = _cut(tuple(network))
+        self.resolved.update(component[number] for number in pending - kept)
+        self.chosen.update(number for number, result in carrying.items() if result in pending)
 
     def price(self, value: ValueId) -> int:
         """Bytes received to resolve the value: a reduce_scatter over the axes that all uses slice it on, then an all_reduce."""
@@ -373,10 +430,12 @@ class _Reach:
 
 
 @lru_cache(maxsize=1 << 10)
-def _cut(sums: tuple[tuple[int, bool, tuple[int, ...]], ...]) -> frozenset[int]:
-    """The sums of a network that are not resolved. Of each: its price, whether an op makes it, and the sums that it moves into.
+def _cut(sums: tuple[tuple[int, bool, tuple[int, ...]], ...]) -> tuple[Set[int], Set[int]]:
+    """The sums of a network that are pending, and those of them that are not resolved.
 
-    The edge from `v` to `(v, "kept")` has the price of resolving `v`. A sum is kept if it is on the source's side.
+    Of each: its price, whether an op makes it, and the sums that it moves into.
+
+    The edge from `v` to `(v, "kept")` has the price of resolving `v`.
     """
     network = Network()
     for value, (price, is_made, ends) in enumerate(sums):
@@ -388,15 +447,8 @@ def _cut(sums: tuple[tuple[int, bool, tuple[int, ...]], ...]) -> frozenset[int]:
                 network.edge(end, value)
             network.edge((value, "kept"), "resolved" if end == RESOLVE else end, ENDLESS)
     side = network.source_side("pending", "resolved")
-    return frozenset(value for value in range(len(sums)) if value in side)
-
-
-def _merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
-    """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
-    every = {each for pend in sums for each in pend}
-    if len({each.axis for each in every}) < len(every):
-        return None
-    return tuple(sorted(every, key=lambda each: -each.axis.stride))
+    pending = frozenset(value for value in range(len(sums)) if value in side)
+    return pending, frozenset(value for value in pending if (value, "kept") in side)
 
 
 def is_alone(program: Program, carry: Node) -> bool:

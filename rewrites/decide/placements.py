@@ -5,7 +5,7 @@ Derived from the definitions once for each distinct (signature, placement); a tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from math import prod
@@ -71,6 +71,24 @@ class OpPlacement:
     """The step that merges the blocks that the op has sorted."""
     is_plain: bool
     """Whether each device runs the op itself on its blocks, and nothing else is required."""
+
+    def with_sum(self, pend: Unreduced) -> Unreduced | None:
+        """The sum that a result is if operands are this sum: that and the op's own, as a sum of sums is one sum.
+
+        None if the op scans, or folds along an axis of the sum, or its result is gathered.
+        """
+        own = self.pending[0]
+        if any(each.scans or each.is_gathered for each in own):
+            return None
+        return merged_sum((pend, own)) if own else pend
+
+
+def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
+    """The sum with the axes of all of these, major axis first; None if two of them reduce one axis in different ways."""
+    every = {each for pend in sums for each in pend}
+    if len({each.axis for each in every}) < len(every):
+        return None
+    return tuple(sorted(every, key=lambda each: -each.axis.stride))
 
 
 def place_op(signature: Signature, placement: Placement) -> OpPlacement:
@@ -275,6 +293,14 @@ class Placements:
             if value not in self.pinned:
                 self.results.setdefault(value, layout)
         self.put(node, placed)
+
+    def carry(self, node: Node, pend: Unreduced) -> None:
+        """Lets an op carry a sum: it runs on all devices of the sum's axes, and its result is the sum too."""
+        placed = self.reduced(node, pend)
+        self.put(node, placed)
+        made = placed.with_sum(pend)
+        assert made is not None, "an op that carries a sum makes it no other fold"
+        self.sources.update(dict.fromkeys(node.results, made))
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
         """The op's placement without some axes."""

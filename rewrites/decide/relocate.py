@@ -350,11 +350,13 @@ class _Search:
         return self.known_ways[key]
 
     def alternative(self, placed: OpPlacement, waits: Unreduced | None) -> Alternative | None:
-        """The placement with the sum that the op then makes or carries; None if it would do both, or makes more than a sum."""
-        own = Alternative.of(placed)
-        if not _is_plain(placed.pending) or (waits and own.pend):
+        """The placement with the sum that the op then makes or carries; None if it makes more than a sum."""
+        if not _is_plain(placed.pending):
             return None
-        return own if waits is None else Alternative(placed, waits, True)
+        if waits is None:
+            return Alternative.of(placed)
+        made = placed.with_sum(waits)
+        return None if made is None else Alternative(placed, made, waits)
 
     def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative]) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""

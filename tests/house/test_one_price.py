@@ -37,6 +37,8 @@ NEEDED = {
     "compiler/shell/screen.py:_shown": TEXT,
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",
     "rewrites/decide/choices.py:price": FILTER,
+    "rewrites/decide/deferred_reductions.py:growing": FILTER,
+    "rewrites/decide/deferred_reductions.py:through": "of two minimum cuts of pending sums, that which costs less",
     "rewrites/decide/free_ops.py:computes_little": "what is free: an op that computes little may run on all devices",
     "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",

@@ -11,10 +11,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from lowered import lowers_from_its_decisions
 from sent import BOUND, normal, sent as sent_by
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from tests.support.everywhere import agrees
 
 MESH = pt.Mesh(data=8)
 ZERO2 = pt.ZeRO(2, "data", params="params", optimizer="opt")
@@ -215,6 +217,41 @@ SUMS: dict[str, tuple[Callable[..., Any], int]] = {
 def test_a_term_counts_once_on_the_axes_on_which_it_is_no_sum(program: Callable[..., Any], expected: int) -> None:
     plan = pt.plan(program, pt.Mesh(data=4, model=2), W, X, Y, Z).tile("y", 1, "model").tile("z", 0, "data")
     assert sent(plan, W, X, Y, Z) == {"all_reduce": expected}
+
+
+FOLDED_TWICE: dict[str, tuple[Callable[[jax.Array], Any], float, int]] = {
+    "two folds": (lambda x: jnp.sum(jnp.sum(x, 0), 0), 2 * 7 / 8 * 8, 1),
+    "means, scaled between": (lambda x: jnp.mean(3 * jnp.mean(x, 0), 0), 2 * 7 / 8 * 8, 1),
+    "a third fold": (lambda x: jnp.sum(jnp.sum(jnp.sum(x, 0), 0)), 2 * 7 / 8, 1),
+    "a product": (lambda x: jnp.sum(x, 0).T @ jnp.ones((32, 2)), 2 * 7 / 8 * 8 * 2, 1),
+    "in a loop": (
+        lambda x: lax.fori_loop(0, 5, lambda i, c: c + i * jnp.sum(jnp.sum(x, 0), 0), jnp.zeros(8)),
+        2 * 7 / 8 * 8,
+        1,
+    ),
+    "read by another fold": (lambda x: [jnp.sum(jnp.sum(x, 0), 0), jnp.sum(x, (0, 2))], 2 * 7 / 8 * 8 + 2 * 3 / 4 * 16, 2),
+    # What is not linear, or reads the first sum for something else, needs it resolved.
+    "a maximum": (lambda x: jnp.max(jnp.sum(x, 0), 0), 2 * 3 / 4 * 16 * 8 + 2 / 2 * 8, 2),
+    "squares": (lambda x: jnp.sum(jnp.sum(x, 0) ** 2, 0), 2 * 3 / 4 * 16 * 8 + 2 / 2 * 8, 2),
+    "read by a sine": (lambda x: (lambda s: [jnp.sum(s, 0), jnp.sin(s)])(jnp.sum(x, 0)), 2 * 3 / 4 * 16 * 8 + 2 / 2 * 8, 2),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED_TWICE)
+def test_a_sum_of_sums_is_one_sum(name: str) -> None:
+    program, elements, collectives = FOLDED_TWICE[name]
+    x = normal(64, 32, 8)
+    plan = pt.plan(program, pt.Mesh(data=4, model=2), x).tile("x", 0, "data").tile("x", 1, "model")
+    assert plan.bytes_per_device() == 4 * elements and plan.counts()["all_reduce"] == collectives
+    agrees(plan, program, x, derived=True)
+
+
+def test_a_sum_of_sums_is_caused_by_both_tactics_and_its_decisions_are_read_back() -> None:
+    plan = pt.plan(FOLDED_TWICE["two folds"][0], pt.Mesh(data=4, model=2), normal(64, 32, 8))
+    plan = plan.apply(pt.Tile({"x": 0}, "data"), pt.Tile({"x": 1}, "model"))
+    (collective,) = plan.collectives()
+    assert all(f"{number}: Tile" in str(collective) for number in (1, 2))
+    lowers_from_its_decisions(plan)
 
 
 def test_a_carry_that_starts_from_zeros_that_are_put_together_is_scattered_after_the_loop() -> None:

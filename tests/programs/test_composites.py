@@ -90,14 +90,15 @@ ROWS = {
         ((4 + 8, 3), (8 + 5, 2), (4 + 4, 1)),
         ((6 + 8, 3), (12, 7), (5 + 4, 1)),
     ),
+    # The logits of the targets are summed over the vocabulary and the batch at once.
     "data, Megatron, vocabulary, FSDP": Row(
-        [DATA, MODEL, VOCABULARY, FSDP], ((8, 3), (4 + 5, 7), (4, 1)), ((8, 3), (5, 12), (4, 1))
+        [DATA, MODEL, VOCABULARY, FSDP], ((8, 3), (4 + 5, 6), (4, 1)), ((8, 3), (5, 11), (4, 1))
     ),
     # The head gathers what it reads, and the lookup is scattered: one more of each in either direction.
     "data, Megatron, vocabulary, sequence, FSDP": Row(
         [DATA, MODEL, VOCABULARY, SEQUENCE, FSDP],
-        ((4 + 8, 2 + 3), (5, 5), (4 + 4, 2 + 1)),
-        ((6 + 8, 2 + 3), (0, 10), (5 + 4, 2 + 1)),
+        ((4 + 8, 2 + 3), (5, 4), (4 + 4, 2 + 1)),
+        ((6 + 8, 2 + 3), (0, 9), (5 + 4, 2 + 1)),
     ),
     # Sharded in a pod, replicated over pods: what is scattered over `data` is then summed over `pod`.
     "two pods": Row([pt.DataParallel(("pod", "data")), FSDP], ((8, 3), (5 + 4, 2), (4, 1)), ((8, 3), (4, 7), (4, 1)), PODS),
