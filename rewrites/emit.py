@@ -106,6 +106,13 @@ class Emitter:
         to = Record("dtype", (("name", dtype),))
         return self.make("bitcast_convert_type", (value,), dtype, type_at(value).shape, new_dtype=to)
 
+    def ordered(self, arrays: Sequence[SSAValue], dim: int) -> Sequence[SSAValue]:
+        """Sorts arrays along a dim, by the elements of the first of them."""
+        params = ParamsAttr.of(dimension=dim, is_stable=True, num_keys=1)
+        op = OPS["sort"].of(arrays, list(map(type_at, arrays)), params)
+        self.into.append(op)
+        return op.results
+
     def take(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
         """Takes elements at given positions along one dim; all other dims are shared, as in `take_along_axis`."""
         shape = type_at(at).shape

@@ -399,7 +399,9 @@ class _Roles:
         best = prod(prod(self.form.groups[name, 0]) for name in whole)
         cost = best + -(-best * itemsize(positions) // itemsize(values))
         self.fill(k, fold.monoid, (read.array,))
-        self.require(k, ("best", Selection(fold.monoid, best, cost), built()))
+        selection = Selection(fold.monoid, best, cost)
+        self.require(k, ("best", selection, built()), held=Held.RUNS)
+        self.require(k, ("best", selection, ("deal", TILED, OP)), held=Held.TURNS)
 
     def merge(self, fold: Fold[int, Ground]) -> None:
         """Handles a merge: one index from its operands to the results, if the op has a parameter for the number of keys."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from math import prod
+from operator import mul
 from typing import NamedTuple, cast
 
 from ...dialects.definitions.requirement_terms import Merging, Scan, Selection
@@ -136,8 +137,10 @@ def _selected(signature: Signature, placement: Placement) -> Selected | None:
         return None
     index, selects = found[0]
     at, own = signature.operand_at[0], [factor for i, factor in placement if i == index]
-    block = min(factor.stride for factor in own)
-    lists = [(index, factor.at(factor.stride // block * selects.best)) for factor in own]
+    # One list of each device, whether its elements are one block or are dealt in turn.
+    minor = sorted(own, key=lambda factor: factor.stride)
+    sizes = accumulate((factor.size for factor in minor), mul, initial=selects.best)
+    lists = [(index, factor.at(stride)) for factor, stride in zip(minor, sizes, strict=False)]
     others = tuple(each for each in placement if each[0] != index)
     shape, dim = list(signature.shapes[0][0]), at[index].dim
     shape[dim] = max(factor.span for _, factor in lists)

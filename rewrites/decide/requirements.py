@@ -53,6 +53,7 @@ REQUIREMENTS = Heads(
     Head("requirement", "read", "rows"),
     Head("requirement", "add", ". folded"),
     Head("array", "build", ". . ."),
+    Head("array", "deal", ". ."),
     Head("whole", "put join over", ". . ."),
     Head("whole", "iota", "."),
     Head("whole", "chain", ". * ."),

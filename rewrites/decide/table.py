@@ -25,6 +25,7 @@ WHOLE = -1
 
 CLOSED = "the program says of this dim how it lies"
 COUNTS = "here its padding would count"
+FEW = "a device has no more of it than what the op selects"
 UNEVEN = "does not divide"
 """Why a factor does not fit, where nothing more can be said of it."""
 
@@ -343,11 +344,12 @@ def _misfit(signature: Signature, index: int, factors: Sequence[Factor]) -> str 
         return UNEVEN
     factors = settled(info.extent, [*factors])
     pads, placing = is_padded(info.extent, factors), Placing.of(info.extent, factors)
-    if any(placing.block <= each.cost for each in info.parts(Selection)):
-        return "its blocks of {block} are no larger than what the op selects of each"
+    in_turn = placing.held is Held.TURNS
+    here = info.extent // prod(factor.size for factor in factors) if in_turn else placing.block
+    if any(here <= each.cost for each in info.parts(Selection)):
+        return "its blocks of {block} are no larger than what the op selects of each" if not in_turn else FEW
     if pads and signature.is_minor(index):
         return "here its padding would leave holes"
-    in_turn = placing.held is Held.TURNS
     lawful = not (pads and in_turn) and is_lawful(info, placing._replace(block=1))
     if lawful and fit(info.extent, factors) and _windows_fit(signature, index, factors):
         return None

@@ -165,6 +165,19 @@ class _Local:
         *others, positions = self.results(inner)
         return [*others, self.ops.apply("add", positions, self.ops.cast(self.offset(offset[1]), type_at(positions).dtype))]
 
+    def turned_positions(self, index: int, inner: Term) -> list[SSAValue]:
+        """Turns the positions in what this device has of an index that is dealt in turn into positions in the whole."""
+        *others, rest = self.results(inner)
+        emit, dtype, unit, found = self.ops, type_at(rest).dtype, 1, list[SSAValue]()
+        for factor in sorted(self.factors(index), key=lambda factor: factor.stride):
+            # Between its digit and the one before, the elements are all on this device.
+            run, unit, weight = factor.stride // unit, factor.span, unit
+            here = emit.apply("rem", rest, run)
+            found.append(here if weight == 1 else emit.apply("mul", here, weight))
+            rest = emit.apply("div", rest, run)
+        found += [emit.apply("mul", rest, unit), emit.cast(self.offset(index), dtype)]
+        return [*others, reduce(partial(emit.apply, "add"), found)]
+
     def lists(self, *_: Term) -> list[SSAValue]:
         """Emits the elements that the op selects in this block, and their positions in the block, along the selecting dim."""
         found = self.emit()
@@ -174,8 +187,15 @@ class _Local:
         return [*(values or [self.ops.take(self.locals[0], positions, dim)]), positions]
 
     def best(self, _: Term, of_all: tuple[str, int, Term]) -> list[SSAValue]:
-        """Gathers the lists of all blocks and selects again; returns the op's results. Unread positions are not sent."""
-        lists = self.results(of_all[2])
+        """Gathers the lists of all blocks and selects again; returns the op's results."""
+        return self.best_of(self.results(of_all[2]), False)
+
+    def best_in_turn(self, _: Term, of_all: tuple[str, tuple[str, int, Term]]) -> list[SSAValue]:
+        """The same, where what is gathered is not in the order of the positions."""
+        return self.best_of(self.results(of_all[1][2]), True)
+
+    def best_of(self, lists: list[SSAValue], is_sorted: bool) -> list[SSAValue]:
+        """Selects from gathered lists, which are sorted by their positions first. Unread positions are not sent."""
         into, (dim, apart, whole) = self.into, cast(Selected, self.placed.selected)
         sent = lists if self.program.is_read(self.node.results[-1]) else lists[:1]
         before, after = ([ArrayType.of(type_at(each).dtype, layout) for each in sent] for layout in (apart, whole))
@@ -183,6 +203,8 @@ class _Local:
         gathered = [into.redistribute([each], [type])[0] for each, type in zip(built, after, strict=True)]
         into.open()
         values, *positions = (into.slice(each, type) for each, type in zip(gathered, after, strict=True))
+        if is_sorted and positions:
+            *positions, values = self.ops.ordered((*positions, values), dim)
         self.locals = [values]
         *others, at = self.op()
         shape = type_at(at).shape
@@ -434,6 +456,8 @@ WRITERS = Heads(
     Head(RESULTS, "slice", ". . part", _Local.sliced),
     Head(RESULTS, "best", ". .", _Local.lists),
     Head(RESULTS, "best", ". gathered", _Local.best),
+    Head(RESULTS, "best", ". ordered", _Local.best_in_turn),
+    Head(RESULTS, "turn", ". results", _Local.turned_positions),
     Head(RESULTS, "merge", ". . results", _Local.merged),
     Head(RESULTS, "add", "operand .", _Local.op_alone),
     Head(RESULTS, "add", "results offset", _Local.moved_positions),
@@ -450,6 +474,7 @@ WRITERS = Heads(
     Head("part", "after", ". ."),
     Head("block", "slice", ". . part"),
     Head("gathered", "gather", ". results"),
+    Head("ordered", "order", "gathered"),
     Head("offset", "offset", ". ."),
     Head("which", "behind", ". . .", _Local.behind),
     Head("which", "among", ". . . .", _Local.among),

@@ -57,6 +57,38 @@ def test_devices_select_from_their_blocks_and_then_from_these(what: str, axes: s
     agree(plan, SELECTIONS[what], X)
 
 
+@pytest.mark.parametrize("axes", ["x", "y", "xy", "yx"])
+@pytest.mark.parametrize("what", SELECTIONS)
+def test_devices_select_from_what_is_dealt_to_them_in_turn(what: str, axes: str):
+    """Ties come out as in the unpartitioned op: the lists are sorted by their positions."""
+
+    def beams(x: Any) -> Any:
+        return SELECTIONS[what](x.reshape(6, -1))
+
+    x = np.random.default_rng(1).choice([*SPECIAL, 3.0], (6, 4, 16)).astype(np.float32)
+    plan = pt.plan(beams, MESH, x)
+    for axis in axes:
+        plan = plan.tile("x", 2, axis)
+    assert plan.counts()["all_gather"] == sum(plan.counts().values()) == 2 and not plan.blocked
+    agree(plan, beams, x)
+
+
+def test_beams_of_a_tiled_vocabulary_gather_the_best_of_each_device():
+    def beams(x: Any) -> Any:
+        return lax.top_k(x.reshape(16, -1), 4)
+
+    plan = pt.plan(beams, pt.Mesh(d=8), jax.ShapeDtypeStruct((16, 4, 1024), "float32")).tile("x", 2, "d")
+    assert plan.bytes_per_device() == 7 * 16 * 4 * (4 + 4)
+
+
+def test_of_a_few_elements_that_are_dealt_in_turn_a_device_selects_nothing():
+    plan = pt.plan(lambda x: lax.top_k(x.reshape(-1), 4), pt.Mesh(d=8), jax.ShapeDtypeStruct((4, 16), "float32")).tile(
+        "x", 1, "d"
+    )
+    (stop,) = plan.blocked
+    assert stop.reason == "a device has no more of it than what the op selects"
+
+
 def test_the_largest_of_a_vocabulary_costs_under_a_kilobyte():
     logits = jax.ShapeDtypeStruct((8, 8192), jnp.float32)
     plan = tiled(lambda x: jnp.argmax(x, 1), logits, "m", pt.Mesh(m=8))

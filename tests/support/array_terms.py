@@ -159,7 +159,7 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     bound: Bindings = {"a": "a", "s": "s", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
     if rule.name == "padded":
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
-    blocks = rule.name in ("lookup", "found", "scanned", "padded", "selected")
+    blocks = rule.name in ("lookup", "found", "scanned", "padded", "selected", "dealt")
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
     if rule.name == "chained":
         whole = (np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS) for _ in range(2))
@@ -189,6 +189,12 @@ def _placed(head: str, args: list[Any]) -> Any:
     match head, args:
         case "build", [_, _, x]:
             return np.stack([x.reshape(-1)] * TRIPS)
+        case "deal", [_, x]:
+            return np.stack([x.T.reshape(-1)] * TRIPS)
+        case "turn", [_, x]:
+            return np.stack([x[..., 0], x[..., 1] * TRIPS + COORDINATE], -1)
+        case "order", [x]:
+            return np.take_along_axis(x, np.argsort(x[..., 1:], axis=1), axis=1)
         case "slice", [_, m, x]:
             return np.take_along_axis(x, COORDINATE * int(m) + np.arange(int(m)), axis=1)
         case "offset", [_, m]:
