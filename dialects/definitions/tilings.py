@@ -118,7 +118,8 @@ class Index:
     """Those in the terms, which are asked for too often to be looked for each time."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "details", [each for _, term in self.terms for each in details(term)])
+        found = dict.fromkeys(each for _, term in self.terms for each in details(term))
+        object.__setattr__(self, "details", list(found))
 
     def parts(self, kind: type[T]) -> list[T]:
         """The details of this kind: lookups, a scan, a selection, a merge."""

@@ -83,7 +83,7 @@ class Choices:
         """What values add to a minimum cut, for the alternatives of the ops around them."""
         self.present: dict[ValueId, list[Moving]] = {}
         """How values move now."""
-        self.owned: dict[tuple[NodeId, OpPlacement], Own] = {}
+        self.owned: dict[object, Own] = {}
         """What ops receive and compute themselves; this holds when ops move, too."""
         self.sorts_gathered: list[NodeId] = []
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
@@ -198,8 +198,11 @@ class Choices:
 
     def own(self, node: Node, placed: OpPlacement) -> Own:
         """What an op itself receives, to merge the blocks that it sorts or to compare what it selects; and its flops."""
-        if (found := self.owned.get(key := (node.number, placed))) is None:
-            trips, ways = self.program.likely_trips(node.region), list[Path]()
+        trips, exchanges = self.program.likely_trips(node.region), placed.merged is not None or placed.selected is not None
+        # Layers are alike: what is said of an op by its placement holds for all with the same one.
+        reached = tuple([self.placements.reaches(node.number, factor.axis) for _, factor in placed.placement])
+        if (found := self.owned.get(key := (placed, trips, reached, exchanges and node.number))) is None:
+            ways = list[Path]()
             if (step := placed.merged) is not None:
                 ways.append(Path((step,), step.bytes))
             if (lists := placed.selected) is not None:
