@@ -135,6 +135,7 @@ def watched() -> Iterator[Callable[[], Table]]:
     yield lambda: looking().tile(["table", "acc"], 0, "a").table
     yield lambda: looking().tile("rows", 0, "b").table
     yield lambda: pt.plan(lambda x: jnp.argmax(x, 0), MESH, SQUARE).tile("x", 0, "a").table
+    yield lambda: pt.plan(jnp.argmax, MESH, SQUARE).tile("a", 1, "a").table
     yield lambda: pt.plan(lambda x: jnp.sort(x, 0), MESH, SQUARE).tile("x", 0, "a").table
     yield lambda: pt.plan(lambda x: x.sum(0), pt.Mesh(a=3), SQUARE).tile("x", 0, "a", padded=True).table
     # A pool whose windows reach beyond the array, and two parts of one array that a device has both of.
