@@ -47,7 +47,7 @@ Elsewhere = Mapping[NodeId, Mapping[MeshAxis, Instead]]
 
 
 class Selected(NamedTuple):
-    """What an op selects along a dim of its operand: one list per block, apart on the devices and gathered.
+    """What an op selects along a dim of its operand: one list per device, apart and gathered.
 
     ```
     argmax of f32[data*4, model*512], model=8   -->   dim 1: [data*4, model*1], [data*4, 8]

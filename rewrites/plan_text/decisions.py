@@ -120,9 +120,8 @@ def read_placements(program: Program, texts: Texts) -> tuple[Placements, dict[No
         if not node.results:
             raise refused(node, f"{said(holder)} has no result, and carries no sum")
         carried[node.number] = DeferredReduction(pending, once)
-        if (made := placements.nodes[node.number].with_sum(pending)) is None:
-            raise refused(node, f"{said(holder)} carries a sum along an axis on which it folds or scans itself")
-        placements.sources.update(dict.fromkeys(node.results, made))
+        made = placements.nodes[node.number].with_sum(pending)
+        placements.sources.update(dict.fromkeys(node.results, pending if made is None else made))
     check_sums(placements, carried)
     return placements, dict(sorted(carried.items()))
 

@@ -92,6 +92,8 @@ def _check_sum(placements: Placements, node: Node, carry: DeferredReduction) -> 
         raise refused(
             node, f"`{node.op_name}` carries {said} and is placed on the same axis", "take the axis off its `plan.place`"
         )
+    if placements.nodes[node.number].with_sum(carry.pend) is None:
+        raise refused(node, f"`{node.op_name}` carries {said}, and makes of its own blocks what is no sum", cure)
 
 
 def _sum(carry: DeferredReduction) -> str:

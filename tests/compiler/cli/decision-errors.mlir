@@ -71,6 +71,20 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
 
 // -----
 
+// The op scans its own blocks.
+builtin.module attributes {array.mesh = "data=4, model=2"} {
+  func.func @main(%x: !array.array<f32[8, 16]> {plan.home = [#plan.home<argument: [8, data*4]>]}, %w: !array.array<f32[16, 8]> {plan.home = [#plan.home<argument: [data*4, 8]>]}) -> !array.array<f32[8, 8]> {
+    %a = lax.dot_general %x, %w {dimension_numbers = (((1,), (0,)), ((), ()))} attributes {plan.place = [#plan.place<2 data*4, 0 model*4>]} : f32[8, 16], f32[16, 8] -> f32[8, 8]
+    %b = lax.cumsum %a {axis = 0, reverse = False} attributes {plan.place = [#plan.place<0 model*4>], plan.sums = [#plan.sum<{+data}>]} : f32[8, 8] -> f32[8, 8]
+    func.return %b : !array.array<f32[8, 8]>
+  }
+}
+// CHECK:      `cumsum` carries the sum {+data}, and makes of its own blocks what is no sum
+// CHECK-NEXT: note: the op is `%b = lax.cumsum %a {axis = 0, reverse = False} : f32[8, 8] -> f32[8, 8]`
+// CHECK-NEXT: help: take its `plan.sums` off, and move its operands: the sum then resolves before it
+
+// -----
+
 // Nothing is pending.
 builtin.module attributes {array.mesh = "data=4, model=2"} {
   func.func @main(%x: !array.array<f32[8, 16]>, %w: !array.array<f32[16, 8]>) -> !array.array<f32[8, 8]> {
