@@ -89,12 +89,11 @@ class Choices:
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no own axes, no sum that is resolved at once, and some result.
+        """Whether claims alone decide where the op runs: no own axes, no sum of one device's op, and some result.
 
         A border without results reads what all devices need: a predicate, or the number of a branch.
         """
-        settled = any(value in self.placements.reduced_at_def for value in node.results)
-        return bool(node.results) and not (node.signature.own or node.signature.once or settled)
+        return bool(node.results) and not (node.signature.own or node.signature.once)
 
     def put(self, after: Ways) -> None:
         """Places ops otherwise, and forgets what was cached."""
@@ -108,6 +107,7 @@ class Choices:
                 self.carried[number] = DeferredReduction(way.carries)
             for value in node.results:
                 self.placements.sources.pop(value, None)
+                self.placements.reduced_at_def.pop(value, None)
                 if way.pend and value not in self.placements.pinned:
                     self.placements.sources[value] = way.pend
 
@@ -163,11 +163,9 @@ class Choices:
         return found
 
     def moves_if(self, value: ValueId, after: Ways) -> Iterator[Moving]:
-        maker, home = after.get(self.program.producer[value]), self.placements.pinned.get(value)
-        made = self.made(value, maker)
-        if home is not None:
-            yield Moving(value, self.pinned(value, maker), home, self.placements.trips(value), ())
-            made = home
+        maker = after.get(self.program.producer[value])
+        yield from self.settled(value, maker)
+        made = self.placements.pinned.get(value) or self.made(value, maker)
         wants, pend = dict[Want, list[Use]](), () if maker is None else maker.pend
         for use, want in self.wants(value).items():
             reader = after.get(use[0])
@@ -179,10 +177,15 @@ class Choices:
         """The layout in which a use wants a value that is made in a layout."""
         return self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
 
-    def pinned(self, value: ValueId, maker: Alternative | None) -> Layout:
-        """The layout in which an op makes a value that a tactic placed, before it moves there."""
-        now = Alternative.of(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
-        return self.made(value, now)
+    def settled(self, value: ValueId, maker: Alternative | None) -> Iterator[Moving]:
+        """How a value moves where it is made: to where a tactic placed it, or to resolve a scan."""
+        trips = self.placements.trips(value)
+        if (home := self.placements.pinned.get(value)) is not None:
+            now = Alternative.of(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
+            yield Moving(value, self.made(value, now), home, trips, ())
+        elif maker is None and (scans := self.placements.reduced_at_def.get(value)):
+            home = self.placements.homes[value]
+            yield Moving(value, home.with_pending(scans), home, trips, ())
 
     def made(self, value: ValueId, maker: Alternative | None) -> Layout:
         """The layout in which an op makes a value, with the sum that it is; None: the op as it is placed."""

@@ -129,9 +129,9 @@ class _Cut:
         """What an op itself costs, as it is placed or otherwise, wherever the others are."""
         moves, work = self.choices.own(node, self.placements.nodes[node.number] if way is None else way.placed)
         moved = sum(
-            self.least(value, self.choices.pinned(value, way), home, self.placements.trips(value))
+            self.least(move.value, move.source, move.target, move.trips)
             for value in node.results
-            if (home := self.placements.pinned.get(value)) is not None
+            for move in self.choices.settled(value, way)
         )
         return self.capacity(Price.of(self.mesh, moves, [work])) + moved
 

@@ -196,8 +196,9 @@ class Placements:
 
     def copy(self) -> Placements:
         """Placements in which ops can be placed otherwise, while these stay as they are."""
-        results, sources = dict(self.results), dict(self.sources)
-        return replace(self, nodes=[*self.nodes], homes=[*self.homes], results=results, sources=sources)
+        results, sources, at_def = dict(self.results), dict(self.sources), dict(self.reduced_at_def)
+        nodes, homes = [*self.nodes], [*self.homes]
+        return replace(self, nodes=nodes, homes=homes, results=results, sources=sources, reduced_at_def=at_def)
 
     def claim(self, number: NodeId, axis: MeshAxis) -> Claim | None:
         """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""
@@ -359,8 +360,13 @@ class Placements:
         if (found := self.missed.get(key := (source, target, self.program.types[value].dtype))) is None:
             local, kept = self.local_bytes(value, target), {*target.factors}
             found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
-            for axis in (pend.axis for pend in source.pending if pend not in target.pending):
-                found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
+            for pend in (pend for pend in source.pending if pend not in target.pending):
+                axis = pend.axis
+                if pend.scans:
+                    # The totals of the blocks before.
+                    found += local // max(1, target.local_shape[pend.dim]) * (axis.size - 1)
+                else:
+                    found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
             self.missed[key] = found
         return found
 

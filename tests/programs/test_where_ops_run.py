@@ -160,6 +160,19 @@ def test_a_result_that_a_later_claim_does_not_reach_lies_where_that_is_cheapest(
     assert plan.bytes_per_device() == lacks(32 * 64) and plan.check(*args) == 0
 
 
+@pytest.mark.usefixtures("at_once")
+def test_a_scan_of_what_is_small_runs_whole_where_its_result_is_wanted_whole() -> None:
+    """Found by the oracle's draws: the scan along tiled blocks stayed, and its whole result was gathered."""
+
+    def running(x: Any) -> Any:
+        return jnp.cumsum(jnp.cumsum(jnp.broadcast_to(x, (64, 64)), 1), 0) - x[None]
+
+    x = normal(64)
+    plan = pt.plan(running, MESH, x).tile("x", 0, "d").replicate("cumsum#1", "d").tile("result", 1, "d")
+    assert plan.bytes_per_device() == lacks(64)
+    agrees(plan, running, x, derived=True)
+
+
 def test_a_result_that_a_tactic_places_stays_there_wherever_its_op_runs() -> None:
     x = jax.ShapeDtypeStruct((1 << 19, WIDE), jnp.float32)
     plan = pt.plan(lambda x: jnp.fft.fft(x, axis=0), MESH, x).tile("x", 0, "d").tile("result", 0, "d")
