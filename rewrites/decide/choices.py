@@ -69,7 +69,7 @@ class Moving(NamedTuple):
     target: Layout
     trips: int
     uses: Sequence[Use]
-    """The uses for which it moves; none if it moves where it is made, because a tactic placed it."""
+    """The uses for which it moves; none if it moves where it is made."""
 
 
 class Choices:
@@ -89,7 +89,7 @@ class Choices:
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
     def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: no own axes, no sum of one device's op, and some result.
+        """Whether claims alone decide where the op runs: it has a result, no axes of its own, and is not run on one device.
 
         A border without results reads what all devices need: a predicate, or the number of a branch.
         """
@@ -178,7 +178,7 @@ class Choices:
         return self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
 
     def settled(self, value: ValueId, maker: Alternative | None) -> Iterator[Moving]:
-        """How a value moves where it is made: to where a tactic placed it, or to resolve a scan."""
+        """How a value moves where it is made: to where a tactic placed it, or to resolve what no op can read, as a scan."""
         trips = self.placements.trips(value)
         if (home := self.placements.pinned.get(value)) is not None:
             now = Alternative.of(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
