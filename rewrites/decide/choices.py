@@ -179,13 +179,10 @@ class Choices:
 
     def settled(self, value: ValueId, maker: Alternative | None) -> Iterator[Moving]:
         """How a value moves where it is made: to where a tactic placed it, or to resolve what no op can read, as a scan."""
-        trips = self.placements.trips(value)
-        if (home := self.placements.pinned.get(value)) is not None:
-            now = Alternative.of(self.placements.nodes[self.program.producer[value]]) if maker is None else maker
-            yield Moving(value, self.made(value, now), home, trips, ())
-        elif maker is None and (scans := self.placements.reduced_at_def.get(value)):
-            home = self.placements.homes[value]
-            yield Moving(value, home.with_pending(scans), home, trips, ())
+        placements = self.placements
+        left = placements.left(value) if maker is None else self.made(value, maker) if value in placements.pinned else None
+        if left is not None:
+            yield Moving(value, left, placements.homes[value], placements.trips(value), ())
 
     def made(self, value: ValueId, maker: Alternative | None) -> Layout:
         """The layout in which an op makes a value, with the sum that it is; None: the op as it is placed."""

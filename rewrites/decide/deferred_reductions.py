@@ -71,7 +71,7 @@ def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     # Each value is a sum over no axes. A carry becomes one over more of them, or none at all, until no trip says otherwise.
     assumed: dict[NodeId, Unreduced] = {node.number: () for node in loops if is_alone(program, node)}
     plain = _cheapest(placements, assumed, NO_NODES)
-    both = plain.growing() if plain.making else NO_NODES
+    both = plain.growing()
     best = min(plain, _cheapest(placements, assumed, both), key=_Reach.cost) if both else plain
     return {number: best.carriers[number] for number in sorted(best.chosen)}
 
@@ -148,7 +148,7 @@ class _Reach:
         if pend:
             placed = self.placements.reduced(node, pend)
             made = placed.with_sum(pend)
-            assert made is not None, "`undisturbed` asks for this"
+            assert made is not None, "`grows` asks for this"
             for value in node.results:
                 self.pending[value], self.layouts[value] = made, placed.produced[0]
         else:
@@ -309,7 +309,7 @@ class _Reach:
         if not self.placements.keeps(node, pend):
             return None
         placed = self.placements.reduced(node, pend)
-        if not self.undisturbed(node, positions, placed, pend):
+        if not self.undisturbed(node, positions, placed, pend) or (placed.pending[0] and not self.grows(node, placed, pend)):
             return None
         if hanging and (node.op_name == "carry" or not self.linear(node, positions, zeros)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
@@ -317,6 +317,13 @@ class _Reach:
             return DeferredReduction(pend)
         counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
         return DeferredReduction(pend, tuple((at, axes) for at, axes in counted if axes))
+
+    def grows(self, node: Node, placed: OpPlacement, pend: Unreduced) -> bool:
+        """Whether an op that makes a sum itself may carry another one. Notes that it could."""
+        if placed.with_sum(pend) is None or node.results[0] not in self.placements.sources:
+            return False
+        self.making.add(node.number)
+        return node.number in self.both
 
     def once(self, node: Node) -> frozenset[int]:
         """The operands of an op that may count on one iteration only."""
@@ -341,12 +348,6 @@ class _Reach:
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
         axes = {each.axis for each in pend}
-        if placed.pending[0]:
-            if placed.with_sum(pend) is None or node.results[0] not in self.placements.sources:
-                return False
-            self.making.add(node.number)
-            if node.number not in self.both:
-                return False
         for position, value in enumerate(node.operands):
             if position in positions:
                 if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes):

@@ -271,19 +271,23 @@ class Placements:
         pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device: other ops
         cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
         """
-        for value, home in self.pinned.items():
-            node = self.program.made_by(value)
-            placed = self.nodes[node.number]
-            position = node.results.index(value)
-            produced, pend = placed.produced[position], placed.pending[position]
-            if produced != home or pend:
-                yield value, produced, pend
-        for value, pend in self.reduced_at_def.items():
-            yield value, self.homes[value], pend
+        for value in (*self.pinned, *self.reduced_at_def):
+            left = self.left(value)
+            if left is not None and left != self.homes[value]:
+                yield value, left.with_pending(()), left.pending
         for value in self.program.arguments:
             outside = boundary(self, value)
             if outside != self.homes[value]:
                 yield value, outside, ()
+
+    def left(self, value: ValueId) -> Layout | None:
+        """The layout in which its op leaves a value that is settled where it is made, with what is pending; None for others."""
+        if value in self.pinned:
+            node = self.program.made_by(value)
+            placed, at = self.nodes[node.number], node.results.index(value)
+            return placed.produced[at].with_pending(placed.pending[at])
+        pend = self.reduced_at_def.get(value)
+        return None if pend is None else self.homes[value].with_pending(pend)
 
     def put(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
@@ -360,13 +364,15 @@ class Placements:
         if (found := self.missed.get(key := (source, target, self.program.types[value].dtype))) is None:
             local, kept = self.local_bytes(value, target), {*target.factors}
             found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
-            for pend in (pend for pend in source.pending if pend not in target.pending):
-                axis = pend.axis
+            for pend in source.pending:
+                others = pend.axis.size - 1
+                if pend in target.pending:
+                    continue
                 if pend.scans:
                     # The totals of the blocks before.
-                    found += local // max(1, target.local_shape[pend.dim]) * (axis.size - 1)
+                    found += local // max(1, target.local_shape[pend.dim]) * others
                 else:
-                    found += local * (axis.size - 1) if axis in target.axes else share(local, axis.size, times=2)
+                    found += local * others if pend.axis in target.axes else share(local, pend.axis.size, times=2)
             self.missed[key] = found
         return found
 
