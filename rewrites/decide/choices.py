@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
-from ..program.program import NO_VALUE, Node, NodeId, ValueId
+from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
 from .placements import OpPlacement, Placements, Unreduced
@@ -124,8 +124,8 @@ class Choices:
             return Want(None, -1, 1)
         carry = self.carried.get(use[0]) if value in self.placements.sources else None
         layout = self.placements.wanted(*use).with_pending(() if carry is None else carry.pend)
-        region = self.program.use_region(*use)
-        return Want(layout, use[0] if apart else -region - 1, self.program.likely_trips(region))
+        trips = self.program.likely_trips(self.program.use_region(*use))
+        return Want(layout, use_group(self.program, value, use, apart), trips)
 
     def price(self, among: Iterable[NodeId], after: Ways, below: Price | None = None) -> Price | None:
         """The price of these ops and of all that they read or make, if some of them are placed otherwise.
@@ -214,6 +214,16 @@ class Choices:
     def held(self, node: Node, placed: OpPlacement) -> int:
         """The bytes of what the op makes on one device."""
         return sum(map(self.placements.local_bytes, node.results, placed.produced))
+
+
+def use_group(program: Program, value: ValueId, use: Use, apart: bool) -> int:
+    """The group of a use, in which all uses that want one layout share a move: those in one region, or of one op.
+
+    `apart`: each op has its own move, as for a parameter that is only stored in parts. But inside a loop, where the parameter
+    belongs to one layer, all ops of a trip share one: recomputed ops and the gradient's too.
+    """
+    region = program.use_region(*use)
+    return use[0] if apart and not (region and region == program.region[value]) else -region - 1
 
 
 def sent_over(source: Layout, target: Layout) -> set[MeshAxis]:

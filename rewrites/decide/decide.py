@@ -22,7 +22,7 @@ from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from .axis_splits import split_tables
-from .choices import Choices, is_stored
+from .choices import Choices, is_stored, use_group
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
@@ -341,16 +341,14 @@ class _Mover:
             self.move_shared(value, uses)
 
     def move_parameter(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
-        """Moves a parameter once for each op that uses it. Of several gathers, each waits for the value that starts its use.
-
-        Inside a loop, where the parameter belongs to one layer, all ops of a trip share one move: recomputed ops and the
-        gradient's too.
-        """
+        """Moves a parameter once for each op, or loop, that uses it. Of several gathers, each waits for what starts its use."""
         source = self.placements.homes[value]
         made: dict[tuple[int, Layout], Move] = {}
         for number, position, wanted in uses:
-            region = self.program.use_region(number, position)
-            key = (-region if region and region == self.program.region[value] else number), wanted
+            region, key = (
+                self.program.use_region(number, position),
+                (use_group(self.program, value, (number, position), True), wanted),
+            )
             move = made.get(key)
             if move is None:
                 move = made[key] = self.make(value, source, (), wanted, None, False, region)
