@@ -21,7 +21,7 @@ from ..redistribute.search import path
 from .placements import OpPlacement, place_op
 from .price import Price, computed
 from .propagate import Candidates, Sweep, propagate
-from .table import WHOLE, Claim, Key, Table, claim_of
+from .table import WHOLE, Claim, Key, Table, claim_of, misfit
 
 
 def is_point(program: Program, value: ValueId) -> bool:
@@ -67,7 +67,11 @@ def _make_point(table: Table, node: Node, claims: Mapping[MeshAxis, Claim]) -> N
             (digit,) = at[claim.at]
             factor = digit.inward(claim.factor, False, False)
             assert factor is not None, "a constraint has the indices of its dims"
-            of.nodes[node.number] = claim.moved(digit.at, factor)
+            others = (each for other in table.axes.values() if (each := other.nodes[node.number]) is not None)
+            beside = [each.factor for each in others if each.at == digit.at]
+            # Where an earlier tactic has placed the op, and the claim does not fit beside that, the result moves.
+            if misfit(node.signature, digit.at, [factor, *beside]) is None:
+                of.nodes[node.number] = claim.moved(digit.at, factor)
 
 
 def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:

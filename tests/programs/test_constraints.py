@@ -58,6 +58,40 @@ def planned(function: Function, mesh: dict[str, int], args: tuple[Any, ...], spe
     return pt.plan(function, pt.Mesh(**mesh), *placed).apply(pt.Annotated()), placed
 
 
+# --- after a tactic that has placed the dim of a constraint on another axis --------------------------------------------------
+
+
+AB = pt.Mesh(a=4, b=2)
+
+
+def doubled(*spec: Any) -> Function:
+    return lambda x: jnp.sin(pt.constrain(x * 2, *spec))
+
+
+def hidden(x: Any, params: dict[str, Any]) -> Any:
+    return pt.constrain(jax.nn.relu(x @ params["w1"]), "a, b") @ params["w2"]
+
+
+@pytest.mark.parametrize(
+    ("function", "tile", "layout"),
+    [
+        (doubled("a, _"), ("x", 0, "b"), "f32[a*4, 24]"),
+        (doubled("a*b, _"), ("x", 0, "b"), "f32[a*b*2, 24]"),
+        (doubled("_, b*a"), ("x", 1, "a"), "f32[16, b*a*3]"),
+        (doubled("a, _"), ("x", 0, "a.1:2"), "f32[a.0:2*a.1:2*4, 24]"),
+        (hidden, ("x", 0, "b"), "f32[a*4, b*8]"),
+        (hidden, ("params/w1", 1, "a"), "f32[a*4, b*8]"),
+    ],
+    ids=["another axis", "both", "the second dim", "a part", "rows of a model", "columns of a model"],
+)
+def test_a_constraint_moves_what_a_tactic_has_placed_otherwise(function: Function, tile: Any, layout: str) -> None:
+    args = (random(16, 24), {"w1": random(24, 16), "w2": random(16, 4)}) if function is hidden else (random(16, 24),)
+    plan = pt.plan(function, AB, *args).tile(*tile).apply(pt.Annotated())
+    assert [each.state for each in plan.annotations] == ["applied"]
+    assert plan.layout("constrain#0") == {"constrain#0": layout}
+    assert plan.check(*args) < 1e-6
+
+
 # --- between two constraints -------------------------------------------------------------------------------------------------
 
 

@@ -55,9 +55,11 @@ class Constrained(Program):
 
 @dataclass(frozen=True)
 class ConstrainedCase(Case):
-    """Such a program, and shardings of some of its arguments, by number; its plan begins with `pt.Annotated()`."""
+    """Such a program, and shardings of some of its arguments, by number; its plan applies them after the first tactics."""
 
     arguments: tuple[tuple[int, Spec], ...] = ()
+    first: int = 0
+    """How many tactics come before `pt.Annotated()`."""
 
     @cached_property
     def given(self) -> tuple[Any, ...]:
@@ -75,11 +77,20 @@ class ConstrainedCase(Case):
 
     @cached_property
     def annotated(self) -> Plan:
-        return self.start.apply(pt.Annotated()) if any(map(says_something, self.start.annotations)) else self.start
+        return self.with_annotations(self.start)
 
     @cached_property
     def plan(self) -> Plan:
-        return self.annotated.apply(*(tactic.apply for tactic in self.tactics))
+        steps = [tactic.apply for tactic in self.tactics]
+        try:
+            begun = self.with_annotations(self.start.apply(*steps[: self.first]))
+        except pt.Error:
+            # One of them has placed a value that the program places.
+            return self.annotated.apply(*steps)
+        return begun.apply(*steps[self.first :])
+
+    def with_annotations(self, plan: Plan) -> Plan:
+        return plan.apply(pt.Annotated()) if any(map(says_something, self.start.annotations)) else plan
 
 
 def says_something(annotation: Annotation) -> bool:
@@ -113,4 +124,5 @@ def constrained_cases(draw: st.DrawFn, grad: bool = False) -> ConstrainedCase:
     pairs = tuple(mesh.items())
     made = Constrained(program.arguments, program.steps, program.results, grad, pairs, said)
     chosen: tuple[Tactic, ...] = tuple(draw(st.lists(tactics, max_size=4)))
-    return ConstrainedCase(made, pairs, chosen, tuple(each for each in args if draw(st.booleans())))
+    given = tuple(each for each in args if draw(st.booleans()))
+    return ConstrainedCase(made, pairs, chosen, given, draw(st.integers(0, len(chosen))))
