@@ -19,9 +19,11 @@ def compute_constants_whole(choices: Choices) -> None:
     for node in map(program.nodes.__getitem__, program.constants()):
         axes = placements.axes(node)
         if axes and any(value in placements.sources or _is_moved(placements, value) for value in node.results):
-            every = program.upstream(node.results, lambda each: each.number in program.constants() and choices.is_free(each))
+            every = [*program.upstream(node.results, lambda each: each.number in program.constants() and choices.is_free(each))]
             ways = {each.number: Alternative.of(placements.without(each, axes)) for each in every}
-            take(choices, [ways], departs=lambda option, moved: True)
+            # To count, and to move what was counted, is no work that tactics divide.
+            works = any(each.operands and not each.passes_on for each in every)
+            take(choices, [ways], departs=(lambda option, moved: True) if works else None)
 
 
 def _is_moved(placements: Placements, value: ValueId) -> bool:

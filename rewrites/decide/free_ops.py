@@ -77,12 +77,20 @@ class FreeOps:
         stays divided.
         """
         is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
-        is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_gathered(node, axis))
+        is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_at_hand(node, axis))
         return is_small and not is_copy and not node.is_border and self.may_move(node, axis)
 
-    def looks_up_gathered(self, node: Node, axis: MeshAxis) -> bool:
-        """Whether an op looks up elements of a value that another op, where claims have it, needs whole along the axis."""
-        uses = self.placements.uses(node.operands[0]) if looks_up(node) else ()
+    def looks_up_at_hand(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether an op looks up elements of a value that devices may hold whole along the axis.
+
+        It is no larger than what the op reads of it, or another op, where claims have it, needs it whole.
+        """
+        if not looks_up(node):
+            return False
+        placed = self.under(node, axis, None)
+        if placed is not None and prod(placed.wanted[0].local_shape) <= prod(placed.produced[0].local_shape):
+            return True
+        uses = self.placements.uses(node.operands[0])
         others = (use for use in uses if use[0] != node.number and axis not in self.found.get(use[0], {}))
         return any(axis not in self.placements.wanted(*use).axes for use in others)
 

@@ -234,3 +234,46 @@ def test_an_op_in_conflict_is_divided_where_it_computes_so_much_that_this_is_wor
     slow = planned(256)
     assert slow.counts() == large.counts()
     agrees(slow, function, normal(256, 256), derived=True)
+
+
+def looked_up(table: Any, ids: Any) -> Any:
+    return table[ids]
+
+
+@pytest.mark.parametrize(
+    ("program", "rows", "ids"),
+    [(looked_up, 1024, 1 << 14), (lambda table, ids: jnp.tanh(looked_up(table, ids) @ table.T), 1024, 1 << 14)],
+    ids=["as it is", "for a product"],
+)
+def test_a_table_that_is_no_larger_than_what_is_read_of_it_is_gathered(program: Any, rows: int, ids: int) -> None:
+    args = jax.ShapeDtypeStruct((rows, 64), jnp.float32), jax.ShapeDtypeStruct((ids,), jnp.int32)
+    plan = pt.plan(program, MESH, *args).tile("table", 0, "d")
+    assert {kind: count for kind, count in plan.counts().items() if count} == {"all_gather": 1}
+    assert plan.bytes_per_device() == lacks(rows * 64)
+    small = normal(64, 8), jax.random.randint(jax.random.key(0), (4096,), 0, 64)
+    assert pt.plan(program, MESH, *small).tile("table", 0, "d").check(*small) < 1e-5
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_table_that_is_larger_stays_in_parts() -> None:
+    args = jax.ShapeDtypeStruct((1024, 64), jnp.float32), jax.ShapeDtypeStruct((512,), jnp.int32)
+    plan = pt.plan(looked_up, MESH, *args).tile("table", 0, "d")
+    assert {kind: count for kind, count in plan.counts().items() if count} == {"all_to_all": 1, "all_gather": 1}
+    assert plan.bytes_per_device() == part(1024 * 64) + lacks(512 * 64)
+
+
+def test_unique_looks_up_what_it_has_gathered_to_sort() -> None:
+    rows = 1 << 18
+    plan = pt.plan(lambda x: jnp.unique(x, size=6), MESH, jax.ShapeDtypeStruct((rows,), jnp.float32)).tile("x", 0, "d")
+    assert plan.bytes_per_device() == lacks(rows)
+
+
+def test_positions_that_are_read_in_parts_and_whole_are_counted_by_each_device() -> None:
+    def causal(s: Any) -> Any:
+        at = jnp.arange(s.shape[0])
+        return jnp.where((at[:, None] >= at[None]) & (at[:, None] - at[None] < 6), s, -1e9)
+
+    scores = normal(64, 64)
+    plan = pt.plan(causal, MESH, scores).tile("s", 0, "d")
+    assert plan.bytes_per_device() == 0 and not any(plan.counts().values())
+    assert plan.check(scores) == 0
