@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 from functools import partial
 
 from ...dialects.ranges.algebra import MeshAxis
+from ...rewrites.decide.decide import Decisions, as_claimed
 from ...rewrites.decide.table import AxisTable
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Program, ValueId
@@ -19,25 +20,26 @@ def stream(plan: State, axis: str) -> dict[ValueId, tuple[ValueId, ...]]:
     """The values at which sums over an axis are resolved, if they have the dims of a product with a parameter.
 
     Each comes with the parameters whose products are summed there. Forward, backward and recomputed sums are included, and sums
-    of lookups. They are read off the plan's decisions, so a sum that waits counts where it resolves: three gradients of one
-    value count as one sum.
+    of lookups. They are read off the decisions, so a sum that waits counts where it resolves: three gradients of one value
+    count as one sum. Each op counts where tactics place it, though it may run elsewhere because that costs less.
     """
     plan = plan.decided
+    decisions = as_claimed(plan.decisions)
     parts = set(plan.mesh.named(axis))
     kinds = {dim_classes(plan, value) for part in parts for value in _rows(plan, part)}
-    moves = (move for move in plan.decisions.moves if any(each.axis in parts for each in move.pending))
+    moves = (move for move in decisions.moves if any(each.axis in parts for each in move.pending))
     ends = dict.fromkeys(move.value for move in moves if dim_classes(plan, move.value) in kinds)
     found: dict[ValueId, tuple[ValueId, ...]] = {}
     for end in ends:
-        of = tuple(dict.fromkeys(_parameters(plan, end, parts)))
+        of = tuple(dict.fromkeys(_parameters(plan, decisions, end, parts)))
         for value in _tileable(plan, end, kinds):
             found[value] = (*found.get(value, ()), *of)
     return found
 
 
-def _parameters(plan: State, end: ValueId, parts: Set[MeshAxis]) -> Iterator[ValueId]:
+def _parameters(plan: State, decisions: Decisions, end: ValueId, parts: Set[MeshAxis]) -> Iterator[ValueId]:
     """Yields the parameters of the products and lookups whose sums over these axes are pending until a value."""
-    program, waiting = plan.source.program, plan.decisions.placements.sources
+    program, waiting = plan.source.program, decisions.placements.sources
     tables = [plan.table.axes[part] for part in parts if part in plan.table.axes]
 
     def later(value: ValueId) -> Iterator[ValueId]:

@@ -183,6 +183,11 @@ def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool]) -> Relocat
     return relocated(found.placements, found.carried, moving, is_tried)
 
 
+def as_claimed(found: Decisions) -> Decisions:
+    """The decisions if each op ran where claims have it."""
+    return _decide(found.placements.table, {}) if found.placements.elsewhere else found
+
+
 def nearly_elsewhere(found: Decisions) -> Elsewhere:
     """The ops that could run elsewhere than the table says, which would save too little time to depart from it.
 
@@ -190,9 +195,7 @@ def nearly_elsewhere(found: Decisions) -> Elsewhere:
     """
     nearly = found.nearly
     if nearly is None:
-        placements = found.placements
-        claimed = _decide(placements.table, {}) if placements.elsewhere else found
-        nearly = found.nearly = _relocated(claimed, lambda part: True).nearly
+        nearly = found.nearly = _relocated(as_claimed(found), lambda part: True).nearly
         assert nearly is not None, "every part is tried"
     return nearly
 

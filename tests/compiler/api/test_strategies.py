@@ -203,6 +203,25 @@ def test_sequence_parallelism_takes_tags_of_two_lengths() -> None:
     assert plan.check(*args) < 2e-4
 
 
+def test_sequence_parallelism_finds_the_sums_of_tactics_where_weights_are_gathered_because_that_costs_less() -> None:
+    """With so many tokens the weights are gathered, and no sum over `model` is left, until the stream is tiled."""
+
+    def gated(p: Params, x: Array) -> Array:
+        for _ in range(2):
+            x = norm(x + (jax.nn.sigmoid(x @ p["q"]) * (x @ p["k"])) @ p["o"])
+        return jnp.mean(x**2)
+
+    f32, width = jnp.float32, 2048
+    weights = {name: jax.ShapeDtypeStruct((width, width), f32) for name in "qko"}
+    args = weights, jax.ShapeDtypeStruct((32, 2048, width), f32)
+    placed = [pt.Tile({f"p/{name}": 0 if name == "o" else 1}, "model") for name in "qko"]
+    plan = pt.plan(jax.grad(gated), pt.Mesh(data=8, model=4), *args).apply(pt.DataParallel("data", inputs="x"))
+    tensor = plan.apply(*placed)
+    both = tensor.apply(pt.SequenceParallel("model"))
+    assert tensor.decisions.placements.elsewhere and "f32[data*4, model*512, 2048]" in both.layout("**").values()
+    assert both.bytes_per_device() < tensor.bytes_per_device()
+
+
 def test_numbers_in_a_scope_have_no_positions() -> None:
     """The constants of a scope are its values too."""
 
