@@ -78,7 +78,8 @@ class FreeOps:
         """
         is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
         is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_at_hand(node, axis))
-        return is_small and not is_copy and not node.is_border and self.may_move(node, axis)
+        is_same = node.op_name == "enter" and node.passes_on
+        return is_small and not is_copy and (is_same or not node.is_border) and self.may_move(node, axis)
 
     def looks_up_at_hand(self, node: Node, axis: MeshAxis) -> bool:
         """Whether an op looks up elements of a value that devices may hold whole along the axis.

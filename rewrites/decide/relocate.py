@@ -324,7 +324,7 @@ class _Search:
         return sweep.found
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
-        """The placements of ops under these claims, and of the ops downstream in which their sums may wait."""
+        """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""
         found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
         while ahead:
             node = self.program.nodes[number := heapq.heappop(ahead)]
@@ -332,14 +332,21 @@ class _Search:
                 continue
             last = number
             waits = None if number in claims else self.carrying(node, axis, found)
-            way = None if number not in claims and waits is None else self.way(node, axis, claims.get(number), waits)
+            moves = number in claims or waits is not None or self.carries(number, axis)
+            way = self.way(node, axis, claims.get(number), waits) if moves else None
             if way is None:
                 continue
             found[number] = way
-            if way.pend:
-                for user in {user for user, _ in self.program.uses[node.results[0]]}:
+            for user in {user for user, _ in self.program.uses[node.main]}:
+                # What carried the op's sum carries another one now, or none.
+                if way.pend or user in self.carried:
                     heapq.heappush(ahead, user)
         return found
+
+    def carries(self, number: NodeId, axis: MeshAxis) -> bool:
+        """Whether an op carries a sum over an axis now."""
+        carry = self.carried.get(number)
+        return carry is not None and any(each.axis == axis for each in carry.pend)
 
     def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""

@@ -277,3 +277,14 @@ def test_positions_that_are_read_in_parts_and_whole_are_counted_by_each_device()
     plan = pt.plan(causal, MESH, scores).tile("s", 0, "d")
     assert plan.bytes_per_device() == 0 and not any(plan.counts().values())
     assert plan.check(scores) == 0
+
+
+def test_a_computed_table_that_a_loop_looks_up_is_gathered_before_the_loop() -> None:
+    def found(x: Any, y: Any) -> Any:
+        return jnp.searchsorted(jnp.tanh(x), y)
+
+    args = jax.ShapeDtypeStruct((1 << 16,), jnp.float32), jax.ShapeDtypeStruct((30_000,), jnp.float32)
+    plan = pt.plan(found, MESH, *args).tile("x", 0, "d")
+    assert plan.counts()["all_gather"] == 1 and plan.bytes_per_device() == lacks(1 << 16)
+    small = jnp.sort(normal(64)), normal(40)
+    assert pt.plan(found, MESH, *small).tile("x", 0, "d").check(*small) == 0
