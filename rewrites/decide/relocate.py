@@ -339,13 +339,13 @@ class _Search:
             found[number] = way
             for user in {user for user, _ in self.program.uses[node.main]}:
                 # What carried the op's sum carries another one now, or none.
-                if way.pend or user in self.carried:
+                if way.pend or (user > number and user in self.carried):
                     heapq.heappush(ahead, user)
         return found
 
     def carries(self, number: NodeId, axis: MeshAxis) -> bool:
-        """Whether an op carries a sum over an axis now."""
-        carry = self.carried.get(number)
+        """Whether an op carries a sum over an axis now. What a loop carries stays a sum."""
+        carry = None if self.program.nodes[number].is_border else self.carried.get(number)
         return carry is not None and any(each.axis == axis for each in carry.pend)
 
     def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
