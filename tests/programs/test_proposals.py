@@ -47,7 +47,9 @@ def factored(a: Any) -> Any:
 
 ROWS = {
     "relocated": Row(lambda x: jnp.fft.fft(x, axis=0).real, [normal(64, 32)]),
-    "gather_before_loops": Row(iterated, [normal(16, 16), normal(64, 16)], [pt.Tile({"x": 0}, "d"), pt.Tile({"w": 0}, "d")], price.START),
+    "gather_before_loops": Row(
+        iterated, [normal(16, 16), normal(64, 16)], [pt.Tile({"x": 0}, "d"), pt.Tile({"w": 0}, "d")], price.START
+    ),
     "compute_constants_whole": Row(causal, [normal(64, 64)], start=price.START),
     "carried_sums": Row(lambda x, y: x.T @ x + y.T @ y, [normal(64, 8), normal(64, 8)]),
     "gather_at_source": Row(factored, [np.eye(16, dtype=np.float32) * 3 + 1], start=price.START),

@@ -215,7 +215,8 @@ def test_sequence_parallelism_finds_the_sums_of_tactics_where_weights_are_gather
     weights = {name: jax.ShapeDtypeStruct((width, width), f32) for name in "qko"}
     args = weights, jax.ShapeDtypeStruct((32, 2048, width), f32)
     placed = [pt.Tile({f"p/{name}": 0 if name == "o" else 1}, "model") for name in "qko"]
-    plan = pt.plan(jax.grad(gated), pt.Mesh(data=8, model=4), *args).apply(pt.DataParallel("data", inputs="x"))
+    backward: Callable[..., object] = jax.grad(gated)
+    plan = pt.plan(backward, pt.Mesh(data=8, model=4), *args).apply(pt.DataParallel("data", inputs="x"))
     tensor = plan.apply(*placed)
     both = tensor.apply(pt.SequenceParallel("model"))
     assert tensor.decisions.placements.elsewhere and "f32[data*4, model*512, 2048]" in both.layout("**").values()
