@@ -215,7 +215,7 @@ def test_sequence_parallelism_finds_the_sums_of_tactics_where_weights_are_gather
     weights = {name: jax.ShapeDtypeStruct((width, width), f32) for name in "qko"}
     args = weights, jax.ShapeDtypeStruct((32, 2048, width), f32)
     placed = [pt.Tile({f"p/{name}": 0 if name == "o" else 1}, "model") for name in "qko"]
-    backward: Callable[..., object] = jax.grad(gated)
+    backward = cast("Callable[..., object]", jax.grad(gated))
     plan = pt.plan(backward, pt.Mesh(data=8, model=4), *args).apply(pt.DataParallel("data", inputs="x"))
     tensor = plan.apply(*placed)
     both = tensor.apply(pt.SequenceParallel("model"))
