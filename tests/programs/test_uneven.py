@@ -316,3 +316,10 @@ def test_every_element_is_in_one_block_of_a_padded_extent(extent: int, devices: 
         p for at in itertools.product(*(range(axis.size) for axis in axes)) for p in denote(r, dict(zip(axes, at, strict=True)))
     ]
     assert sorted(p for p in held if p is not None) == list(range(extent))
+
+
+def test_a_layout_shows_the_blocks_of_the_boundary_beside_a_padded_dim() -> None:
+    x = np.ones((2, 64), np.float32)
+    dealt = pt.plan(lambda x: x * 2, pt.Mesh(a=4, b=2), x).tile("x", 0, "a", padded=True).tile("x", 1, "b", block=1)
+    assert dealt.layout() == {"x": "f32[a pad 2, b*32]", "result": "f32[a pad 2, b*32]"}
+    assert dealt.compile()(x).sharding.spec == jax.sharding.PartitionSpec(None, "b")
