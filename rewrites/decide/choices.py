@@ -166,7 +166,7 @@ class Choices:
         maker = after.get(self.program.producer[value])
         yield from self.settled(value, maker)
         made = self.placements.pinned.get(value) or self.made(value, maker)
-        wants, pend = dict[Want, list[Use]](), () if maker is None else maker.pend
+        wants, pend = dict[Want, list[Use]](), self.placements.sources.get(value, ()) if maker is None else maker.pend
         for use, want in self.wants(value).items():
             reader = after.get(use[0])
             wants.setdefault(want if reader is None else self.wanted(want, use, reader, pend), []).append(use)

@@ -112,6 +112,12 @@ class FreeOps:
             known = self.patient[number, positions] = self.waits(number, positions)
         return known
 
+    def may_carry(self, node: Node, axis: MeshAxis) -> bool:
+        """Whether an op that is not placed on an axis could carry the sums over it that it reads."""
+        read = ((at, self.placements.sources.get(value, ())) for at, value in enumerate(node.operands))
+        sums = frozenset(at for at, pend in read if any(each.axis == axis for each in pend))
+        return bool(sums) and axis not in self.placements.axes(node) and self.may_wait(node.number, sums)
+
     def waits(self, number: NodeId, positions: frozenset[int]) -> bool:
         if number == len(self.program.nodes) or number in self.carried:
             return False
@@ -121,13 +127,13 @@ class FreeOps:
         return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
 
     def indices(self, node: Node, axis: MeshAxis) -> Iterator[int | None]:
-        """The indices along which an op could run on an axis, and None if it could run on all devices."""
+        """The indices along which an op could run on an axis, and None if it could run on all devices, or carry a sum there."""
         now = self.placements.nodes[node.number]
         for index in range(len(node.signature.indices)):
             placed = self.along(node, axis, index)
             if placed is not None and placed.placement != now.placement:
                 yield index
-        if self.may_be_whole(node, axis):
+        if self.may_be_whole(node, axis) or self.may_carry(node, axis):
             yield None
 
     def along(self, node: Node, axis: MeshAxis, index: int | None) -> OpPlacement | None:

@@ -293,17 +293,20 @@ class _Search:
         return node.signature, self.placements.nodes[node.number], reads, tuple(wanted)
 
     def whole(self, node: Node, axis: MeshAxis, most: int) -> Claims:
-        """The op and those around it that compute little, as far as they are placed on the axis."""
+        """The op and those around it that compute little, as far as they are placed on the axis, or could carry its sum."""
         spreads = iter(range(most))
 
         def beside(number: NodeId) -> Iterator[NodeId]:
             if number not in self.carried and next(spreads, None) is None:
                 return
             each = self.program.nodes[number]
-            readers = (user for value in each.results for user, _ in self.program.uses[value])
-            for other in (*map(self.program.producer.__getitem__, each.operands), *readers):
-                if 0 <= other < self.program.end and self.may_be_whole(other, axis):
-                    yield other
+            others, waits = [self.program.producer[value] for value in each.operands], axis not in self.placements.axes(each)
+            for user, at in (use for value in each.results for use in self.program.uses[value]):
+                others.append(user)
+                # It lets a sum wait, and so could what reads it.
+                if waits and self.ops.may_wait(user, frozenset({at})):
+                    yield user
+            yield from (other for other in others if 0 <= other < self.program.end and self.may_be_whole(other, axis))
 
         return dict.fromkeys(reached([node.number], beside))
 
@@ -331,9 +334,10 @@ class _Search:
             if number == last:
                 continue
             last = number
-            waits = None if number in claims else self.carrying(node, axis, found)
-            moves = number in claims or waits is not None or self.carries(number, axis)
-            way = self.way(node, axis, claims.get(number), waits) if moves else None
+            claim, is_asked = claims.get(number), number in claims
+            waits = self.carrying(node, axis, found, is_asked) if claim is None else None
+            moves = is_asked or waits is not None or self.carries(number, axis)
+            way = self.way(node, axis, claim, waits) if moves else None
             if way is None:
                 continue
             found[number] = way
@@ -365,10 +369,15 @@ class _Search:
         made = placed.with_sum(waits)
         return None if made is None else Alternative(placed, made, waits)
 
-    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative]) -> Unreduced | None:
-        """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not."""
-        makers = {at: found.get(self.program.producer[value]) for at, value in enumerate(node.operands)}
-        sums = {at: way.pend for at, way in makers.items() if way is not None and way.pend}
+    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced | None:
+        """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not.
+
+        An op that is asked to move could also carry a sum that another op makes as it is now.
+        """
+        now = self.placements.sources if is_asked else dict[ValueId, Unreduced]()
+        ways = ((at, value, found.get(self.program.producer[value])) for at, value in enumerate(node.operands))
+        every = ((at, now.get(value, ()) if way is None else way.pend) for at, value, way in ways)
+        sums = {at: pend for at, pend in every if pend}
         pend = next(iter(sums.values()), ())
         axes = {each.axis for each in pend}
         same = axis in axes and all(each == pend for each in sums.values())

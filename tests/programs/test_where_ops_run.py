@@ -288,3 +288,28 @@ def test_a_computed_table_that_a_loop_looks_up_is_gathered_before_the_loop() -> 
     assert plan.counts()["all_gather"] == 1 and plan.bytes_per_device() == lacks(1 << 16)
     small = jnp.sort(normal(64)), normal(40)
     assert pt.plan(found, MESH, *small).tile("x", 0, "d").check(*small) == 0
+
+
+def biased(p: Any, x: Any) -> Any:
+    """Attention scores with a table of biases for the distances between positions."""
+    at = jnp.arange(x.shape[1])
+    bias = p["bias"][jnp.clip(at[None] - at[:, None] + 16, 0, 31)]
+    q = (x @ p["q"]).reshape(*x.shape[:2], -1, 64)
+    scores = jnp.einsum("bthd,bshd->bhts", q, q) + bias.transpose(2, 0, 1)[None]
+    return jnp.mean(jax.nn.softmax(scores) ** 2)
+
+
+def descended(p: Any, x: Any) -> Any:
+    return jax.tree.map(lambda w, g: w - g, p, jax.grad(biased)(p, x))
+
+
+def test_the_gradient_of_a_small_table_is_summed_after_it_is_added_up() -> None:
+    """The sum over the batch waits until the rows of the table have been added up: 512 numbers, and not 512 x 512 x 16."""
+    f32 = jnp.float32
+    params = {"q": jax.ShapeDtypeStruct((1024, 1024), f32), "bias": jax.ShapeDtypeStruct((32, 16), f32)}
+    plan = pt.plan(descended, MESH, params, jax.ShapeDtypeStruct((64, 512, 1024), f32))
+    plan = plan.apply(pt.DataParallel("d", inputs="x"), pt.FSDP("d"))
+    assert {kind: count for kind, count in plan.counts().items() if count} == {"all_gather": 2, "reduce_scatter": 2}
+    assert plan.bytes_per_device() == 2 * lacks(1024 * 1024 + 32 * 16)
+    small = {"q": normal(64, 128), "bias": normal(32, 2)}, normal(8, 16, 64)
+    assert pt.plan(descended, MESH, *small).apply(pt.DataParallel("d", inputs="x"), pt.FSDP("d")).check(*small) < 1e-5
