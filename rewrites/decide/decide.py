@@ -348,10 +348,8 @@ class _Mover:
         source = self.placements.homes[value]
         made: dict[tuple[int, Layout], Move] = {}
         for number, position, wanted in uses:
-            region, key = (
-                self.program.use_region(number, position),
-                (use_group(self.program, value, (number, position), True), wanted),
-            )
+            region = self.program.use_region(number, position)
+            key = use_group(self.program, value, (number, position), True), wanted
             move = made.get(key)
             if move is None:
                 move = made[key] = self.make(value, source, (), wanted, None, False, region)
