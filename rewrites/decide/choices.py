@@ -166,7 +166,7 @@ class Choices:
         maker = after.get(self.program.producer[value])
         yield from self.settled(value, maker)
         made = self.placements.pinned.get(value) or self.made(value, maker)
-        wants, pend = dict[Want, list[Use]](), self.placements.sources.get(value, ()) if maker is None else maker.pend
+        wants, pend = dict[Want, list[Use]](), self.pending(value, maker)
         for use, want in self.wants(value).items():
             reader = after.get(use[0])
             wants.setdefault(want if reader is None else self.wanted(want, use, reader, pend), []).append(use)
@@ -190,6 +190,10 @@ class Choices:
             return self.placements.with_sums(value)
         at = self.program.made_by(value).results.index(value)
         return maker.placed.produced[at].with_pending(maker.pend)
+
+    def pending(self, value: ValueId, maker: Alternative | None) -> Unreduced:
+        """The sum that a value is if this makes it; None: the op as it is placed."""
+        return self.placements.sources.get(value, ()) if maker is None else maker.pend
 
     def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""

@@ -67,10 +67,8 @@ def _make_point(table: Table, node: Node, claims: Mapping[MeshAxis, Claim]) -> N
             (digit,) = at[claim.at]
             factor = digit.inward(claim.factor, False, False)
             assert factor is not None, "a constraint has the indices of its dims"
-            others = (each for other in table.axes.values() if (each := other.nodes[node.number]) is not None)
-            beside = [each.factor for each in others if each.at == digit.at]
             # Where an earlier tactic has placed the op, and the claim does not fit beside that, the result moves.
-            if misfit(node.signature, digit.at, [factor, *beside]) is None:
+            if misfit(node.signature, digit.at, [factor, *table.on_index(node, digit.at, axis)]) is None:
                 of.nodes[node.number] = claim.moved(digit.at, factor)
 
 

@@ -74,7 +74,7 @@ class FreeOps:
         """Whether all devices of an axis may run an op.
 
         A parameter that is moved or cast is gathered anew for each use. What loops carry, stack and take apart is stored, and
-        stays divided.
+        stays divided; what is the same in all trips may enter a loop whole.
         """
         is_copy = any(self.program.parameter[value] and len(self.program.uses[value]) > 1 for value in node.results)
         is_small = axis in self.placements.axes(node) and (self.computes_little(node) or self.looks_up_at_hand(node, axis))
@@ -98,7 +98,7 @@ class FreeOps:
     def computes_little(self, node: Node) -> bool:
         """Whether every device may do all of an op's work: it looks elements up that the program computes, or computes little.
 
-        A lookup in an argument stays: the argument is tiled so that no device stores all of it.
+        An argument that is looked up is tiled so that no device stores all of it: `looks_up_at_hand` says when it may be whole.
         """
         if (known := self.small.get(key := (node.signature, node.params))) is None:
             ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))

@@ -138,7 +138,7 @@ class _Cut:
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
         """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
         wants, maker = self.choices.wants(value), self.ways.get(self.program.producer[value])
-        found, mine, pend = Moves(), dict[Want, int](), self.placements.sources.get(value, ()) if maker is None else maker.pend
+        found, mine, pend = Moves(), dict[Want, int](), self.choices.pending(value, maker)
         for number, position in uses:
             want, way = wants[number, position], self.ways[number]
             mine[want] = mine.get(want, 0) + 1
