@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
@@ -70,6 +71,8 @@ class Moving(NamedTuple):
     trips: int
     uses: Sequence[Use]
     """The uses for which it moves; none if it moves where it is made."""
+    group: int = 0
+    """The group of the uses: they may share a part of the way."""
 
 
 class Choices:
@@ -134,7 +137,7 @@ class Choices:
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        moves = [move for value in values for move in self.moves(value, after)]
+        moves = [move for value in values for move in self.routed(self.moves(value, after))]
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
@@ -171,7 +174,22 @@ class Choices:
             reader = after.get(use[0])
             wants.setdefault(want if reader is None else self.wanted(want, use, reader, pend), []).append(use)
         for want, uses in wants.items():
-            yield Moving(value, made, self.target(value, made, want), want.trips, uses)
+            yield Moving(value, made, self.target(value, made, want), want.trips, uses, want.group)
+
+    def routed(self, moves: Iterable[Moving]) -> list[Moving]:
+        """The moves of a value, where moves of a group go by way of one layout if that is cheaper."""
+        found = [*moves]
+        groups, routed = dict[int, list[Moving]](), list[Moving]()
+        for move in found[1:] and found:
+            if move.uses and move.source != move.target:
+                groups.setdefault(move.group, []).append(move)
+        for group in groups.values():
+            first = group[0]
+            targets = list(dict.fromkeys(move.target for move in group))
+            if (through := by_way_of(self.placements, first.value, first.source, targets)) is not None:
+                routed += [first._replace(target=through), *(first._replace(source=through, target=each) for each in targets)]
+                found = [move for move in found if move not in group]
+        return found + routed
 
     def target(self, value: ValueId, made: Layout, want: Want) -> Layout:
         """The layout in which a use wants a value that is made in a layout."""
@@ -228,6 +246,33 @@ def use_group(program: Program, value: ValueId, use: Use, apart: bool) -> int:
     """
     region = program.use_region(*use)
     return use[0] if apart and not (region and region == program.region[value]) else -region - 1
+
+
+def by_way_of(placements: Placements, value: ValueId, source: Layout, targets: Sequence[Layout]) -> Layout | None:
+    """The layout by way of which a value moves to several ones, if that is cheaper than to move to each of them directly.
+
+    %x {a*512, 64} read as [1024, 64] and as [1024, a*32]   -->   one all_gather, and a slice of what it gives
+    """
+    if len(targets) < 2:
+        return None
+    common, way, mesh = common_layout(targets), placements.way, placements.program.mesh
+    rest = [way(value, common, target) for target in targets]
+    through, apart = ([*rest, way(value, source, common)], [way(value, source, target) for target in targets])
+    cheaper = Price.of(mesh, ((each, 1) for each in through)) < Price.of(mesh, ((each, 1) for each in apart))
+    return common if cheaper else None
+
+
+def common_layout(layouts: Sequence[Layout]) -> Layout:
+    """The layout with the factors that all of some layouts have, and with windows that contain all of their windows."""
+    factors, shape = [layout.factors for layout in layouts], layouts[0].global_shape
+    shared = [each for each in factors[0] if all(each in f for f in factors)]
+    for dim, extent in enumerate(shape):
+        if any(layout.windows(dim) is not None for layout in layouts):
+            ones = [joined(extent, layout.at(dim)) for layout in layouts]
+            one = None if None in ones else hull(extent, [each for each in ones if each is not None])
+            shared = [each for each in shared if each[0] != dim]
+            shared += [] if one is None else [(dim, part) for part in one.parts]
+    return Layout.of(shape, shared)
 
 
 def sent_over(source: Layout, target: Layout) -> set[MeshAxis]:

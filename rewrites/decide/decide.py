@@ -15,14 +15,13 @@ from functools import cache
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
-from ...dialects.ranges.factor import hull, joined
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import joint, sharing
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from .axis_splits import split_tables
-from .choices import Choices, is_stored, use_group
+from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
@@ -338,27 +337,22 @@ class _Mover:
         return found
 
     def move_value(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
-        if self.program.parameter[value] and is_stored(self.placements, value):
-            self.move_parameter(value, uses)
-        else:
-            self.move_shared(value, uses)
+        """Moves a value for its uses: a parameter once for each op, or loop, that uses it, any other value once for all.
 
-    def move_parameter(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
-        """Moves a parameter once for each op, or loop, that uses it. Of several gathers, each waits for what starts its use."""
-        source = self.placements.homes[value]
-        made: dict[tuple[int, Layout], Move] = {}
+        Of several gathers of a parameter, each waits for what starts its use.
+        """
+        apart = self.program.parameter[value] and is_stored(self.placements, value)
+        wants = dict[int, dict[Layout, list[Use]]]()
         for number, position, wanted in uses:
-            region = self.program.use_region(number, position)
-            key = use_group(self.program, value, (number, position), True), wanted
-            move = made.get(key)
-            if move is None:
-                move = made[key] = self.make(value, source, (), wanted, None, False, region)
-            move.uses.append((number, position))
-        gathers = [move for move in made.values() if move.communicates]
-        if len(gathers) > 1:
-            for move in gathers:
-                move.anchor = self.starter(move.uses[0][0])
-        self.result.moves += made.values()
+            group = use_group(self.program, value, (number, position), apart)
+            wants.setdefault(group, {}).setdefault(wanted, []).append((number, position))
+        groups = [self.moves_for(value, each, not apart) for each in wants.values()]
+        gathers = [group for group in groups if any(move.communicates for move in group)]
+        for first, *rest in gathers if apart and len(gathers) > 1 else ():
+            for move in (first, *(each for each in rest if each.before is None)):
+                if move.communicates:
+                    move.anchor = self.starter((move.uses or rest[0].uses)[0][0])
+        self.result.moves += (move for group in groups for move in group)
 
     def starter(self, number: NodeId) -> ValueId:
         """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
@@ -384,39 +378,21 @@ class _Mover:
         is_argument = self.program.producer[value] < 0 or self.program.parameter[value]
         return not is_argument and value not in self.placements.sources
 
-    def move_shared(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
-        """Moves to each wanted layout once: directly from the value, or by way of their common layout if that is cheaper."""
-        source = self.placements.lies(*uses[0][:2], value)
-        pend = self.placements.sources.get(value, ())
-        targets = list(dict.fromkeys(wanted for _, _, wanted in uses))
-        region = self.program.use_region(*uses[0][:2])
-        direct = [self.make(value, source, pend, target, None, True, region) for target in targets]
-        moves = direct
-        if len(targets) > 1:
-            common = self.common(targets)
-            first = self.make(value, source, pend, common, None, True, region)
-            rest = [self.make(value, common, (), t, first, True, region) for t in targets if t != common]
-            through, apart = (
-                Price.of(self.program.mesh, ((move.path, 1) for move in each)) for each in ((first, *rest), direct)
-            )
-            if through < apart:
-                moves = [first, *rest]
-        by_target = {move.target: move for move in moves}
-        for number, position, wanted in uses:
-            by_target[wanted].uses.append((number, position))
-        self.result.moves += moves
-
-    def common(self, targets: list[Layout]) -> Layout:
-        """The layout with the factors that all targets have, and with windows that contain all of their windows."""
-        factors, shape = [layout.factors for layout in targets], targets[0].global_shape
-        shared = [each for each in factors[0] if all(each in f for f in factors)]
-        for dim, extent in enumerate(shape):
-            if any(layout.windows(dim) is not None for layout in targets):
-                ones = [joined(extent, layout.at(dim)) for layout in targets]
-                one = None if None in ones else hull(extent, [each for each in ones if each is not None])
-                shared = [each for each in shared if each[0] != dim]
-                shared += [] if one is None else [(dim, part) for part in one.parts]
-        return Layout.of(shape, shared)
+    def moves_for(self, value: ValueId, wants: Mapping[Layout, list[Use]], shared: bool) -> list[Move]:
+        """The moves to the layouts that a group of uses wants: directly from the value, or by way of one layout."""
+        use = next(iter(wants.values()))[0]
+        source, pend = self.placements.lies(*use, value), self.placements.sources.get(value, ())
+        region = self.program.use_region(*use)
+        through = by_way_of(self.placements, value, source.with_pending(pend), [*wants])
+        if through is None:
+            moves = {target: self.make(value, source, pend, target, None, shared, region) for target in wants}
+        else:
+            first = self.make(value, source, pend, through, None, shared, region)
+            rest = (target for target in wants if target != through)
+            moves = {through: first} | {each: self.make(value, through, (), each, first, shared, region) for each in rest}
+        for target, own in wants.items():
+            moves[target].uses += own
+        return [*moves.values()]
 
     def make(
         self, value: ValueId, source: Layout, pend: Unreduced, target: Layout, before: Move | None, shared: bool, region: int

@@ -177,7 +177,15 @@ class _Cut:
     def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        return {key: self.least(value, home, self.choices.target(value, home, key[0]), key[0].trips) for key in moves}
+        targets = {key: self.choices.target(value, home, key[0]) for key in moves}
+        always = [(want.group, targets[want, place]) for want, place in moves if place is None]
+
+        def is_at_hand(key: tuple[Want, bool | None]) -> bool:
+            # Others of its group read the value in any case, and have received it.
+            have = (each for group, each in always if group == key[0].group and each != targets[key])
+            return any(not self.placements.misses(value, each, targets[key]) for each in have)
+
+        return {key: 0 if is_at_hand(key) else self.least(value, home, targets[key], key[0].trips) for key in moves}
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs, found without a search for its path."""

@@ -166,6 +166,8 @@ class _Moves:
         move = Move(value, source, (), text.target, way, None, not text.is_alone, region, self.program.trips(region))
         move.pending = tuple(sorted(pending, key=lambda each: -each.axis.stride))
         move.is_said = way is not path(text.source, text.target, width)
+        if text.waits and use is not None:
+            move.anchor = starter(self.placements, use[0])
         self.moves[text.number], self.texts[text.number] = move, text
         if is_home:
             self.homes[value] = move
@@ -193,8 +195,6 @@ class _Moves:
             move = self.moves[number]
             if text.after is not None:
                 move.before = self.named(text.after)
-            if text.waits and move.uses:
-                move.anchor = starter(self.placements, move.uses[0][0])
         for holder, (end, number) in texts.of(ReadAttr):
             self.named(number).uses.append(self.ends.use(holder, end))
         self.share(dict.fromkeys(text.together for text in self.texts.values() if text.together))

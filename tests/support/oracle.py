@@ -64,7 +64,6 @@ class Moves:
     wants: Sequence[Sequence[Wants]]
     """For each op that reads it, the layouts that it may want."""
     returned: Wants
-    apart: bool
     """Whether each move is made on its own."""
     at: list[list[int]]
     """For each axis of the costs, which of its layouts each way of the op has."""
@@ -157,7 +156,7 @@ class Oracle:
             yield from self.moves_from(value, self.placements.homes[value])
         for value in (value for node in self.program.nodes for value in node.results):
             if (home := self.placements.pinned.get(value)) is not None:
-                yield self.moves_to(value, None, (), (home,), False)
+                yield self.moves_to(value, None, (), (home,))
             yield from self.moves_from(value, home)
 
     def moves_from(self, value: ValueId, home: Layout | None) -> Iterator[Moves]:
@@ -166,11 +165,11 @@ class Oracle:
         readers = tuple(dict.fromkeys(number for number, _ in uses if number != end))
         returned = (boundary(self.placements, value),) if any(number == end for number, _ in uses) else ()
         if self.program.parameter[value] and is_stored(self.placements, value):
-            yield from (self.moves_to(value, home, (each,), (), True) for each in readers)
+            yield from (self.moves_to(value, home, (each,), ()) for each in readers)
             readers = ()
-        yield self.moves_to(value, home, readers, returned, False)
+        yield self.moves_to(value, home, readers, returned)
 
-    def moves_to(self, value: ValueId, home: Layout | None, readers: tuple[NodeId, ...], returned: Wants, apart: bool) -> Moves:
+    def moves_to(self, value: ValueId, home: Layout | None, readers: tuple[NodeId, ...], returned: Wants) -> Moves:
         """The moves of a value to some of its uses, with what devices lack for a bound of their costs."""
         ops, by_way = readers, [self.wanted(number, value) for number in readers]
         layouts = [] if home is None else [home]
@@ -181,7 +180,7 @@ class Oracle:
         made, places = distinct(layouts)
         found = [distinct(each) for each in by_way]
         wants, at = [each for each, _ in found], [places, *(numbers for _, numbers in found)]
-        return Moves(value, ops, made, wants, returned, apart, at, self.bounds(value, made, wants, returned))
+        return Moves(value, ops, made, wants, returned, at, self.bounds(value, made, wants, returned))
 
     def wanted(self, number: NodeId, value: ValueId) -> list[Wants]:
         """The layouts that an op wants of a value, by the op's ways."""
@@ -213,7 +212,7 @@ class Oracle:
         waits = sum(self.cost(value, source, each) for each in kept if each.pending)
         plain = [each for each in kept if not each.pending and each is not source]
         direct = sum(self.cost(value, source, each) for each in plain)
-        if len(plain) > 1 and direct and not moves.apart:
+        if len(plain) > 1 and direct:
             between = common(plain)
             apart = sum(self.cost(value, between, each) for each in plain if each is not between)
             direct = min(direct, self.cost(value, source, between) + apart)
