@@ -8,11 +8,8 @@ argument is redistributed once. If ops that only move its elements are read whol
 
 from __future__ import annotations
 
-from ...dialects.ranges.algebra import MeshAxis
-from ..program.program import ValueId
 from .choices import Alternative, Choices, is_stored, reads_of
 from .place_by_cut import take
-from .placements import Placements
 
 
 def gather_at_source(choices: Choices) -> None:
@@ -25,14 +22,7 @@ def gather_at_source(choices: Choices) -> None:
         moved, reads = reads_of(placements, value)
         if not moved or all(axes <= set(placements.wanted(*use).axes) for use, _ in reads) or is_stored(placements, value):
             continue
-        lost = {number: axes - _read_on(placements, program.nodes[number].results[0]) for number in moved}
-        after = {number: Alternative(placements.without(program.nodes[number], gone)) for number, gone in lost.items() if gone}
+        after = {number: Alternative(placements.without(program.nodes[number], axes)) for number in moved}
         fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
         if not fixed:
             take(choices, [after])
-
-
-def _read_on(placements: Placements, value: ValueId) -> set[MeshAxis]:
-    """The axes on which any reader wants the value, or a value made by only moving its elements."""
-    _, reads = reads_of(placements, value)
-    return {axis for use, _ in reads for axis in placements.wanted(*use).axes}
