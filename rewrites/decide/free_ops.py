@@ -68,7 +68,7 @@ class FreeOps:
         asked = {(claim.at, claim.factor) for claim in self.claims(node) if claim is not None and claim.factor.axis not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
-        return not held and asked >= set(placement) and self.is_even(node, placement)
+        return not held and asked >= set(placement)
 
     def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
         """Whether all devices of an axis may run an op.
