@@ -107,13 +107,7 @@ class Strategy(Tactic, is_abstract=True):
     values: Patterns = ()
     padded: bool = False
 
-    by_axis: ClassVar[bool] = False
-    """Whether several axes are applied as separate tactics."""
-
     def __call__(self, plan: Plan) -> Plan:
-        axis = cast(Axes, getattr(self, "axis", ""))
-        if self.by_axis and not isinstance(axis, str):
-            return plan.apply(*(replace(self, axis=each) for each in axes_of(axis)))
         placed = super().__call__(plan)
         if problem := self.problem(plan, placed):
             raise problem

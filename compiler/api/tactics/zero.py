@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import ClassVar, cast
+from typing import cast
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
 from ....rewrites.decide.table import WHOLE
 from ....rewrites.program.program import ValueId
 from ...advice.open_conflicts import open_keys
-from ...inputs.checks import Axes, checked_axis, shown
+from ...inputs.checks import Axes, axes_of, shown
 from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, name_parts, trees
 from ...plan.claims import Seed
@@ -29,8 +29,9 @@ class ZeRO(Strategy):
     Each matched tensor is tiled on its first dim that divides, is free, and is not iterated over by a loop; one that ops
     read row by row comes last. With `padded`, if none divides, it is tiled on the first such dim that is as long as the axis,
     and is whole on every device between calls.
-    Tensors without such a dim stay as they are. Several axes are applied as separate tactics. Stages 1 and 2 keep the
-    parameters and their successors replicated; `results` names the successors where `plan.successors` lacks them.
+    Tensors without such a dim stay as they are. Several axes, major to minor, tile one dim together; where no dim divides over
+    all of them, each tiles a dim of its own. Stages 1 and 2 keep the parameters and their successors replicated; `results`
+    names the successors where `plan.successors` lacks them.
 
         ZeRO(3, "data", params="params", optimizer="opt"):   w: f32[512, 64] --> f32[data*64, 64], gathered at each use
     """
@@ -40,7 +41,6 @@ class ZeRO(Strategy):
     params: Patterns = ()
     optimizer: Patterns = ()
     results: Patterns = ()
-    by_axis: ClassVar[bool] = True
 
     def __call__(self, plan: Plan) -> Plan:
         self.check_stage()
@@ -59,7 +59,7 @@ class ZeRO(Strategy):
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         self.check_stage()
-        axis = checked_axis(self.axis)
+        axes = axes_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
             raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
         inputs = plan.source.addresses.inputs
@@ -67,13 +67,13 @@ class ZeRO(Strategy):
         if self.stage == 3:
             sharded = {**params, **sharded}
         else:
-            yield from self.kept(plan, params, axis)
+            yield from self.kept(plan, params, axes)
         if not sharded:
             title = f"`ZeRO({self.stage}, ...)` shards optimizer state, but `optimizer` names none"
             raise Error(title, helps=['name it: optimizer="opt"', "or take stage 3, which shards the parameters"])
-        yield from shards(plan, sharded, axis, self.padded, f"ZeRO({self.stage}, ...)")
+        yield from shards(plan, sharded, axes, self.padded, f"ZeRO({self.stage}, ...)")
 
-    def kept(self, plan: Plan, params: Mapping[str, ValueId], axis: str) -> Iterator[Seed]:
+    def kept(self, plan: Plan, params: Mapping[str, ValueId], axes: Sequence[str]) -> Iterator[Seed]:
         """Claims to replicate the parameters, and the results that become the parameters of the next step."""
         results = plan.source.addresses.results
         if as_patterns(self.results):
@@ -89,8 +89,7 @@ class ZeRO(Strategy):
                 self.checked(plan, name)
             after = {plan.successors[name]: results[plan.successors[name]] for name in params}
         for name, value in {**params, **after}.items():
-            if not is_tiled(plan, value, axis):
-                yield Seed(value, None, axis, name)
+            yield from (Seed(value, None, axis, name) for axis in axes if not is_tiled(plan, value, axis))
 
     def checked(self, plan: Plan, name: str) -> None:
         """Raises Error if the result that is taken for the new parameter is computed from another argument."""
@@ -123,11 +122,12 @@ class FSDP(Strategy):
 
     axis: Axes
     smallest: int | None = None
-    by_axis: ClassVar[bool] = True
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         """The error for conflicts on an axis that no op used before: no tactic has put the batch on the axis yet."""
-        axis = checked_axis(self.axis)
+        return next(filter(None, (self.without_batch(plan, placed, axis) for axis in axes_of(self.axis))), None)
+
+    def without_batch(self, plan: Plan, placed: Plan, axis: str) -> Error | None:
         parts = placed.mesh.parts(axis)
         if any(any(table.nodes) for part, table in plan.table.axes.items() if str(part) in (axis, *parts)):
             return None
@@ -140,13 +140,12 @@ class FSDP(Strategy):
         return Error(title, notes=notes, helps=helps)
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        axis = checked_axis(self.axis)
         stored, given = self.stored(plan), cast(object, self.smallest)
         is_count = isinstance(given, int) and not isinstance(given, bool) and given >= 0
         if given is not None and not is_count:
             raise Error(f"`smallest` is a number of elements, got {shown(given)}", helps=["write smallest=4096"])
         found = {name: value for name, value in stored.items() if self.is_large(plan, value)}
-        yield from shards(plan, found, axis, self.padded, "FSDP")
+        yield from shards(plan, found, axes_of(self.axis), self.padded, "FSDP")
 
     def is_large(self, plan: Plan, value: ValueId) -> bool:
         """Whether a value is large enough for a collective of its own.
@@ -171,17 +170,19 @@ class FSDP(Strategy):
         raise Error("`FSDP` finds nothing that is stored from call to call", notes=notes, helps=['name it: values="params"'])
 
 
-def shards(plan: Plan, values: Mapping[str, ValueId], axis: str, padded: bool, tactic: str) -> Iterator[Seed]:
-    """Claims each value on its free dim. Raises Error if no value has one, unless some value is on the axis already."""
-    dims = {name: free_dim(plan, value, axis, padded) for name, value in values.items()}
-    if all(dim is None for dim in dims.values()) and not any(is_tiled(plan, value, axis) for value in values.values()):
-        shapes = ", ".join(f"`{name}` {list(plan.source.shape(value))}" for name, value in list(values.items())[:4])
-        notes = [f"no free dim of {shapes} {'is as long' if padded else 'divides over it'}"] if values else []
-        helps = ["take an axis of another size", *([] if padded else ["or padded=True"])]
-        raise Error(f"`{tactic}` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
-    for name, dim in dims.items():
-        if dim is not None:
-            yield Seed(values[name], dim, axis, name)
+def shards(plan: Plan, values: Mapping[str, ValueId], axes: Sequence[str], padded: bool, tactic: str) -> Iterator[Seed]:
+    """Claims each value on free dims. Raises Error for an axis on which no value has one, and none is already."""
+    dims = {name: free_dims(plan, value, axes, padded) for name, value in values.items()}
+    for axis in axes:
+        on_dims = (axis in on for found in dims.values() for on in found.values())
+        if not any(on_dims) and not any(is_tiled(plan, value, axis) for value in values.values()):
+            shapes = ", ".join(f"`{name}` {list(plan.source.shape(value))}" for name, value in list(values.items())[:4])
+            notes = [f"no free dim of {shapes} {'is as long' if padded else 'divides over it'}"] if values else []
+            helps = ["take an axis of another size", *([] if padded else ["or padded=True"])]
+            raise Error(f"`{tactic}` shards nothing over `{axis}` ({plan.mesh[axis]} devices)", notes=notes, helps=helps)
+    for name, found in dims.items():
+        for dim, together in found.items():
+            yield from Seed(values[name], dim, "", name).over(together, plan.mesh)
 
 
 def is_tiled(plan: Plan, value: ValueId, axis: str) -> bool:
@@ -190,21 +191,37 @@ def is_tiled(plan: Plan, value: ValueId, axis: str) -> bool:
     return any(claim is not None and claim.at != WHOLE for claim in claims)
 
 
-def free_dim(plan: Plan, value: ValueId, axis: str, padded: bool = False) -> int | None:
-    """The first dim that the axis divides, that is not tiled yet, and that no loop iterates over; None if there is none.
+def free_dims(plan: Plan, value: ValueId, axes: Sequence[str], padded: bool = False) -> dict[int, list[str]]:
+    """Dim -> the axes that tile it: all axes one dim that they divide together, or else each one its own.
+
+    An axis that tiles the value already is left out. With `padded`, if the axes can do neither, they tile one dim that is at
+    least as long as all of them together.
+
+        [512, 64] over data=4, ctx=2   -->   [data*ctx*64, 64];   [4, 6] over the same   -->   [data, ctx*3]
+    """
+    left = [axis for axis in axes if not is_tiled(plan, value, axis)]
+    count, apart = math.prod(plan.mesh[axis] for axis in left), dict[int, list[str]]()
+    together = free_dim(plan, value, count)
+    for axis in left if together is None else ():
+        if (dim := free_dim(plan, value, plan.mesh[axis], apart)) is not None:
+            apart[dim] = [axis]
+    if together is None and padded and len(apart) < len(left):
+        together = free_dim(plan, value, count, padded=True)
+    return apart if together is None else {together: left}
+
+
+def free_dim(plan: Plan, value: ValueId, size: int, taken: Collection[int] = (), padded: bool = False) -> int | None:
+    """The first dim that so many devices divide, that is not tiled yet, and that no loop iterates over; None if there is none.
 
     A dim of which an op reads fewer elements than there are devices comes last, even after dims that other axes tile: devices
     would have no part of what is read, nor of its gradient. With `padded`, if no dim divides, the first one that is at least as
-    long as the axis.
+    long as there are devices.
     """
-    if is_tiled(plan, value, axis):
-        return None
-    shape, size = plan.source.shape(value), plan.mesh[axis]
-    loops = plan.source.program.has_regions
+    shape, loops = plan.source.shape(value), plan.source.program.has_regions
     long = [
         dim for dim in range(len(shape)) if shape[dim] >= size and not (loops and plan.source.classes.is_iterated(value, dim))
     ]
-    free = [dim for dim in long if not plan.table.on_dim(value, dim)]
+    free = [dim for dim in long if dim not in taken and not plan.table.on_dim(value, dim)]
     divide = [dim for dim in free if shape[dim] % size == 0]
     if divide and is_read_in_few(plan, value, divide[0], size):
         local = plan.table.layout(value).local_shape

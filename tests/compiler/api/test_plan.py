@@ -170,11 +170,20 @@ def test_a_dim_takes_several_axes_in_the_order_in_which_they_are_placed(plan: Pl
     assert both.layout("result") == {"result": "f32[data*model*32, 8]"}
 
 
-def test_zero_over_several_axes_is_one_tactic_each(plan: Plan) -> None:
+def test_zero_over_several_axes_tiles_one_dim_as_over_one_axis_of_all_their_devices(plan: Plan) -> None:
     several = plan.apply(pt.ZeRO(3, ["data", "model"], params="w*"))
-    each = plan.apply(*(pt.ZeRO(3, axis, params="w*") for axis in ("data", "model")))
-    assert several.layout() == each.layout() and several.trace == each.trace
-    assert several.layout("w1") == {"w1": "f32[data*2, model*8]"}
+    assert several.layout("w1") == {"w1": "f32[data*model, 16]"}
+    by_hand = plan.tile("w*", 0, ("data", "model"))
+    assert several.layout() == by_hand.layout() and several.counts() == by_hand.counts()
+    assert len(several.trace.splitlines()) == 1
+
+
+def test_axes_that_divide_no_dim_together_tile_one_each() -> None:
+    mesh, args = pt.Mesh(data=4, ctx=2, model=2), [jnp.ones((4, 6))]
+    plan = pt.plan(lambda w: w * 2, mesh, *args)
+    assert plan.apply(pt.FSDP(("data", "ctx"))).layout("w") == {"w": "f32[data, ctx*3]"}
+    padded = pt.plan(lambda w: w * 2, mesh, jnp.ones((6, 9))).apply(pt.FSDP(("data", "ctx"), padded=True))
+    assert padded.layout("w") == {"w": "f32[6, data*ctx*2 pad 9]"}
 
 
 def test_propagation_does_not_cross_a_replicated_value(plan: Plan) -> None:
