@@ -17,7 +17,7 @@ from ..inputs.message_language import cited, step
 from ..plan.addresses import argument, is_seen_through
 from ..plan.source_lines import line_of
 from ..plan.state import State
-from ..structure.products import is_product, sums
+from ..structure.products import Passes, is_product, sums
 from .stop_fixes import instead
 
 
@@ -78,11 +78,11 @@ def unpaired(plan: State, columns: Mapping[str, ValueId], rows: Mapping[str, Val
 
 def _products(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[WeightUse]:
     """Yields the placed forward products that read a value, also through casts, moves and borders of loops."""
-    program, claims, direction = plan.source.program, plan.table.axes[axis].nodes, plan.source.traced.sources.direction
+    program, claims, after = plan.source.program, plan.table.axes[axis].nodes, Passes(plan).after_forward
     for each in program.downstream([value], is_seen_through):
         for node, operand in program.reads(each):
             claim = claims[node.number]
-            if is_product(node) and claim is not None and direction(node.op).name != "backward":
+            if is_product(node) and claim is not None and node.number not in after:
                 yield WeightUse(node, operand, claim)
 
 
@@ -112,22 +112,21 @@ def _summed(plan: State, axis: MeshAxis) -> Error | None:
 
     scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
     """
-    program, number = plan.source.program, len(plan.actions) - 1
+    program, number, after = plan.source.program, len(plan.actions) - 1, Passes(plan).after_forward
     for node, claim in zip(program.nodes, plan.table.axes[axis].nodes, strict=True):
         # Few ops sum over what they are placed on, so this is asked first: the rest takes longer.
         if claim is None or claim.tactic != number or not sums(node, claim.at) or not is_product(node):
             continue
-        if any(argument(program, value) is not None for value in node.operands):
+        if node.number in after or any(argument(program, value) is not None for value in node.operands):
             continue
         source = line_of(plan, node.results[0], node)
-        if source is None or source.direction != "backward":
-            names = [plan.source.addresses.names[value] for value in node.operands]
-            return Error(
-                f"`Megatron` does not pair up: `{node.op_name}` sums over the dim that a column puts on `{axis}`",
-                location=None if source is None else source.location(),
-                label=f"the product of `{names[0]}` and `{names[1]}` would need an all_reduce between column and row",
-                helps=['name a dim of the weights that no op between them sums over, as that of the heads: column={"wq": -2}'],
-            )
+        names = [plan.source.addresses.names[value] for value in node.operands]
+        return Error(
+            f"`Megatron` does not pair up: `{node.op_name}` sums over the dim that a column puts on `{axis}`",
+            location=None if source is None else source.location(),
+            label=f"the product of `{names[0]}` and `{names[1]}` would need an all_reduce between column and row",
+            helps=['name a dim of the weights that no op between them sums over, as that of the heads: column={"wq": -2}'],
+        )
     return None
 
 
@@ -137,6 +136,7 @@ def _gathered(plan: State, axis: MeshAxis) -> Error | None:
     # Without a stop there is no need to decide anything yet.
     if not any(stop.tactic == number and stop.axis == axis for stop in plan.table.blocked.values()):
         return None
+    after = Passes(plan).after_forward
     conflicts, on = {node for node, _, _ in plan.table.conflicts}, {*plan.decided.mesh.split(axis)}
     for move in plan.decisions.moves:
         claim, node = plan.table.claim(move.value, axis), use_of(plan, move)
@@ -145,7 +145,7 @@ def _gathered(plan: State, axis: MeshAxis) -> Error | None:
             continue
         if not move.uses or claim is None or claim.tactic != number or program.parameter[move.value]:
             continue
-        if (source := line_of(plan, move.value, node)) is not None and source.direction != "backward":
+        if node.number not in after and (source := line_of(plan, move.value, node)) is not None:
             name = plan.source.addresses.names[move.value]
             title = f"`Megatron` does not pair up: `{node.op_name}` needs `{name}` whole, which its column puts on `{axis}`"
             label = f"{plan.layout_text(move.value)} by {steps[0]}"

@@ -4,13 +4,13 @@ dot_general of `x` and `w` in jvp(block)                  -->   a product of the
 dot_general of `q` and `k` in transpose(jvp(attention))   -->   a product of the backward pass, of two computed values
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from ...rewrites.program.breadth_first import reached
-from ...rewrites.program.program import Node, ValueId
+from ...rewrites.program.program import Node, NodeId, ValueId
 from ..plan.addresses import argument
 from ..plan.state import State
 
@@ -51,6 +51,16 @@ class Passes:
     def is_forward(self, node: Node) -> bool:
         """Whether an op belongs to the forward pass."""
         return not self.is_differentiated or self.plan.source.traced.sources.direction(node.op).name == "forward"
+
+    @cached_property
+    def after_forward(self) -> Set[NodeId]:
+        """The ops of the backward pass, and the undifferentiated ones that compute from its results, such as an optimizer's."""
+        program, direction = self.plan.source.program, self.plan.source.traced.sources.direction
+        passes = {node.number: direction(node.op).name for node in program.nodes}
+        backward = [number for number, name in passes.items() if name == "backward"]
+        results = (value for number in backward for value in program.nodes[number].results)
+        later = (program.producer[value] for value in program.downstream(results, lambda node: True))
+        return {*backward, *(number for number in later if not passes[number])}
 
     def products(self) -> Iterator[Node]:
         """The products of the forward pass, in program order."""

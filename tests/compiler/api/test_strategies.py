@@ -308,3 +308,26 @@ def test_a_batch_is_found_behind_lists_of_indices_of_different_length() -> None:
         "batch/1": "i32[5]",
         "batch/2": "f32[data*32, 8]",
     }
+
+
+def orthogonalised(m: Array) -> Array:
+    """A Newton-Schulz iteration, as Muon makes: its first product sums over the columns of `m`."""
+    return 1.5 * m - 0.5 * (m @ m.T) @ m
+
+
+def test_products_of_an_optimizer_are_not_between_column_and_row() -> None:
+    def loss(p: Params, x: Array) -> Array:
+        return jnp.mean((jax.nn.relu(x @ p["up"]) @ p["down"]) ** 2)
+
+    def step(params: Params, x: Array) -> object:
+        grads = cast("Callable[..., Params]", jax.grad(loss))(params, x)
+        return {name: each - 0.1 * orthogonalised(grads[name]) for name, each in params.items()}
+
+    numbers = np.random.default_rng(0)
+    up, down, x = (numbers.normal(size=shape).astype(np.float32) / 8 for shape in ((8, 32), (32, 8), (16, 8)))
+    params = {"up": up, "down": down}
+    plan = pt.plan(step, pt.Mesh(data=4, model=2), params, x).apply(pt.DataParallel("data", inputs="x"))
+    found, by_hand = plan.apply(pt.Megatron("model")), plan.tile("params/up", 1, "model")
+    assert found.layout("params/**") == {"params/up": "f32[8, model*16]", "params/down": "f32[model*16, 8]"}
+    assert found.counts() == by_hand.counts()
+    assert found.check(params, x) < 2e-4
