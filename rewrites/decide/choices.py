@@ -18,9 +18,10 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
+from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction
-from .placements import OpPlacement, Placements, Unreduced
+from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
 from .table import Claim
 
@@ -137,20 +138,32 @@ class Choices:
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
-        moves = [move for value in values for move in self.routed(self.moves(value, after))]
+        moves = [self.routed(self.moves(value, after)) for value in values]
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
-        ways = [(self.placements.way(move.value, move.source, move.target), move.trips) for move in moves]
+        ways = [way for each in moves for way in self.paths(each)]
         ways += [way for each, _ in own for way in each]
         held = sum(self.held(node, self.placed(node, after)) for node in nodes)
         return Price.of(self.program.mesh, ways, [each for _, each in own], held)
 
-    def least(self, moves: Iterable[Moving], own: Sequence[Own]) -> float:
-        """The seconds that moves, and what ops themselves receive and compute, take at least."""
-        received = sum(self.placements.misses(move.value, move.source, move.target) * move.trips for move in moves)
-        received += sum(way.bytes * trips for each, _ in own for way, trips in each)
+    def least(self, moves: Iterable[Sequence[Moving]], own: Sequence[Own]) -> float:
+        """The seconds that the moves of values, and what ops themselves receive and compute, take at least."""
+        received = sum(way.bytes * trips for each, _ in own for way, trips in each)
+        for each in moves:
+            missed = [self.placements.misses(move.value, move.source, move.target) * move.trips for move in each]
+            # Different devices may receive them.
+            received += max(missed, default=0) if any(overlaps(move.source, move.target) for move in each[1:]) else sum(missed)
         return seconds(self.program.mesh, received, 0, sum(flops * trips for _, (flops, trips) in own))
+
+    def paths(self, moves: Sequence[Moving]) -> list[tuple[Path, int]]:
+        """The paths by which a value moves, with their trips. Those of a group share collectives where they can."""
+        found = [(self.placements.way(move.value, move.source, move.target), move.trips) for move in moves]
+        keyed = [(way, (move.group, move.trips)) for (way, _), move in zip(found, moves, strict=True)]
+        for group, ways in sharers(keyed) if len(found) > 1 else ():
+            for number, way in zip(group, ways, strict=True):
+                found[number] = way, found[number][1]
+        return found
 
     def placed(self, node: Node, after: Ways) -> OpPlacement:
         """How the op is placed if these ops are placed otherwise."""

@@ -9,7 +9,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -17,7 +17,7 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
-from ..redistribute.kinds.halo import joint, sharing
+from ..redistribute.kinds.halo import sharers
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
 from .axis_splits import split_tables
@@ -280,15 +280,14 @@ class _Mover:
 
     def share(self, key: Callable[[Move], int]) -> None:
         """Lets moves with equal keys share collectives where that is cheaper."""
-        groups: dict[Hashable, list[Move]] = {}
-        for move in self.result.moves:
-            is_free = move.uses and move.before is None and move.anchor < 0 and not move.together
-            if is_free and (shares := sharing(move.path)) is not None:
-                dtype = self.program.types[move.value].dtype
-                groups.setdefault((key(move), move.region, dtype, shares), []).append(move)
-        for group in groups.values():
-            for move, way in zip(group, joint([move.path for move in group]) or (), strict=False):
-                move.path, move.together = way, tuple(group)
+        moves = [
+            each for each in self.result.moves if each.uses and each.before is None and each.anchor < 0 and not each.together
+        ]
+        keyed = [(move.path, (key(move), move.region, self.program.types[move.value].dtype)) for move in moves]
+        for numbers, ways in sharers(keyed):
+            group = tuple(moves[number] for number in numbers)
+            for move, way in zip(group, ways, strict=True):
+                move.path, move.together = way, group
 
     def settle(self, value: ValueId, source: Layout, pend: Unreduced) -> None:
         move = self.make(value, source, pend, self.placements.homes[value], None, True, self.program.region[value])

@@ -173,6 +173,8 @@ class FreeOps:
         others = [each for at, each in now if at == index and each.axis != axis]
         block = min((each.stride for each in others), default=extent)
         lies = next((each for each in self.lying(node, axis, index) if (index, each) not in now), None)
+        if lies is None and node.signature.shifts:
+            lies = next((each for each in self.asked(node, axis, index) if (index, each) not in now), None)
         if lies is None and (not block or block % axis.size or block * prod(each.size for each in others) != extent):
             return None
         return Claim(index, Factor(axis, block // axis.size) if lies is None else lies, self.tactic(node, axis, index))
@@ -183,6 +185,12 @@ class FreeOps:
             place, extent = at.get(index), node.signature.indices[index].extent
             if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
                 yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
+
+    def asked(self, node: Node, axis: MeshAxis, index: int) -> Iterator[Factor]:
+        """The factors by which the dims of an index are wanted on an axis, by the ops that read the results."""
+        for value, at in zip(node.results, node.signature.result_at, strict=True):
+            for use in self.placements.uses(value) if index in at else ():
+                yield from (f for dim, f in self.placements.wanted(*use).factors if dim == at[index].dim and f.axis == axis)
 
     def tactic(self, node: Node, axis: MeshAxis, index: int) -> int:
         """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
@@ -222,6 +230,9 @@ def _is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> b
     alone = all(factors.keys().isdisjoint(signature.rivals.get(at, ())) for at in factors)
     return (
         alone
-        and not any(each.has_halo for _, each in placement)
-        and all(misfit(signature, at, own) is None and not is_padded(indices[at].extent, own) for at, own in factors.items())
+        and (signature.shifts or not any(each.has_halo for _, each in placement))
+        and all(
+            misfit(signature, at, own) is None and (signature.shifts or not is_padded(indices[at].extent, own))
+            for at, own in factors.items()
+        )
     )

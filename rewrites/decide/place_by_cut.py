@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ..program.program import Node, NodeId, ValueId
+from ..redistribute.kinds.halo import sharers
 from .choices import Alternative, Choices, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Network
+from .placements import overlaps
 from .price import Price, is_slow, seconds
 
 BYTE = 1 << 20
@@ -25,7 +27,9 @@ OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
 Edge = tuple[object, object, int]
 
-Moves = dict[tuple[Want, bool | None], list[NodeId]]
+Key = tuple[Want, bool | None]
+
+Moves = dict[Key, list[NodeId]]
 """(wanted layout, choice) -> ops. The value moves to the layout if one of the ops makes the choice: True is its other
 placement, False its present one. With None, the value moves in any case."""
 
@@ -174,18 +178,25 @@ class _Cut:
                 if differ > 0:
                     yield _between(meets, maker, place, differ)
 
-    def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[tuple[Want, bool | None], int]:
+    def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[Key, int]:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
         targets = {key: self.choices.target(value, home, key[0]) for key in moves}
         always = [(want.group, targets[want, place]) for want, place in moves if place is None]
 
-        def is_at_hand(key: tuple[Want, bool | None]) -> bool:
+        def is_at_hand(key: Key) -> bool:
             # Others of its group read the value in any case, and have received it.
             have = (each for group, each in always if group == key[0].group and each != targets[key])
             return any(not self.placements.misses(value, each, targets[key]) for each in have)
 
-        return {key: 0 if is_at_hand(key) else self.least(value, home, targets[key], key[0].trips) for key in moves}
+        found = {key: 0 if is_at_hand(key) else self.least(value, home, targets[key], key[0].trips) for key in moves}
+        windows = [key for key in moves if found[key] and overlaps(home, targets[key])] if len(moves) > 1 else []
+        ways = [self.placements.way(value, home, targets[key]) for key in windows]
+        for group, together in sharers([(way, (key[0].group, key[1])) for way, key in zip(ways, windows, strict=True)]):
+            # Different devices receive what each move takes, and each has a part of the price.
+            part = sum(way.bytes for way in together) / sum(ways[number].bytes for number in group)
+            found |= {windows[number]: round(found[windows[number]] * part) for number in group}
+        return found
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs, found without a search for its path."""

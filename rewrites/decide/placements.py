@@ -358,10 +358,16 @@ class Placements:
         return path(source, target, self.width(value))
 
     def misses(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
-        """The bytes that a device at least receives, without a search: of dims of which it has other parts, and of sums."""
+        """The bytes that a device at least receives, without a search: of dims of which it has other parts, and of sums.
+
+        What it has of other blocks or windows on the same axes is found by the search.
+        """
         if source == target:
             return 0
         if (found := self.missed.get(key := (source, target, self.program.types[value].dtype))) is None:
+            if overlaps(source, target):
+                found = self.missed[key] = self.way(value, source, target).bytes
+                return found
             local, kept = self.local_bytes(value, target), {*target.factors}
             found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
             for pend in source.pending:
@@ -379,6 +385,12 @@ class Placements:
     def trips(self, value: ValueId) -> int:
         """How often one call is assumed to compute the value."""
         return self.program.likely_trips(self.program.region[value])
+
+
+def overlaps(source: Layout, target: Layout) -> bool:
+    """Whether devices may have parts of what they are to have: a dim is on the same axis in both, by another factor."""
+    kept, axes = {*target.factors}, {(dim, factor.axis) for dim, factor in target.factors}
+    return any((dim, factor) not in kept and (dim, factor.axis) in axes for dim, factor in source.factors)
 
 
 def read_table(table: Table, elsewhere: Elsewhere) -> Placements:

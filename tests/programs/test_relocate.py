@@ -234,3 +234,46 @@ def test_a_sum_over_two_axes_does_not_wait_in_an_op_that_one_of_them_tiles() -> 
     x = normal(1, 6)
     plan = pt.plan(program, pt.Mesh(a=3, b=2), x).tile("result/1", 1, "b").apply(pt.Tile({"x": 1}, "a", held=True))
     assert plan.check(x) <= BOUND
+
+
+# --- windows ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shift", [3, 4, 8, 12, 16, 24, 32, 37, -20])
+def test_a_roll_moves_no_element_twice(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slices of which it is made are computed where they are concatenated, not in equal blocks of their own."""
+    monkeypatch.setattr(price, "START", 0)
+    x = normal(64, 16)
+    plan = pt.plan(lambda x: jnp.roll(x, shift, axis=0), MESH, x).tile("x", 0, "data")
+    assert 1 <= sent(plan, x)["permute"] <= 2
+    assert plan.bytes_per_device() == FLOAT * 16 * min(8, abs(shift))
+
+
+def test_a_shift_by_half_on_two_dims_is_one_permute() -> None:
+    x = normal(1024, 1024)
+    plan = pt.plan(jnp.fft.fftshift, MESH, x).tile("x", 0, "data")
+    assert sent(plan, x) == {"permute": 1}
+    assert plan.bytes_per_device() == FLOAT * x.size / 8
+
+
+@pytest.mark.parametrize("scan", [jax.lax.cummax, jax.lax.cumprod, jax.lax.cumlogsumexp], ids=lambda scan: scan.__name__)
+def test_the_gradient_of_a_scan_runs_along_the_other_dim(scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its hundreds of ops on windows would exchange rows of few elements in many places."""
+    monkeypatch.setattr(price, "START", 0)
+    x, w = normal(64, 1024), normal(64, 1024)
+    gradient = jax.grad(lambda x, w: jnp.sum(scan(x, axis=0) * w))
+    plan = pt.plan(gradient, MESH, x, w).tile(["x", "w"], 0, "data")
+    # Two arguments and the result would change between rows and columns.
+    assert plan.bytes_per_device() <= FLOAT * OTHERS * 3 * x.size / 8
+    assert plan.check(x, w) < BOUND
+
+
+def test_the_rows_of_a_padded_kernel_are_gathered() -> None:
+    x, w = normal(8, 16, 16, 16), normal(3, 3, 16, 32)
+
+    def conv(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    plan = pt.plan(conv, pt.Mesh(a=4, b=2), x, w).tile("w", 0, "a", padded=True)
+    assert plan.bytes_per_device() <= 2 * FLOAT * w.size
+    assert plan.check(x, w) < BOUND

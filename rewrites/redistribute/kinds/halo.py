@@ -14,7 +14,7 @@ Rows outside of the range are zeros.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
@@ -160,6 +160,17 @@ def joint(ways: Sequence[Path]) -> list[Path] | None:
     one = first.sending(halos)
     is_less = one.bytes < sum(way.bytes for way in ways)
     return [*map(Path.of, (one, *(each.receiving(()) for each in others)))] if is_less else None
+
+
+def sharers(ways: Sequence[tuple[Path, Hashable]]) -> Iterator[tuple[list[int], list[Path]]]:
+    """Groups of paths that share permutes, by their numbers, and the paths that they are then. Only those of one key share."""
+    groups = dict[Hashable, list[int]]()
+    for number, (way, key) in enumerate(ways):
+        if (shares := sharing(way)) is not None:
+            groups.setdefault((shares, key), []).append(number)
+    for group in groups.values():
+        if (together := joint([ways[number][0] for number in group])) is not None:
+            yield group, together
 
 
 def exchanged(ways: Sequence[Path], values: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
