@@ -123,6 +123,28 @@ def _broadcast_to(x: Array, *, shape: Sequence[int], **_: object) -> Array:
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
 
 
+def _fft(eqn: JaxprEqn) -> Function | None:
+    """Transforms one dim after another, so that each may run where its dim is whole: the last dim first, an inverse last."""
+    kind, lengths = eqn.params["fft_type"], eqn.params["fft_lengths"]
+    if len(lengths) < 2:
+        return None
+    is_inverse = kind.name in ("IFFT", "IRFFT")
+    others = "IFFT" if is_inverse else "FFT"
+
+    def along(x: Array, dim: int) -> Array:
+        return jnp.moveaxis(lax.fft(jnp.moveaxis(x, dim, -1), others, lengths[dim : dim + 1]), -1, dim)
+
+    def transform(x: Array) -> Array:
+        for dim in range(-len(lengths), -1) if is_inverse else ():
+            x = along(x, dim)
+        x = lax.fft(x, kind, lengths[-1:])
+        for dim in () if is_inverse else range(-2, -1 - len(lengths), -1):
+            x = along(x, dim)
+        return x
+
+    return transform
+
+
 def _mulhi(*operands: Array, **_: object) -> Array:
     """Computes the upper half of a product from products of halves. XLA does not lower its own op inside of a `shard_map`."""
     dtype, shape = operands[0].dtype, np.broadcast_shapes(*(each.shape for each in operands))
@@ -228,6 +250,7 @@ _RULES: Mapping[str, Rule] = {
     "convert_element_type": _convert,
     "empty": _empty,
     "empty2": _empty,
+    "fft": _fft,
     "iota_2x32_shape": _iota_2x32_shape,
     "log2": _written(_log2),
     "mulhi": _written(_mulhi),

@@ -12,6 +12,7 @@
       local_redistribution  the steps by which a device brings a value into another layout
       scan_blocks           combines scans of blocks into a scan of the whole
       transposed_products   products that only their transposes read
+      joined_transforms     Fourier transforms along several dims at once
       gathered_folds        folds across devices without a collective
       before_loops          computes values that free memory before a loop
     to_flow                 constructors of graphs of kernels

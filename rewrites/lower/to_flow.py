@@ -41,6 +41,7 @@ from .constructors import (
     type_of,
 )
 from .fuse import AsWritten, replayed
+from .joined_transforms import join_transforms
 from .local_redistribution import way_of
 from .materialise import Start
 from .to_spmd import Local
@@ -131,6 +132,7 @@ class WholeGraph(_Graph):
         if outs or self.block.first_op is not None:
             self.block.add_op(_returned(outs))
             swap_products(self.block)
+            join_transforms(self.block)
             kernel = kernel_function(f"{name}_0", self.block)
             kernels = [kernel]
             self.called(kernel, self.arguments, outs)
@@ -218,6 +220,7 @@ class Kernels(_Graph):
             else:
                 # Only now: other kernels read values of this one until they have their own bodies.
                 swap_products(bodies[node])
+                join_transforms(bodies[node])
                 self.called(self.kernel(name, bodies[node]), node.ins, outs[node])
         return [self.graph_op(name, results), *self.kernels]
 

@@ -23,6 +23,7 @@ from ..redistribute.steps import Path
 from .before_loops import free_before_loops
 from .constructors import Built, End, Global, Globals, Make, Nest, Nesting, Types, function, on_device, type_of
 from .fuse import AsWritten, replayed
+from .joined_transforms import join_transforms
 from .local_redistribution import redistributed
 from .transposed_products import swap_products
 
@@ -89,6 +90,7 @@ class Local(Nesting):
         self.end_nest()
         self.block.add_op(end(list(map(on_device, values))))
         swap_products(self.block)
+        join_transforms(self.block)
         if self.loops:
             free_before_loops(self.block, self.loops)
 

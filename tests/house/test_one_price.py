@@ -36,6 +36,7 @@ NEEDED = {
     "compiler/report/memory_timeline.py:json": TEXT,
     "compiler/shell/screen.py:_shown": TEXT,
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",
+    "rewrites/decide/choices.py:least": FILTER,
     "rewrites/decide/choices.py:price": FILTER,
     "rewrites/decide/deferred_reductions.py:growing": FILTER,
     "rewrites/decide/deferred_reductions.py:through": "of two minimum cuts of pending sums, that which costs less",

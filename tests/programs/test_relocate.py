@@ -277,3 +277,22 @@ def test_the_rows_of_a_padded_kernel_are_gathered() -> None:
     plan = pt.plan(conv, pt.Mesh(a=4, b=2), x, w).tile("w", 0, "a", padded=True)
     assert plan.bytes_per_device() <= 2 * FLOAT * w.size
     assert plan.check(x, w) < BOUND
+
+
+@pytest.mark.parametrize("transform", [jnp.fft.fftn, jnp.fft.ifftn, jnp.fft.rfftn, jnp.fft.irfftn], ids=lambda f: f.__name__)
+def test_each_dim_of_a_transform_is_transformed_where_it_is_whole(transform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price, "START", 0)
+    x = normal(16, 32, 16)
+    before, after = (1, 0) if transform.__name__ in ("ifftn", "irfftn") else (0, 1)
+    plan = pt.plan(lambda x: transform(x), MESH, x).tile("x", before, "data").tile("result", after, "data")
+    assert plan.counts()["all_to_all"] == 1 and sum(plan.counts().values()) == 1
+    assert plan.check(x) < BOUND
+
+
+@pytest.mark.parametrize("transform", [jnp.fft.fftn, jnp.fft.ifftn, jnp.fft.rfftn, jnp.fft.irfftn], ids=lambda f: f.__name__)
+def test_dims_that_a_device_has_whole_are_transformed_together(transform: Any) -> None:
+    x = normal(8, 4, 16, 8)
+    plan = pt.plan(lambda x: transform(x, axes=(1, 2, 3)), MESH, x).tile("x", 0, "data")
+    text = str(plan.spmd())
+    assert (text.count("lax.fft"), text.count("lax.transpose")) == (1, 0)
+    assert sent(plan, x) == {}
