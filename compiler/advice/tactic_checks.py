@@ -65,24 +65,25 @@ def unpaired(plan: State, columns: Mapping[str, ValueId], rows: Mapping[str, Val
 
     A pair then costs one all_reduce forward, after the row, and one backward, before the column.
     """
+    passes = Passes(plan)
     for part in (part for part in plan.mesh.named(axis) if part.size > 1):
         for weights, is_row in ((columns, False), (rows, True)):
             for name, value in weights.items():
-                for each in _products(plan, value, part):
+                for each in _products(passes, value, part):
                     if problem := _problem(plan, name, each, part, is_row):
                         return problem
-        if problem := _summed(plan, part) or _gathered(plan, part):
+        if problem := _summed(passes, part) or _gathered(passes, part):
             return problem
     return None
 
 
-def _products(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[WeightUse]:
+def _products(passes: Passes, value: ValueId, axis: MeshAxis) -> Iterator[WeightUse]:
     """Yields the placed forward products that read a value, also through casts, moves and borders of loops."""
-    program, claims, after = plan.source.program, plan.table.axes[axis].nodes, Passes(plan).after_forward
+    program, claims = passes.plan.source.program, passes.plan.table.axes[axis].nodes
     for each in program.downstream([value], is_seen_through):
         for node, operand in program.reads(each):
             claim = claims[node.number]
-            if is_product(node) and claim is not None and node.number not in after:
+            if is_product(node) and claim is not None and not passes.is_later(node):
                 yield WeightUse(node, operand, claim)
 
 
@@ -107,17 +108,18 @@ def _problem(plan: State, name: str, product: WeightUse, axis: MeshAxis, is_row:
     return None
 
 
-def _summed(plan: State, axis: MeshAxis) -> Error | None:
+def _summed(passes: Passes, axis: MeshAxis) -> Error | None:
     """The error for a product of two computed values, inside of a pair, that sums over the dim that a column places.
 
     scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
     """
-    program, number, after = plan.source.program, len(plan.actions) - 1, Passes(plan).after_forward
+    plan = passes.plan
+    program, number = plan.source.program, len(plan.actions) - 1
     for node, claim in zip(program.nodes, plan.table.axes[axis].nodes, strict=True):
         # Few ops sum over what they are placed on, so this is asked first: the rest takes longer.
         if claim is None or claim.tactic != number or not sums(node, claim.at) or not is_product(node):
             continue
-        if node.number in after or any(argument(program, value) is not None for value in node.operands):
+        if passes.is_later(node) or any(argument(program, value) is not None for value in node.operands):
             continue
         source = line_of(plan, node.results[0], node)
         names = [plan.source.addresses.names[value] for value in node.operands]
@@ -130,13 +132,13 @@ def _summed(plan: State, axis: MeshAxis) -> Error | None:
     return None
 
 
-def _gathered(plan: State, axis: MeshAxis) -> Error | None:
+def _gathered(passes: Passes, axis: MeshAxis) -> Error | None:
     """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
+    plan = passes.plan
     program, number = plan.source.program, len(plan.actions) - 1
     # Without a stop there is no need to decide anything yet.
     if not any(stop.tactic == number and stop.axis == axis for stop in plan.table.blocked.values()):
         return None
-    after = Passes(plan).after_forward
     conflicts, on = {node for node, _, _ in plan.table.conflicts}, {*plan.decided.mesh.split(axis)}
     for move in plan.decisions.moves:
         claim, node = plan.table.claim(move.value, axis), use_of(plan, move)
@@ -145,7 +147,7 @@ def _gathered(plan: State, axis: MeshAxis) -> Error | None:
             continue
         if not move.uses or claim is None or claim.tactic != number or program.parameter[move.value]:
             continue
-        if node.number not in after and (source := line_of(plan, move.value, node)) is not None:
+        if not passes.is_later(node) and (source := line_of(plan, move.value, node)) is not None:
             name = plan.source.addresses.names[move.value]
             title = f"`Megatron` does not pair up: `{node.op_name}` needs `{name}` whole, which its column puts on `{axis}`"
             label = f"{plan.layout_text(move.value)} by {steps[0]}"

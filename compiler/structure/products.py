@@ -52,15 +52,18 @@ class Passes:
         """Whether an op belongs to the forward pass."""
         return not self.is_differentiated or self.plan.source.traced.sources.direction(node.op).name == "forward"
 
+    def is_later(self, node: Node) -> bool:
+        """Whether an op belongs to the backward pass, or computes from what that gives, as an optimizer does."""
+        name = self.plan.source.traced.sources.direction(node.op).name
+        return name == "backward" or (not name and node.number in self.after_backward)
+
     @cached_property
-    def after_forward(self) -> Set[NodeId]:
-        """The ops of the backward pass, and the undifferentiated ones that compute from its results, such as an optimizer's."""
+    def after_backward(self) -> Set[NodeId]:
+        """The ops downstream of the backward pass, and its own."""
         program, direction = self.plan.source.program, self.plan.source.traced.sources.direction
-        passes = {node.number: direction(node.op).name for node in program.nodes}
-        backward = [number for number, name in passes.items() if name == "backward"]
-        results = (value for number in backward for value in program.nodes[number].results)
-        later = (program.producer[value] for value in program.downstream(results, lambda node: True))
-        return {*backward, *(number for number in later if not passes[number])}
+        backward = (node for node in program.nodes if direction(node.op).name == "backward")
+        results = (value for node in backward for value in node.results)
+        return {program.producer[value] for value in program.downstream(results, lambda node: True)}
 
     def products(self) -> Iterator[Node]:
         """The products of the forward pass, in program order."""

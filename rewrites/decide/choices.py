@@ -142,7 +142,7 @@ class Choices:
         own = [self.own(node, self.placed(node, after)) for node in nodes]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
-        ways = [way for each in moves for way in self.paths(each)]
+        ways = [way for each in filter(None, moves) for way in self.paths(each)]
         ways += [way for each, _ in own for way in each]
         held = sum(self.held(node, self.placed(node, after)) for node in nodes)
         return Price.of(self.program.mesh, ways, [each for _, each in own], held)
@@ -150,10 +150,10 @@ class Choices:
     def least(self, moves: Iterable[Sequence[Moving]], own: Sequence[Own]) -> float:
         """The seconds that the moves of values, and what ops themselves receive and compute, take at least."""
         received = sum(way.bytes * trips for each, _ in own for way, trips in each)
-        for each in moves:
+        for each in filter(None, moves):
             missed = [self.placements.misses(move.value, move.source, move.target) * move.trips for move in each]
             # Different devices may receive them.
-            received += max(missed, default=0) if any(overlaps(move.source, move.target) for move in each[1:]) else sum(missed)
+            received += max(missed) if any(overlaps(move.source, move.target) for move in each[1:]) else sum(missed)
         return seconds(self.program.mesh, received, 0, sum(flops * trips for _, (flops, trips) in own))
 
     def paths(self, moves: Sequence[Moving]) -> list[tuple[Path, int]]:
@@ -190,11 +190,13 @@ class Choices:
             yield Moving(value, made, self.target(value, made, want), want.trips, uses, want.group)
 
     def routed(self, moves: Iterable[Moving]) -> list[Moving]:
-        """The moves of a value, where moves of a group go by way of one layout if that is cheaper."""
-        found = [*moves]
+        """The moves of a value that change its layout. Those of a group go by way of one layout if that is cheaper."""
+        found = [move for move in moves if move.source != move.target]
+        if len(found) < 2:
+            return found
         groups, routed = dict[int, list[Moving]](), list[Moving]()
-        for move in found[1:] and found:
-            if move.uses and move.source != move.target:
+        for move in found:
+            if move.uses:
                 groups.setdefault(move.group, []).append(move)
         for group in groups.values():
             first = group[0]

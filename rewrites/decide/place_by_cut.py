@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ...dialects.layouts import Layout
 from ..program.program import Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
+from ..redistribute.steps import Path
 from .choices import Alternative, Choices, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Network
 from .placements import overlaps
@@ -182,20 +183,26 @@ class _Cut:
         """Maps each move of a value to its price."""
         home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
         targets = {key: self.choices.target(value, home, key[0]) for key in moves}
-        always = [(want.group, targets[want, place]) for want, place in moves if place is None]
+        found = {key: self.least(value, home, target, key[0].trips) for key, target in targets.items()}
+        return found | self.shared(value, home, targets, found) if len(moves) > 1 and any(found.values()) else found
 
-        def is_at_hand(key: Key) -> bool:
-            # Others of its group read the value in any case, and have received it.
-            have = (each for group, each in always if group == key[0].group and each != targets[key])
-            return any(not self.placements.misses(value, each, targets[key]) for each in have)
-
-        found = {key: 0 if is_at_hand(key) else self.least(value, home, targets[key], key[0].trips) for key in moves}
-        windows = [key for key in moves if found[key] and overlaps(home, targets[key])] if len(moves) > 1 else []
-        ways = [self.placements.way(value, home, targets[key]) for key in windows]
-        for group, together in sharers([(way, (key[0].group, key[1])) for way, key in zip(ways, windows, strict=True)]):
+    def shared(self, value: ValueId, home: Layout, targets: dict[Key, Layout], prices: dict[Key, int]) -> dict[Key, int]:
+        """The prices of moves that cost less beside others of their group, because a device has received it, or shares it."""
+        always = [(want.group, targets[want, place]) for want, place in targets if place is None]
+        found, windows = dict[Key, int](), list[tuple[Key, Path]]()
+        for key, target in targets.items():
+            if not prices[key]:
+                continue
+            have = (each for group, each in always if group == key[0].group and each != target)
+            if any(not self.placements.misses(value, each, target) for each in have):
+                found[key] = 0
+            elif overlaps(home, target):
+                windows.append((key, self.placements.way(value, home, target)))
+        for numbers, together in sharers([(way, (key[0].group, key[1])) for key, way in windows]):
             # Different devices receive what each move takes, and each has a part of the price.
-            part = sum(way.bytes for way in together) / sum(ways[number].bytes for number in group)
-            found |= {windows[number]: round(found[windows[number]] * part) for number in group}
+            group = [windows[number] for number in numbers]
+            part = sum(way.bytes for way in together) / sum(way.bytes for _, way in group)
+            found |= {key: round(prices[key] * part) for key, _ in group}
         return found
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
