@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate, chain, repeat
 from math import prod
 from operator import mul
@@ -387,6 +388,7 @@ class Placements:
         return self.program.likely_trips(self.program.region[value])
 
 
+@lru_cache(maxsize=1 << 14)
 def overlaps(source: Layout, target: Layout) -> bool:
     """Whether devices may have parts of what they are to have: a dim is on the same axis in both, by another factor."""
     kept, axes = {*target.factors}, {(dim, factor.axis) for dim, factor in target.factors}
