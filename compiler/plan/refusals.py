@@ -140,9 +140,11 @@ def uneven_claim(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     on = table.on_dim(seed.value, dim)
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
     left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
+    why = f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({size} devices)"
+    if seed.padded and extent == 1:
+        why = f"cannot be padded: one device of `{seed.axis}` ({size} devices) would have all of the dim"
     return Refused(
-        f"`{seed.name}` cannot be tiled: dim {dim} has {counted(extent, 'element')}{left}, which "
-        f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({size} devices)",
+        f"`{seed.name}` cannot be tiled: dim {dim} has {counted(extent, 'element')}{left}, which {why}",
         seed,
         notes=[f"its shape is {list(shape)}"],
         helps=helps(plan, table, seed, dim),

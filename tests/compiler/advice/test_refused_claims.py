@@ -158,3 +158,10 @@ def test_a_tactic_that_changes_nothing_is_kept_and_shown() -> None:
     assert "tactic 2, tile('x', 0, 'data'), changes nothing" in str(twice.diff(plan))
     late = pt.plan(chain, plan.mesh, *ARGS).tile("x", 0, "data", propagate=False).tile("x", 0, "data")
     assert "changes nothing" not in str(late)
+
+
+def test_one_element_cannot_be_padded() -> None:
+    plan = pt.plan(lambda x: x + 1, pt.Mesh(a=4), jnp.ones((1, 16)))
+    with pytest.raises(pt.Error, match="dim 0 has 1 element, which cannot be padded: one device of `a`") as raised:
+        plan.tile("x", 0, "a", padded=True)
+    assert "tile dim 1 (16) instead" in str(raised.value)
