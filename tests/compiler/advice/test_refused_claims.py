@@ -161,7 +161,10 @@ def test_a_tactic_that_changes_nothing_is_kept_and_shown() -> None:
 
 
 def test_one_element_cannot_be_padded() -> None:
-    plan = pt.plan(lambda x: x + 1, pt.Mesh(a=4), jnp.ones((1, 16)))
+    def plus(x: jax.Array) -> jax.Array:
+        return x + 1
+
+    plan = pt.plan(plus, pt.Mesh(a=4), np.ones((1, 16), np.float32))
     with pytest.raises(pt.Error, match="dim 0 has 1 element, which cannot be padded: one device of `a`") as raised:
         plan.tile("x", 0, "a", padded=True)
     assert "tile dim 1 (16) instead" in str(raised.value)
