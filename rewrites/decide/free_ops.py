@@ -10,6 +10,7 @@ ops stays divided as tactics divide it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import prod
 
 from ...dialects.definitions.flops import flops
@@ -40,7 +41,7 @@ class FreeOps:
         self.found = dict[NodeId, dict[MeshAxis, Instead]]()
         """The ops that were moved, and what they take instead of their claims."""
         self.small: dict[object, bool] = {}
-        self.even: dict[object, bool] = {}
+        self.fitting: dict[object, bool] = {}
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
         """Whether an op may move along an axis. This and the next hold until an op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
@@ -150,13 +151,13 @@ class FreeOps:
         placement = self.placement(node, axis, claim)
         others = [each for each in self.claims(node) if each is not None and each.factor.axis != axis]
         asked = tuple((each.at, each.factor) for each in (*others, claim) if each is not None)
-        fits = self.is_even(node, placement) and (len(asked) == len(placement) or self.is_even(node, asked))
+        fits = self.fits(node, placement) and (len(asked) == len(placement) or self.fits(node, asked))
         return place_op(node.signature, placement) if fits else None
 
-    def is_even(self, node: Node, placement: Placement) -> bool:
-        """Whether an op could be placed so, with a block of each index on every device."""
-        if (known := self.even.get(key := (node.signature, placement))) is None:
-            known = self.even[key] = _is_even(node.signature, placement)
+    def fits(self, node: Node, placement: Placement) -> bool:
+        """Whether an op could be placed so."""
+        if (known := self.fitting.get(key := (node.signature, placement))) is None:
+            known = self.fitting[key] = _fits(node.signature, placement)
         return known
 
     def claims(self, node: Node) -> list[Claim | None]:
@@ -167,14 +168,13 @@ class FreeOps:
     def claim(self, node: Node, axis: MeshAxis, index: int) -> Claim | None:
         """The claim that puts an index on an axis otherwise than now: as a value lies that the op reads or makes, or in blocks.
 
-        None if it does not divide.
+        An op that only shifts elements may also run in the windows in which they are read. None if the index does not divide.
         """
         extent, now = node.signature.indices[index].extent, self.placements.nodes[node.number].placement
         others = [each for at, each in now if at == index and each.axis != axis]
         block = min((each.stride for each in others), default=extent)
-        lies = next((each for each in self.lying(node, axis, index) if (index, each) not in now), None)
-        if lies is None and node.signature.shifts:
-            lies = next((each for each in self.asked(node, axis, index) if (index, each) not in now), None)
+        ends = chain(self.lying(node, axis, index), self.asked(node, axis, index) if node.signature.shifts else ())
+        lies = next((each for each in ends if (index, each) not in now), None)
         if lies is None and (not block or block % axis.size or block * prod(each.size for each in others) != extent):
             return None
         return Claim(index, Factor(axis, block // axis.size) if lies is None else lies, self.tactic(node, axis, index))
@@ -218,21 +218,18 @@ def index_of(at: Mapping[int, Position], dim: int) -> int | None:
     return next((index for index, each in at.items() if each.dim == dim), None)
 
 
-def _is_even(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
-    """Whether the placement fits, every device has a block (not a window) of each index, and no index is padded.
+def _fits(signature: Signature, placement: Sequence[tuple[int, Factor]]) -> bool:
+    """Whether the placement fits. An op that computes has a block of each index on every device, no window and no padding.
 
-    Of indices that run along one dim together, as those of a window do, only one is placed.
+    One that only shifts elements may have these. Of indices that run along one dim together, as those of a window do, only one
+    is placed.
     """
     factors: dict[int, list[Factor]] = {}
     for index, factor in placement:
         factors.setdefault(index, []).append(factor)
-    indices = signature.indices
-    alone = all(factors.keys().isdisjoint(signature.rivals.get(at, ())) for at in factors)
-    return (
-        alone
-        and (signature.shifts or not any(each.has_halo for _, each in placement))
-        and all(
-            misfit(signature, at, own) is None and (signature.shifts or not is_padded(indices[at].extent, own))
-            for at, own in factors.items()
-        )
-    )
+    extents = {at: signature.indices[at].extent for at in factors}
+    fits = all(misfit(signature, at, own) is None for at, own in factors.items())
+    if not fits or not all(factors.keys().isdisjoint(signature.rivals.get(at, ())) for at in factors):
+        return False
+    windows = any(each.has_halo for own in factors.values() for each in own)
+    return signature.shifts or not (windows or any(is_padded(extents[at], own) for at, own in factors.items()))
