@@ -359,9 +359,9 @@ class Placements:
         return path(source, target, self.width(value))
 
     def misses(self, value: ValueId, source: Layout, target: Layout) -> Bytes:
-        """The bytes that a device at least receives, without a search: of dims of which it has other parts, and of sums.
+        """The bytes that a device at least receives: of dims of which it has other parts, and of sums.
 
-        What it has of other blocks or windows on the same axes is found by the search.
+        Only where it has other blocks or windows of a dim on the same axis, a search tells how much of what it wants they hold.
         """
         if source == target:
             return 0
