@@ -128,6 +128,7 @@ class FSDP(Strategy):
         return next(filter(None, (self.without_batch(plan, placed, axis) for axis in axes_of(self.axis))), None)
 
     def without_batch(self, plan: Plan, placed: Plan, axis: str) -> Error | None:
+        """The error for conflicts on one of its axes."""
         parts = placed.mesh.parts(axis)
         if any(any(table.nodes) for part, table in plan.table.axes.items() if str(part) in (axis, *parts)):
             return None
