@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, Self, cast
 
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def, traits_def, var_operand_def, var_region_def, var_result_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -24,6 +24,11 @@ from .op_text import ArrayOp, Terminator, array_types, parse_operands, print_ope
 from .params import NO_PARAMS, ParamsAttr
 from .regions import BORDERS, CHECKS, Entry, count_param, entries_of
 from .types import ArrayType
+
+
+def params_of(op: Operation) -> ParamsAttr:
+    """The parameters of a named op."""
+    return cast(ParamsAttr, op.properties["params"])
 
 
 class LaxOp(ArrayOp):
@@ -55,7 +60,7 @@ class LaxOp(ArrayOp):
 
     def print_head(self, printer: Printer) -> None:
         print_operands(printer, self.operands)
-        params = cast(ParamsAttr, self.properties["params"])
+        params = params_of(self)
         if params.data or self.regions:
             printer.print_string(f" {params.text}")
 

@@ -7,9 +7,8 @@ A kernel with its own step size may agree on 4 rows and on 2, but compute wrong 
 
 from collections.abc import Sequence
 from math import prod
-from typing import cast
 
-from ...dialects.params import ParamsAttr
+from ...dialects.lax import params_of
 from ...dialects.ranges.factor import padded
 from ...rewrites.decide.placements import Placements
 from ...rewrites.program.program import Node
@@ -23,7 +22,7 @@ def try_block_sizes(placements: Placements, foreign: Sequence[object]) -> None:
         if node.op_name in CANDIDATES and (sizes := _sizes(placements, node)):
             types = placements.program.types
             ins, outs = ([(types[at].dtype, types[at].shape) for at in values] for values in (node.operands, node.results))
-            stored = cast(ParamsAttr, node.op.properties["params"])
+            stored = params_of(node.op)
             params = decode(node.op_name, stored, tuple(shape for _, shape in ins), tuple(outs), foreign)
             accept_blocks(CANDIDATES[node.op_name], params, ins, outs, sizes)
 

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.ground.errors import Error
+from ...dialects.lax import params_of
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.regions import entries_of
 from ...dialects.types import ArrayType
@@ -183,6 +184,6 @@ def _run_ops(
 
 def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], bodies: Sequence[Body] = ()) -> list[Array]:
     """Runs one named op, and returns its results. An op with regions needs the functions that run them."""
-    params = cast(ParamsAttr, op.properties["params"])
+    params = params_of(op)
     types = [(array.dtype, array.shape) for array in cast("Sequence[ArrayType]", op.result_types)]
     return bind_local(op.name.removeprefix("lax."), params, operands, types, bodies=bodies, foreign=foreign)

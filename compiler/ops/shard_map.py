@@ -16,6 +16,7 @@ from jax import Array
 from jax.sharding import PartitionSpec
 from xdsl.ir import Block, Operation
 
+from ...dialects.lax import params_of
 from ...dialects.params import ParamsAttr
 from ...rewrites.program.run_counts import Marks, executions
 from ..jax_private import jax
@@ -71,11 +72,11 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
     """
     marks = Marks("own.")
     for op, times, where in maps:
-        params = cast(ParamsAttr, op.properties["params"])
+        params = params_of(op)
         if "body" not in params:
             continue  # An op that runs once is placed on the mesh too.
         for each, count, at in executions(_body(params, foreign).block, marks, times, where):
-            primitive = cast(ParamsAttr, each.properties["params"]).get("primitive") if each.name == "lax.whole" else ""
+            primitive = params_of(each).get("primitive") if each.name == "lax.whole" else ""
             if kind := NAMES_IN_JAX.get(str(primitive)):
                 yield from ((kind, count, at) for _ in each.operands)
 
@@ -97,7 +98,7 @@ def run_mapped(
     axes = dict(cast("tuple[tuple[str, int], ...]", params["own_axes"]))
 
     def run_one(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:
-        how = dict(cast(ParamsAttr, op.properties["params"]).items())
+        how = dict(params_of(op).items())
         primitive = str(how.get("primitive"))
         if op.name != "lax.whole" or has_rule(primitive, how):
             return run_op(op, operands, foreign)

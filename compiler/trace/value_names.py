@@ -13,12 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import takewhile
-from typing import cast
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects.lax import ConstantOp
-from ...dialects.params import ParamsAttr
+from ...dialects.lax import ConstantOp, params_of
 from ..inputs.lines import ScopePath, SourceLines, as_written, direction_of
 from ..inputs.names import escape_parts, join
 
@@ -30,7 +28,7 @@ def tags(main: Operation) -> Iterator[tuple[str, SSAValue]]:
     """The values that `pt.tag` and `checkpoint_name` name."""
     for op in main.walk():
         if op.name in _TAGS:
-            name = str(cast(ParamsAttr, op.properties["params"])["name"])
+            name = str(params_of(op)["name"])
             # `pt.tag` has escaped the keys of its tree; `checkpoint_name` gives any text.
             yield (name if op.name == "lax.tag" else escape_parts(name)), op.results[0]
 

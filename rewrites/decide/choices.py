@@ -134,7 +134,7 @@ class Choices:
     def price(self, among: Iterable[NodeId], after: Ways, below: Price | None = None) -> Price | None:
         """The price of these ops and of all that they read or make, if some of them are placed otherwise.
 
-        None if it cannot be below another price, which is soon seen: no path is searched then.
+        None if it cannot be below another price, which is soon seen: few paths are searched then.
         """
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))

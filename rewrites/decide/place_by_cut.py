@@ -206,7 +206,7 @@ class _Cut:
         return found
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
-        """About what a move costs, found without a search for its path."""
+        """About what a move costs: its path is searched only where the device has other parts of the dim."""
         if not (received := self.placements.misses(value, source, target) * trips):
             return 0
         slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.lax import OPS
+from ...dialects.lax import OPS, params_of
 from ...dialects.params import ParamsAttr, Record
 from ...dialects.types import ArrayType
 from ..rewire import rewire_users
@@ -25,17 +25,15 @@ MOST_DIMS = 3
 OTHERS = {"FFT": "FFT", "IFFT": "IFFT", "RFFT": "FFT", "IRFFT": "IFFT"}
 """The kind of a transform -> the kind along its other dims: those of real numbers are real along the last dim only."""
 
-
 INVERSE = ("IFFT", "IRFFT")
 
 
 class Along(NamedTuple):
-    """A transform of `value` along one dim that is not the last, between two transposes, the second of which is `last`."""
+    """A transform of `value` along one dim that is not the last, between two transposes."""
 
     value: SSAValue
     dim: int
     transform: Operation
-    last: Operation
 
 
 def join_transforms(block: Block) -> None:
@@ -64,7 +62,7 @@ def joined(op: Operation) -> Operation | None:
     is_next = other.dim == len(cast(ArrayType, value.type).shape) - 1 - len(lengths)
     if not is_next or len(lengths) == MOST_DIMS or _kind(other.transform) != OTHERS[_kind(transform)]:
         return None
-    params = ParamsAttr.of(**dict(_params(transform).items()) | {"fft_lengths": (length, *lengths)})
+    params = ParamsAttr.of(**dict(params_of(transform).items()) | {"fft_lengths": (length, *lengths)})
     made = OPS["fft"].of([value], [cast(ArrayType, op.results[0].type)], params)
     cast(Block, op.parent).insert_op_before(made, op)
     rewire_users(dict(zip(op.results, made.results, strict=True)))
@@ -74,16 +72,15 @@ def joined(op: Operation) -> Operation | None:
 
 def _along(value: SSAValue) -> Along | None:
     """The transform along another dim that makes a value, if nothing else reads what lies between."""
-    last = value.owner
-    transform = _maker(last.operands[0], FFT) if isinstance(last, Operation) and last.name == TRANSPOSE else None
-    first = None if transform is None else _maker(transform.operands[0], TRANSPOSE)
-    if first is None or transform is None or len(_lengths(transform)) > 1:
+    back = value.owner
+    transform = _maker(back.operands[0], FFT) if isinstance(back, Operation) and back.name == TRANSPOSE else None
+    there = None if transform is None else _maker(transform.operands[0], TRANSPOSE)
+    if not isinstance(back, Operation) or there is None or transform is None or len(_lengths(transform)) > 1:
         return None
-    there, back = (cast("tuple[int, ...]", _params(each)["permutation"]) for each in (first, cast(Operation, last)))
-    dim = there[-1]
-    others = tuple(each for each in range(len(there)) if each != dim)
-    is_back = there == (*others, dim) and tuple(there[each] for each in back) == tuple(range(len(there)))
-    return Along(first.operands[0], dim, transform, cast(Operation, last)) if is_back else None
+    before, after = (cast("tuple[int, ...]", params_of(each)["permutation"]) for each in (there, back))
+    dim, dims = before[-1], range(len(before))
+    is_back = before == (*(each for each in dims if each != dim), dim) and [before[each] for each in after] == [*dims]
+    return Along(there.operands[0], dim, transform) if is_back else None
 
 
 def _maker(value: SSAValue, name: str) -> Operation | None:
@@ -102,13 +99,9 @@ def _erase(op: Operation) -> None:
         _erase(before)
 
 
-def _params(op: Operation) -> ParamsAttr:
-    return cast(ParamsAttr, op.properties["params"])
-
-
 def _lengths(op: Operation) -> tuple[int, ...]:
-    return cast("tuple[int, ...]", _params(op)["fft_lengths"])
+    return cast("tuple[int, ...]", params_of(op)["fft_lengths"])
 
 
 def _kind(op: Operation) -> str:
-    return cast(str, cast(Record, _params(op)["fft_type"])["name"])
+    return cast(str, cast(Record, params_of(op)["fft_type"])["name"])

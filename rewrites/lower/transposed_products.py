@@ -12,7 +12,7 @@ from typing import cast
 
 from xdsl.ir import Block, Operation
 
-from ...dialects.lax import OPS
+from ...dialects.lax import OPS, params_of
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ..rewire import rewire_users
@@ -46,21 +46,17 @@ def product_of(op: Operation) -> Operation | None:
     (contracted, _), (batch, _) = _numbers(product)
     lhs, rhs = (len(cast(ArrayType, each.type).shape) - len(contracted) for each in product.operands)
     order = (*range(len(batch)), *range(lhs, lhs + rhs - len(batch)), *range(len(batch), lhs))
-    is_plain = _params(product).get("precision") is None
-    return product if is_plain and _params(op)["permutation"] == order else None
+    is_plain = params_of(product).get("precision") is None
+    return product if is_plain and params_of(op)["permutation"] == order else None
 
 
 def swapped(op: Operation, product: Operation) -> Operation:
     """The product with its operands exchanged, with the results of the transpose."""
     contracted, batch = _numbers(product)
-    params = dict(_params(product).items()) | {"dimension_numbers": (contracted[::-1], batch[::-1])}
+    params = dict(params_of(product).items()) | {"dimension_numbers": (contracted[::-1], batch[::-1])}
     return OPS["dot_general"].of(product.operands[::-1], cast("list[ArrayType]", [*op.result_types]), ParamsAttr.of(**params))
-
-
-def _params(op: Operation) -> ParamsAttr:
-    return cast(ParamsAttr, op.properties["params"])
 
 
 def _numbers(product: Operation) -> tuple[DimPairs, DimPairs]:
     """The dims of both operands over which a product sums, and those that are batch dims."""
-    return cast("tuple[DimPairs, DimPairs]", _params(product)["dimension_numbers"])
+    return cast("tuple[DimPairs, DimPairs]", params_of(product)["dimension_numbers"])

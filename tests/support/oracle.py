@@ -64,7 +64,6 @@ class Moves:
     wants: Sequence[Sequence[Wants]]
     """For each op that reads it, the layouts that it may want."""
     returned: Wants
-    """Whether each move is made on its own."""
     at: list[list[int]]
     """For each axis of the costs, which of its layouts each way of the op has."""
     costs: Costs
