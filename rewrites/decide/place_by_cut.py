@@ -8,14 +8,14 @@ in which an op reads it. So the price depends on pairs of choices, and the best 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ..program.program import Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.steps import Path
-from .choices import Alternative, Choices, Use, Want, Ways, sent_over
+from .choices import Alternative, Choices, Moving, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Network
 from .placements import overlaps
 from .price import Price, is_slow, seconds
@@ -53,7 +53,7 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
     """
     best: Best | None = None
     for number, ways in enumerate(options):
-        if not (chosen := _cheapest(choices, ways)):
+        if not (chosen := better(choices, ways)):
             continue
         before = choices.price(ways, {})
         assert before is not None
@@ -69,22 +69,17 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
     return best
 
 
-def could_pay(choices: Choices, ways: Ways, priced: Set[NodeId]) -> bool:
-    """Whether some of the ops `priced` would cost less otherwise, if the others followed at no cost.
-
-    dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
-    """
-    return not priced.isdisjoint(_cheapest(choices, ways, priced))
-
-
 def taken(choices: Choices, ways: Ways) -> bool:
     """Places ops otherwise if that costs less; returns whether it does."""
     best = take(choices, [ways])
     return best is not None and best.pays
 
 
-def _cheapest(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None) -> Ways:
-    """The ops to place otherwise, so that all of them, or those of them that are priced, cost the least."""
+def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None) -> Ways:
+    """The ops to place otherwise, so that all of them, or those `priced`, cost the least: the others then follow at no cost.
+
+    dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
+    """
     side = _Cut(choices, ways, ways.keys() if priced is None else priced).otherwise()
     return {number: way for number, way in ways.items() if number in side}
 
@@ -101,7 +96,8 @@ class _Cut:
         """The side of a minimum cut on which the ops are that cost less if they are placed otherwise."""
         network, cached = Network(), self.choices.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
-        for value, uses in self.reads().items():
+        reads = self.reads()
+        for value, uses in reads.items():
             # Regions overlap: what a value adds to one of them is cached for the others.
             key = value, self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
             if (found := cached.get(key)) is None:
@@ -114,7 +110,18 @@ class _Cut:
                 found = cached[way] = [*self.owned(self.program.nodes[number], way)]
             for edge in found:
                 network.edge(*edge)
+        for number in self.ways.keys() - self.priced:
+            if gain := self.gain(self.program.nodes[number], reads):
+                network.edge(*_unary(number, False, gain))
         return network.source_side(OTHERWISE, AS_IT_IS)
+
+    def gain(self, node: Node, priced: Container[ValueId]) -> int:
+        """What an op that is not priced could save at most: its own work, and what moves now for it and behind it."""
+        moves = self.choices.moves
+        reads = (move for value in node.operands if value not in priced for move in moves(value, {}) if serves(move, node))
+        makes = (move for value in node.results if value not in priced for move in moves(value, {}))
+        work = self.alone(node, None) - self.alone(node, self.ways[node.number])
+        return max(work, 0) + sum(map(self.due, (*reads, *makes)))
 
     def reads(self) -> dict[ValueId, list[Use]]:
         """Maps each value that counts to its uses by ops that may be placed otherwise."""
@@ -133,11 +140,7 @@ class _Cut:
     def alone(self, node: Node, way: Alternative | None) -> int:
         """What an op itself costs, as it is placed or otherwise, wherever the others are."""
         moves, work = self.choices.own(node, self.placements.nodes[node.number] if way is None else way.placed)
-        moved = sum(
-            self.least(move.value, move.source, move.target, move.trips)
-            for value in node.results
-            for move in self.choices.settled(value, way)
-        )
+        moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
         return self.capacity(Price.of(self.mesh, moves, [work])) + moved
 
     def moved(self, value: ValueId, uses: list[Use]) -> Moves:
@@ -205,6 +208,10 @@ class _Cut:
             found |= {key: round(prices[key] * part) for key, _ in group}
         return found
 
+    def due(self, move: Moving) -> int:
+        """About what a move costs."""
+        return self.least(move.value, move.source, move.target, move.trips)
+
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs: its path is searched only where the device has other parts of the dim."""
         if not (received := self.placements.misses(value, source, target) * trips):
@@ -214,6 +221,11 @@ class _Cut:
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives
+
+
+def serves(move: Moving, node: Node) -> bool:
+    """Whether a value moves for an op."""
+    return any(number == node.number for number, _ in move.uses)
 
 
 def _between(node: object, maker: NodeId, otherwise: bool, price: int) -> Edge:

@@ -15,27 +15,23 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import islice
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
-from ..program.breadth_first import reached
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative, Use, sent_over
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of
-from .place_by_cut import could_pay, take, taken
+from .place_by_cut import better, take, taken
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
-MOST_OPS = 250
-"""To the neighbours of how many ops a try leads on."""
-
-NEAR = (1, 2, 8)
-"""So many ops around one have to cost less, if all others follow at no cost, before more of them are tried."""
+GROWTH = (1, 2, 8, 32, 128, 512)
+"""By how many ops a region grows before the ops that would stay are left out."""
 
 FEW_AXES = 2
 """With how many placed axes the ops at both ends of a value are tried along all of their indices."""
@@ -206,10 +202,11 @@ class _Search:
             followed = set[int]() if mismatch is None else _followed(node, axis, mismatch)
             kind = self.surroundings(node), axis, frozenset(followed) if self.is_many else None
             if (promising := self.promising.get(kind)) is None:
-                every = followed if self.is_many else self.ops.indices(node, axis)
-                promising = self.promising[kind] = dict.fromkeys(at for at in every if self.promises(node, axis, at))
-            for index in promising:
-                claims = self.following(node, axis, index, MOST_OPS)
+                promising = self.promising[kind] = dict.fromkeys(followed if self.is_many else self.ops.indices(node, axis))
+            for index in [*promising]:
+                if (claims := self.grown(node, axis, index)) is None:
+                    promising.pop(index)
+                    continue
                 value = node.results[0] if mismatch is None else mismatch.value
                 option = Option(axis, claims, value, index in followed, index, promising)
                 yield option
@@ -218,29 +215,26 @@ class _Search:
                 if before and index is not None and not self.is_many:
                     yield option._replace(claims=claims | before)
 
-    def following(self, node: Node, axis: MeshAxis, index: int | None, most: int) -> Claims:
-        """The ops that would run along an index with an op, or on all devices: so many of them, and then their neighbours."""
-        return self.whole(node, axis, most) if index is None else self.region(node, axis, index, most)
+    def grown(self, node: Node, axis: MeshAxis, index: int | None) -> Claims | None:
+        """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
 
-    def promises(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
-        """Whether an op could cost less along an index: the nearest ops are priced, then more; those beyond follow for free."""
-        if self.ops.along(node, axis, index) is None:
-            return False
-        for near in NEAR:
-            claims = self.following(node, axis, index, near)
-            nearest = self.nearest(claims, near)
-            priced = self.ways(axis, nearest)
-            ways = priced | self.ways(axis, claims)
-            if not could_pay(self.choices, ways, priced.keys()):
-                return False
-            if len(nearest) == len(claims):
+        A region grows for as long as it could pay if the ops beyond it followed at no cost, and where these would follow. An op
+        that would stay then stays in any case, so nothing follows it.
+        """
+        if (region := self.region(node, axis, index)) is None:
+            return None
+        side: Set[NodeId] = {node.number}
+        for most in GROWTH:
+            before = {*region.found}
+            region.lead(side, most)
+            priced = before | (region.found.keys() - region.waiting.keys())
+            ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number in priced})
+            side = better(self.choices, ways | self.ways(axis, region.found), ways.keys()).keys()
+            if node.number not in side:
+                return None
+            if side.isdisjoint(region.waiting):
                 break
-        return True
-
-    def nearest(self, claims: Claims, most: int) -> Claims:
-        """So many of the ops that were found first, and those that carry a sum now: what it costs lies beyond them."""
-        counts = accumulate(number not in self.carried for number in claims)
-        return {number: claim for (number, claim), count in zip(claims.items(), counts, strict=True) if count <= most}
+        return region.found
 
     def attempt(self, options: list[Option]) -> bool:
         """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
@@ -292,39 +286,22 @@ class _Search:
         wanted = [self.placements.wanted(*use) for value in node.results for use in self.placements.uses(value)]
         return node.signature, self.placements.nodes[node.number], reads, tuple(wanted)
 
-    def whole(self, node: Node, axis: MeshAxis, most: int) -> Claims:
-        """The op and those around it that compute little, as far as they are placed on the axis, or could carry its sum."""
-        spreads = iter(range(most))
-
-        def beside(number: NodeId) -> Iterator[NodeId]:
-            if number not in self.carried and next(spreads, None) is None:
-                return
-            each = self.program.nodes[number]
-            others, waits = [self.program.producer[value] for value in each.operands], axis not in self.placements.axes(each)
-            for user, at in (use for value in each.results for use in self.program.uses[value]):
-                others.append(user)
-                # It lets a sum wait, and so could what reads it.
-                if waits and self.ops.may_wait(user, frozenset({at})):
-                    yield user
-            yield from (other for other in others if 0 <= other < self.program.end and self.may_be_whole(other, axis))
-
-        return dict.fromkeys(reached([node.number], beside))
-
     def may_be_whole(self, number: NodeId, axis: MeshAxis) -> bool:
         return self.ops.may_be_whole(self.program.nodes[number], axis)
 
-    def region(self, node: Node, axis: MeshAxis, index: int, most: int) -> Claims:
-        """The ops that would follow an op if it ran along an index, and nothing else were placed on the axis."""
+    def region(self, node: Node, axis: MeshAxis, index: int | None) -> _Whole | _Around | None:
+        """The op that could run along an index, or on all devices, for others to follow it; None if it could not."""
+        if self.ops.along(node, axis, index) is None:
+            return None
+        if index is None:
+            return _Whole(node, axis, self)
         if (claim := self.ops.claim(node, axis, index)) is None:
-            return {}
+            return None
         table, program = self.table.copy(), self.program
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
         table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
         table.axes[axis].nodes[node.number] = claim
-        sweep = _Around(table, axis, claim.tactic, self, most)
-        sweep.decided(node)
-        sweep.run([])
-        return sweep.found
+        return _Around(table, axis, claim.tactic, self, node)
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
         """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""
@@ -397,13 +374,54 @@ def _is_plain(pending: tuple[Unreduced, ...]) -> bool:
     return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
 
 
-class _Around(Sweep):
-    """Propagation through the ops that may run elsewhere, up to those that already follow the claim."""
+class _Whole:
+    """An op that would run on all devices of an axis, and those around it that compute little or could carry its sum."""
 
-    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search, most: int) -> None:
+    def __init__(self, node: Node, axis: MeshAxis, search: _Search) -> None:
+        self.axis, self.search = axis, search
+        self.found: Claims = {node.number: None}
+        self.waiting = {node.number: node}
+
+    def lead(self, among: Set[NodeId], most: int) -> None:
+        ahead = [self.waiting.pop(number) for number in [*self.waiting] if number in among]
+        for node in ahead:
+            most -= node.number not in self.search.carried
+            if most < 0:
+                self.waiting[node.number] = node
+                continue
+            new = dict.fromkeys(number for number in self.beside(node) if number not in self.found)
+            self.found |= new
+            ahead += (self.search.program.nodes[number] for number in new)
+
+    def beside(self, node: Node) -> Iterator[NodeId]:
+        search, axis = self.search, self.axis
+        others, waits = [search.program.producer[value] for value in node.operands], axis not in search.placements.axes(node)
+        for user, at in (use for value in node.results for use in search.program.uses[value]):
+            others.append(user)
+            # It lets a sum wait, and so could what reads it.
+            if waits and search.ops.may_wait(user, frozenset({at})):
+                yield user
+        yield from (other for other in others if 0 <= other < search.program.end and search.may_be_whole(other, axis))
+
+
+class _Around(Sweep):
+    """An op that would run along an index, and those that follow it if nothing else were placed on the axis.
+
+    Propagation through the ops that may run elsewhere, up to those that already follow the claim.
+    """
+
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search, node: Node) -> None:
         super().__init__(table, axis, tactic, False, False)
-        self.search, self.most = search, most
+        self.search, self.most = search, -1
         self.found: Claims = {}
+        self.waiting = dict[NodeId, Node]()
+        self.decided(node)
+
+    def lead(self, among: Set[NodeId], most: int) -> None:
+        self.most = most
+        for node in [self.waiting.pop(number) for number in [*self.waiting] if number in among]:
+            self.onward(node)
+        self.run([])
 
     def popped(self, kind: int) -> Iterator[int]:
         """One entry of each pass in turn, so that what is found lies on both sides of the first op."""
@@ -428,6 +446,12 @@ class _Around(Sweep):
         leaves = own is not None and own.held and own[:2] != claim[:2]
         if not leaves and (claim.at, claim.factor) not in self.search.placements.nodes[node.number].placement:
             self.found[node.number] = claim
-            self.most -= node.number not in self.search.carried
-            if self.most >= 0:
-                super().decided(node)
+            self.onward(node)
+
+    def onward(self, node: Node) -> None:
+        """Leads on to the neighbours of an op, or lets it wait if enough ops do."""
+        self.most -= node.number not in self.search.carried
+        if self.most < 0:
+            self.waiting[node.number] = node
+        else:
+            super().decided(node)
