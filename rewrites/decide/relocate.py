@@ -230,11 +230,11 @@ class _Search:
             priced = before | (region.found.keys() - region.waiting.keys())
             ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number in priced})
             side = better(self.choices, ways | self.ways(axis, region.found), ways.keys()).keys()
-            if node.number not in side:
-                return None
             if side.isdisjoint(region.waiting):
                 break
-        return region.found
+            if node.number not in side:
+                return None
+        return region.found if side else None
 
     def attempt(self, options: list[Option]) -> bool:
         """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
