@@ -44,10 +44,27 @@ def is_seen_through(node: Node) -> bool:
     return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
 
 
+def arguments(program: Program, value: ValueId) -> list[ValueId]:
+    """The arguments that a value is put together from, seen through moves, casts and parts; none if any of it is computed.
+
+    stack([w0, w1])[i]   -->   w0, w1: the number `i` chooses, and is no part
+    """
+    ends = list[ValueId]()
+
+    def parts(each: ValueId) -> Sequence[ValueId]:
+        node = program.maker(each)
+        if node is not None and (is_seen_through(node) or (not node.is_border and node.signature.instance.definition.moves)):
+            return [operand for operand in node.operands if program.shape(operand)] or node.operands
+        ends.append(each)
+        return ()
+
+    deque(reached([value], parts), maxlen=0)
+    return ends if all(program.maker(end) is None for end in ends) else []
+
+
 def argument(program: Program, value: ValueId) -> ValueId | None:
-    """The argument that a value is, seen through moves, casts and parts; None if it is computed."""
-    source = program.source(value, is_seen_through)
-    return source if program.maker(source) is None else None
+    """The first of the arguments that a value is put together from; None if it is computed."""
+    return next(iter(arguments(program, value)), None)
 
 
 FARTHEST = 200
@@ -394,5 +411,4 @@ class Within(Addresses):
 
     def named_by(self, values: Iterable[ValueId]) -> Iterable[ValueId]:
         """The arguments of which these values are parts or moved copies, as inside of a loop."""
-        found = (argument(self.program, value) for value in values)
-        return (value for value in found if value is not None)
+        return (found for value in values for found in arguments(self.program, value))

@@ -209,12 +209,14 @@ class Search:
         self.refused.add(self.of(value, dim))
         source = None if no.node is None else line_of(self.plan, no.node.results[0], no.node)
         name, cure, stop = self.named(value, dim), "", None
-        if no.stop is not None and (weight := self.passes.on_parameter(value, dim)) is not None:
-            stop = replace(no.stop, weight=Weight(*weight, no.run))
+        # A cure is for one weight, not for one that the program puts together from several.
+        run = no.run if len(self.passes.parameters(value)) == 1 else 0
+        if run and no.stop is not None and (weight := self.passes.on_parameter(value, dim)) is not None:
+            stop = replace(no.stop, weight=Weight(*weight, run))
         size = prod(part.size for part in self.parts)
-        if no.run and no.run % size == 0:
+        if run and run % size == 0:
             weight, at = name.rsplit(".", 1)
-            turn = step(f'Tile({{"{weight}": {at}}}, "{self.axis}", block={no.run // size})')
+            turn = step(f'Tile({{"{weight}": {at}}}, "{self.axis}", block={run // size})')
             cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
         return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop)
 
@@ -242,7 +244,8 @@ class Search:
 
     def judged(self, trial: Reached, value: ValueId, dim: int) -> Pair | None:
         """The pair that a propagated candidate forms. Raises NoPair if it forms none."""
-        if met := self.passes.inputs.intersection(trial.arguments):
+        met = self.passes.inputs.intersection(trial.arguments)
+        if met and not any(self.is_batched(node) for node in filter(is_product, trial.nodes)):
             raise NoPair(f"input `{self.plan.source.addresses.names[min(met)]}` has the range")
         for node in trial.nodes:
             self.kept_apart(node)
@@ -254,6 +257,18 @@ class Search:
             raise NoPair("no product with a parameter sums over it")
         weights = tuple(dict.fromkeys((*columns.values(), *rows.values())))
         return Pair(tuple(columns), tuple(rows), self.program.shape(value)[dim], weights)
+
+    def is_batched(self, node: Node) -> bool:
+        """Whether a product of computed values has one product for each element of the range, as attention has for each head.
+
+        Then the range is no width of a model, and an input that has it, as a cache has heads, may be tiled.
+        """
+        claims = (self.table.axes[part].nodes[node.number] for part in self.parts)
+        is_kept = all(
+            claim is not None and all(claim.at in at for at in (*node.signature.operand_at, node.signature.result_at[0]))
+            for claim in claims
+        )
+        return is_kept and all(self.passes.parameter(value) in (None, *self.passes.inputs) for value in node.operands)
 
     def kept_apart(self, node: Node) -> None:
         """Raises NoPair if an op of the forward pass reads the result of this one whole, or in other blocks."""
@@ -294,11 +309,11 @@ class Search:
         claim = table.nodes[node.number]
         assert claim is not None, "a trial has placed it"
         for value, at in zip(node.operands, node.signature.operand_at, strict=True):
-            if claim.at in at and (argument := self.passes.parameter(value)) is not None:
-                own = table.values[argument]
+            for each in self.passes.parameters(value) if claim.at in at else ():
+                own = table.values[each]
                 # A loop may contain all of the forward pass, and begins outside of it.
                 outside = self.program.source(value, lambda node: node.is_border and node.passes_on)
-                weight = (outside, at[claim.at].dim) if own is None else (argument, own.at)
+                weight = (outside, at[claim.at].dim) if own is None else (each, own.at)
                 yield self.named(*weight), weight, sums(node, claim.at)
 
     def named(self, value: ValueId, dim: int) -> str:

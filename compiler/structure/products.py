@@ -4,14 +4,14 @@ dot_general of `x` and `w` in jvp(block)                  -->   a product of the
 dot_general of `q` and `k` in transpose(jvp(attention))   -->   a product of the backward pass, of two computed values
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, NodeId, ValueId
-from ..plan.addresses import argument
+from ..plan.addresses import argument, arguments
 from ..plan.state import State
 
 Spot = tuple[ValueId, int]
@@ -70,14 +70,19 @@ class Passes:
         return (node for node in self.plan.source.program.nodes if is_product(node) and self.is_forward(node))
 
     def parameter(self, value: ValueId) -> ValueId | None:
-        """The argument that a value is, perhaps moved, cast, or one layer of it; None if it is computed."""
+        """The first of `parameters`; None if the value is computed."""
         return argument(self.plan.source.program, value)
+
+    def parameters(self, value: ValueId) -> Sequence[ValueId]:
+        """The arguments that a value is, perhaps moved, cast, stacked, or one layer of these; none if any of it is computed."""
+        return arguments(self.plan.source.program, value)
 
     @cached_property
     def inputs(self) -> frozenset[ValueId]:
-        """The arguments that have a batch dim."""
+        """The arguments that have a batch dim. What a result replaces is none, as the weights of an ensemble, or a cache."""
         source = self.plan.source
-        return frozenset(v for v in source.program.arguments if not source.batches.isdisjoint(source.classes.dims(v)))
+        stays = (value for value in source.program.arguments if value not in source.replaced)
+        return frozenset(value for value in stays if not source.batches.isdisjoint(source.classes.dims(value)))
 
     def on_parameter(self, value: ValueId, dim: int) -> Spot | None:
         """The parameter that a value is, and the dim of it that this dim is; None if no single dim has the range."""

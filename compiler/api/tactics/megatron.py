@@ -69,7 +69,9 @@ class Megatron(Structural):
             notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in tried[:4]]
             helps = [pair.cure for pair in tried if pair.cure]
             if not listing:
-                helps.append(f"no dim that a product makes divides over {plan.mesh[self.axis]} devices: padded=True")
+                helps.append(
+                    f"no product makes a dim of a parameter that divides over {plan.mesh[self.axis]} devices: padded=True"
+                )
             helps.append('name the weights: column="**/w1", row="**/w2"')
             raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)
         return weights
