@@ -87,7 +87,8 @@ def _cures(found: Sequence[Pair]) -> list[str]:
 
 
 def _row(each: Pair) -> Sequence[Cell]:
-    return ", ".join(each.columns), ", ".join(each.rows), each.extent, each.why_not, place_of(each.source)
+    # An extent is a text: numbers of rows that are alike are added up.
+    return ", ".join(each.columns), ", ".join(each.rows), str(each.extent), each.why_not, place_of(each.source)
 
 
 class NoPair(Exception):

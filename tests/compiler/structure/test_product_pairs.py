@@ -121,6 +121,13 @@ def test_every_second_product_of_a_chain_is_a_row() -> None:
     assert plan.apply(FOUND).counts()["all_reduce"] == 2
 
 
+def test_pairs_that_are_alike_are_one_row_with_the_extent_of_each() -> None:
+    layers = [{"up": normal(16, 32), "down": normal(32, 16)} for _ in range(3)]
+    table = FOUND.pairs(pt.plan(lambda layers, x: mlp([w for p in layers for w in (p["up"], p["down"])], x), MESH, layers, X))
+    (row,) = [line.split() for line in str(table).splitlines() if line.startswith("layers")]
+    assert row == ["layers/*/up.1", "x", "3", "layers/*/down.0", "32"]
+
+
 def test_weights_that_no_step_replaces_are_found_too() -> None:
     """Adapters are trained; the weights beside them are only read."""
 
