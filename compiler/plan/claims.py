@@ -175,7 +175,7 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
             carry(table, part, _claimed_values(table, part), len(plan.actions), False)
     action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
     made = replace(plan, table=table, actions=(*plan.actions, action))
-    return _crossing(made, axis) if split else made
+    return crossing(made, axis) if split else made
 
 
 def having(plan: Some, axes: Iterable[str]) -> Some:
@@ -192,10 +192,10 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
         if problem := kept_whole(plan, axis):
             raise problem
     with without_collector():
-        return _split(plan, mesh, len(plan.actions))
+        return refined(plan, mesh, len(plan.actions))
 
 
-def _split(plan: Some, mesh: Mesh, number: int) -> Some:
+def refined(plan: Some, mesh: Mesh, number: int) -> Some:
     """Moves the plan to a refined mesh: claims on split axes become claims on their sub-axes, and are propagated."""
     table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
     for part in (part for part in table.axes if part not in plan.mesh.places):
@@ -205,7 +205,7 @@ def _split(plan: Some, mesh: Mesh, number: int) -> Some:
     return replace(plan, mesh=mesh, table=table)
 
 
-def _crossing(plan: Some, axis: str) -> Some:
+def crossing(plan: Some, axis: str) -> Some:
     """Splits an axis into sub-axes, if propagation stopped at a reshape where each sub-axis can take an index of its own.
 
     16, data at 2 (8 devices), reshaped to 4, 4   -->   data.0:4 on the first dim, data.1:2 on the second
@@ -216,7 +216,7 @@ def _crossing(plan: Some, axis: str) -> Some:
             ways.setdefault(sizes, []).append(stop.node)
     for sizes, nodes in ways.items():
         mesh = plan.mesh.refine(**{axis: sizes})
-        split = _split(plan, mesh, len(plan.actions) - 1)
+        split = refined(plan, mesh, len(plan.actions) - 1)
         tables = [split.table.axes[part] for part in mesh.named(axis)]
         if any(all(table.nodes[node] is not None for table in tables) for node in nodes):
             return split

@@ -22,7 +22,7 @@ from ...rewrites.program.program import Node, ValueId
 from ..inputs.lines import SourceLine, place_of
 from ..inputs.message_language import step
 from ..plan.addresses import argument
-from ..plan.claims import Some
+from ..plan.claims import Some, refined
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
@@ -68,7 +68,17 @@ class _Pairs:
 
     def __call__(self, plan: State) -> Listing[Pair]:
         columns = "columns", "rows", "extent", "why not", "at"
-        return Listing(Search(plan, self.axis, self.padded).found(), ListingForm("pairs", columns, _row, _cures))
+        search = Search(plan, self.axis, self.padded)
+        found = [*search.found()]
+        stops = {each.columns: each.stop for each in found}
+        # A candidate may stop at a reshape that sub-axes cross, as where heads are put in groups: then these are searched.
+        for sizes in dict.fromkeys(search.ways):
+            mesh = plan.mesh.refine(**{self.axis: sizes})
+            across = Search(refined(plan, mesh, len(plan.actions)), self.axis, self.padded)
+            others = [replace(each, stop=stops.get(each.columns)) for each in across.found()]
+            if across.price(across.products) > search.price(search.products):
+                search, found = across, others
+        return Listing(found, ListingForm("pairs", columns, _row, _cures))
 
 
 def with_stops(plan: Some, found: Iterable[Pair]) -> Some:
@@ -77,7 +87,7 @@ def with_stops(plan: Some, found: Iterable[Pair]) -> Some:
     left = {
         (each.node, each.operand, each.axis): each
         for each in stops
-        if each.weight is not None and plan.table.claim(each.weight.value, each.axis) is None
+        if each.weight is not None and each.axis in plan.table.axes and plan.table.claim(each.weight.value, each.axis) is None
     }
     return replace(plan, table=replace(plan.table, blocked={**plan.table.blocked, **left})) if left else plan
 
@@ -144,6 +154,10 @@ class Search:
             self.table.touch(part)
         self.refused = set[int]()
         """The classes of dims that cannot form a pair."""
+        self.products = list[Node]()
+        """The products of all pairs."""
+        self.ways = list[tuple[int, ...]]()
+        """The sizes of sub-axes that cross reshapes at which candidates stop."""
 
     def found(self) -> Iterator[Pair]:
         for node in self.passes.products() if self.parts else ():
@@ -187,8 +201,13 @@ class Search:
         if not keep or pair is None or pair.why_not:
             self.undo(trial, value)
             self.table.blocked, self.table.conflicts = before
-        products = ((multiplications(node), 1) for node in trial.nodes if is_product(node))
-        return pair, Price.of(self.program.mesh, (), products)
+        else:
+            self.products += filter(is_product, trial.nodes)
+        return pair, self.price(filter(is_product, trial.nodes))
+
+    def price(self, products: Iterable[Node]) -> Price:
+        """The price of products on one device."""
+        return Price.of(self.program.mesh, (), ((multiplications(node), 1) for node in products))
 
     def propagated(self, trial: Reached, value: ValueId, dim: int) -> bool:
         """Tiles the dim on the axis, and propagates through the forward pass. False if the dim is too short. Raises NoPair."""
@@ -265,10 +284,8 @@ class Search:
         Then the range is no width of a model, and an input that has it, as a cache has heads, may be tiled.
         """
         claims = (self.table.axes[part].nodes[node.number] for part in self.parts)
-        is_kept = all(
-            claim is not None and all(claim.at in at for at in (*node.signature.operand_at, node.signature.result_at[0]))
-            for claim in claims
-        )
+        ends = *node.signature.operand_at, node.signature.result_at[0]
+        is_kept = any(claim is not None and all(claim.at in at for at in ends) for claim in claims)
         return is_kept and all(self.passes.parameter(value) in (None, *self.passes.inputs) for value in node.operands)
 
     def kept_apart(self, node: Node) -> None:
@@ -286,7 +303,11 @@ class Search:
             if not self.passes.is_forward(use):
                 continue
             if claim is None:
-                raise NoPair(f"`{use.op_name}` needs it whole: {self.stop(use, part)}", use)
+                stops = (self.table.blocked.get((use.number, at, part)) for at in range(len(use.operands)))
+                stop = next((stop for stop in stops if stop is not None), None)
+                self.ways += [ways] if stop is not None and (ways := self.table.ways_across(stop)) else []
+                why = "two of its dims ask for the axis" if stop is None else stop.reason
+                raise NoPair(f"`{use.op_name}` needs it whole: {why}", use)
             at = use.signature.operand_at[position].get(claim.at)
             if at is None or at.dim != have.at or at.outward(claim.factor) is not have.factor:
                 why, run = "needs other blocks of it on a device", self.run(value, have.at) if use.signature.shifts else 0
@@ -300,15 +321,13 @@ class Search:
         parts = [self.program.shape(part)[dim] for use in uses for part in use.results]
         return gcd(*parts, self.program.shape(value)[dim])
 
-    def stop(self, node: Node, part: MeshAxis) -> str:
-        stops = (self.table.blocked.get((node.number, at, part)) for at in range(len(node.operands)))
-        return next((stop.reason for stop in stops if stop is not None), "two of its dims ask for the axis")
-
     def weights(self, node: Node) -> Iterator[tuple[str, tuple[ValueId, int], bool]]:
         """Yields the parameters of a product that have the range: name, value with dim, whether the product sums over it."""
-        table = self.table.axes[self.parts[0]]
-        claim = table.nodes[node.number]
-        assert claim is not None, "a trial has placed it"
+        claims = [self.table.axes[part].nodes[node.number] for part in self.parts]
+        table, claim = self.table.axes[self.parts[0]], claims[0]
+        # Sub-axes may be on several indices of a product, or on some parts of it: then it follows the others.
+        if claim is None or any(each is None or each.at != claim.at for each in claims):
+            return
         for value, at in zip(node.operands, node.signature.operand_at, strict=True):
             for each in self.passes.parameters(value) if claim.at in at else ():
                 own = table.values[each]

@@ -10,6 +10,7 @@ from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
 from ...inputs.checks import checked_axis, flag_of, patterns_of
+from ...plan.claims import crossing
 from ...structure.product_pairs import Pair, pairs, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
@@ -29,6 +30,8 @@ class Megatron(Structural):
     so a dim of stacked layers in front changes nothing. A mapping from pattern to dim overrides these. One of the two is enough
     if the other follows by propagation.
 
+    Heads that the program puts in groups, for fewer heads of keys than devices, lie on sub-axes if a gather would cost less.
+
     A pair costs one all_reduce forward and one backward: `4·L` for L layers of attention and a perceptron.
 
     Raises Error if there is no pair; for a column whose tiled dim is summed over, for a row whose tiled dim is not, and for an
@@ -45,6 +48,14 @@ class Megatron(Structural):
     def __call__(self, plan: Plan) -> Plan:
         placed = super().__call__(plan)
         return placed if self.column or self.row else with_stops(placed, self.pairs(self.restricted(self.split(plan))))
+
+    def placed(self, plan: Plan, held: bool) -> Plan:
+        placed = super().placed(plan, held)
+        if self.problem(plan, placed) is None:
+            return placed
+        # Heads that are put in groups lie on sub-axes, one for the groups: then the reshape does not need them whole.
+        crossed = crossing(placed, self.axis)
+        return placed if self.problem(plan, crossed) else crossed
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         columns, rows = (self.weights(self.restricted(self.split(plan)), given) for given in (self.column, self.row))
