@@ -6,6 +6,9 @@ Between the two, every op must keep the range apart. A pair then costs one all_r
     h = x @ w1; y = gelu(h) @ w2      -->   a pair over dim 1 of w1, dim 0 of w2
     x = norm(x); h = x @ w1           -->   none over dim 0 of w1: the norm sums over the range
 
+Pairs in program order do not share products. Those come last whose sums are larger than what they sum over, as those over the
+width that layers without norms share.
+
 Nothing is known of an op by its name: each candidate is propagated by the definitions through the forward pass, in a table that
 is thrown away.
 """
@@ -45,6 +48,8 @@ class Pair:
     source: SourceLine | None = None
     stop: BlockedOp | None = field(default=None, repr=False, compare=False)
     """The op that takes parts of the range, if each part would be on only a few devices."""
+    widens: bool = field(default=False, repr=False, compare=False)
+    """Whether its sums are larger than what they sum over. Their products had better be columns, if they can."""
 
     def __str__(self) -> str:
         if self.why_not:
@@ -154,6 +159,8 @@ class Search:
             self.table.touch(part)
         self.refused = set[int]()
         """The classes of dims that cannot form a pair."""
+        self.later = list[tuple[Node, ValueId, int]]()
+        """The pairs that widen, which others come before."""
         self.products = list[Node]()
         """The products of all pairs."""
         self.ways = list[tuple[int, ...]]()
@@ -163,6 +170,10 @@ class Search:
         for node in self.passes.products() if self.parts else ():
             for position in (0, 1) if self.is_free(node) else ():
                 yield from self.of_weight(node, position)
+        for node, value, dim in self.later:
+            pair = self.tried(value, dim, keep=True)[0] if self.is_free(node) else None
+            if pair is not None:
+                yield pair
 
     def is_free(self, node: Node) -> bool:
         return all(self.table.axes[part].nodes[node.number] is None for part in self.parts)
@@ -172,18 +183,20 @@ class Search:
         value = node.operands[position]
         if self.passes.parameter(value) in (None, *self.passes.inputs) or not self.is_free(node):
             return
-        best: tuple[Price, int] | None = None
+        found = list[tuple[bool, Price, int]]()
         for dim, digits in enumerate(node.signature.operand_dims[position]):
             if len(digits) != 1 or not self.is_made(node, position, digits[0].at) or self.of(value, dim) in self.refused:
                 continue
             pair, price = self.tried(value, dim)
             if pair is not None and pair.why_not:
                 yield pair
-            elif pair is not None and (best is None or price > best[0]):
-                best = price, dim
-        if best is not None:
-            pair, _ = self.tried(value, best[1], keep=True)
-            if pair is not None:
+            elif pair is not None:
+                found.append((not pair.widens, price, dim))
+        found.sort(reverse=True)
+        for narrows, _, dim in found:
+            if not narrows:
+                self.later.append((node, value, dim))
+            elif self.is_free(node) and (pair := self.tried(value, dim, keep=True)[0]) is not None:
                 yield pair
 
     def is_made(self, node: Node, position: int, index: int) -> bool:
@@ -270,13 +283,18 @@ class Search:
         for node in trial.nodes:
             self.kept_apart(node)
         columns, rows = dict[str, tuple[ValueId, int]](), dict[str, tuple[ValueId, int]]()
+        made, read = list[ValueId](), set[ValueId]()
         for node in filter(is_product, trial.nodes):
             for name, weight, is_row in self.weights(node):
                 (rows if is_row else columns)[name] = weight
+                if is_row:
+                    made += node.results
+                    read |= {each for each in node.operands if self.passes.parameter(each) is None}
         if not rows or not columns:
             raise NoPair("no product with a parameter sums over it")
         weights = tuple(dict.fromkeys((*columns.values(), *rows.values())))
-        return Pair(tuple(columns), tuple(rows), self.program.shape(value)[dim], weights)
+        larger = sum(prod(self.program.shape(each)) for each in made) > sum(prod(self.program.shape(each)) for each in read)
+        return Pair(tuple(columns), tuple(rows), self.program.shape(value)[dim], weights, widens=larger)
 
     def is_batched(self, node: Node) -> bool:
         """Whether a product of computed values has one product for each element of the range, as attention has for each head.

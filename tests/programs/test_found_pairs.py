@@ -228,3 +228,38 @@ def test_models_of_an_ensemble_that_are_trained_each_on_its_batch_pair_up() -> N
     found = as_by_hand(plan, {"params/up": 2, "params/down": 1}, *args)
     assert found.counts()["all_reduce"] == sum(found.counts().values()) == 1
     assert found.layout("m/up") == {"m/up": "f32[4, 16, model*8]"}
+
+
+# --- a width that layers share -------------------------------------------------------------------------------------------
+
+
+def residual(p: Params, x: Array) -> Array:
+    """Two layers between a product that makes their width and one that sums over it, without a norm."""
+    x = jnp.tanh(x @ p["into"])
+    for _ in range(2):
+        x = x + jnp.tanh(x @ p["up"]) @ p["down"]
+    return jnp.mean((x @ p["out"]) ** 2)
+
+
+@pytest.mark.parametrize("ensemble", [(), (4,)], ids=["one model", "an ensemble"])
+def test_hidden_units_come_before_the_width_that_layers_share(ensemble: tuple[int, ...]) -> None:
+    """Over the width, each `x @ up` would be a sum, which is larger than `x`."""
+    sizes = {"into": (16, 32), "up": (32, 128), "down": (128, 32), "out": (32, 8)}
+    params = {name: 0.3 * normal(*ensemble, *shape) for name, shape in sizes.items()}
+    args = params, normal(*ensemble, 8, 16)
+    step = trained(residual)
+    plan = pt.plan(jax.vmap(step) if ensemble else step, MESH, *args)
+    at = len(ensemble)
+    found = as_by_hand(plan, {"params/up": at + 1, "params/down": at}, *args)
+    # Two forward and one backward; in front of the first layer the gradient of `x` is summed too.
+    assert found.counts()["all_reduce"] == sum(found.counts().values()) == 4
+    assert found.bytes_per_device() == 4 * (2 * 7 / 8) * (4 if ensemble else 1) * 8 * 32 * 4
+
+
+def test_a_width_is_a_pair_where_no_other_pair_takes_its_products() -> None:
+    def widening(p: Params, x: Array) -> Array:
+        return jnp.mean(jnp.tanh(x @ p["first"]) @ p["second"])
+
+    p = {"first": normal(16, 32), "second": normal(32, 64)}
+    found = as_by_hand(pt.plan(widening, MESH, p, X), {"p/first": 1, "p/second": 0}, p, X)
+    assert found.counts()["all_reduce"] == 1
