@@ -30,8 +30,11 @@ from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
-GROWTH = (1, 2, 8, 32, 128, 512)
-"""By how many ops a region grows before the ops that would stay are left out."""
+GROWTH = (1, 2, 8, 32, 64, 128, 256)
+"""By how many ops a region grows before those that would stay are told apart."""
+
+NEAR = 64
+"""A region of more ops leads on only from those that would move."""
 
 FEW_AXES = 2
 """With how many placed axes the ops at both ends of a value are tried along all of their indices."""
@@ -218,23 +221,23 @@ class _Search:
     def grown(self, node: Node, axis: MeshAxis, index: int | None) -> Claims | None:
         """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
 
-        A region grows for as long as it could pay if the ops beyond it followed at no cost, and where these would follow. An op
-        that would stay then stays in any case, so nothing follows it.
+        What a region saves is told as if the ops beyond it followed at no cost, and saved all that moves for them. If its first
+        op would stay even so, it stays in any case. A large region leads on only from ops that would move.
         """
         if (region := self.region(node, axis, index)) is None:
             return None
         side: Set[NodeId] = {node.number}
         for most in GROWTH:
             before = {*region.found}
-            region.lead(side, most)
+            region.lead(side if len(before) > NEAR else before, most)
             priced = before | (region.found.keys() - region.waiting.keys())
             ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number in priced})
             side = better(self.choices, ways | self.ways(axis, region.found), ways.keys()).keys()
-            if side.isdisjoint(region.waiting):
-                break
             if node.number not in side:
                 return None
-        return region.found if side else None
+            if not region.waiting or (len(region.found) > NEAR and side.isdisjoint(region.waiting)):
+                break
+        return region.found
 
     def attempt(self, options: list[Option]) -> bool:
         """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
