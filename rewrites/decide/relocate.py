@@ -30,7 +30,7 @@ from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
-GROWTH = (1, 2, 8, 32, 64, 128, 256)
+GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """By how many ops a region grows before those that would stay are told apart."""
 
 NEAR = 64
@@ -228,10 +228,8 @@ class _Search:
             return None
         side: Set[NodeId] = {node.number}
         for most in GROWTH:
-            before = {*region.found}
-            region.lead(side if len(before) > NEAR else before, most)
-            priced = before | (region.found.keys() - region.waiting.keys())
-            ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number in priced})
+            region.lead(side if len(region.found) > NEAR else region.waiting.keys(), most)
+            ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number not in region.waiting})
             side = better(self.choices, ways | self.ways(axis, region.found), ways.keys()).keys()
             if node.number not in side:
                 return None
