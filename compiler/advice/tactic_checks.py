@@ -4,13 +4,15 @@ DataParallel("data", inputs="x"), x.reshape(3, 10, ...) and a scan over the 3   
 Megatron("model", column={"up": 0})                                             -->   an error: dim 0 of `up` is summed over
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import Claim
-from ...rewrites.program.program import Node, ValueId
+from ...rewrites.program.breadth_first import reached
+from ...rewrites.program.program import Node, NodeId, ValueId
 from ..cost.collectives import use_of
 from ..inputs.lines import at_line
 from ..inputs.message_language import cited, step
@@ -22,16 +24,19 @@ from .stop_fixes import instead
 
 
 def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Error | None:
-    """The error if no op that reads the last tactic's inputs runs in parts, because propagation stops at all of them."""
+    """The error if no op computes anything of the last tactic's inputs in parts: all of them at most move in parts."""
     program, values = plan.source.program, plan.actions[-1].values
-    reads = {number for value in values for number, _ in program.uses[value]}
     parts = [part for axis in axes for part in plan.mesh.named(axis) if part in plan.table.axes]
+    moves, reads = _moved_in_parts(plan, values, parts)
     stopped = [each for each in plan.table.blocked.values() if each.node in reads and each.axis in parts]
-    if not stopped or any(plan.table.axes[axis].nodes[number] is not None for axis in parts for number in reads):
+    if any(plan.table.axes[axis].nodes[number] is not None for axis in parts for number in reads):
         return None
     # The decisions may split the axis.
     if any(plan.decided.placed_on(axis, number) for axis in parts for number in reads):
         return None
+    if not stopped:
+        is_open = any(number in reads for number, _, _ in plan.table.conflicts)
+        return None if is_open or not (moves and reads) else _ended(plan, moves[-1], what)
     first, names = stopped[0], plan.source.addresses.names
     node = program.nodes[first.node]
     value = node.end(first.operand)
@@ -44,6 +49,37 @@ def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Err
         location=None if source is None else source.location(),
         label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
         helps=[split] if splits else [f"{way.why}: {cited(way.tactic)}"] if (way := instead(plan, first)) is not None else [],
+    )
+
+
+def _moved_in_parts(
+    plan: State, values: Iterable[ValueId], parts: Iterable[MeshAxis]
+) -> tuple[Sequence[Node], Collection[NodeId]]:
+    """The ops that only move values, in parts, and the ops that read what these make."""
+    program, placed = plan.source.program, [plan.table.axes[part].nodes for part in parts]
+    moves, reads = list[Node](), set[NodeId]()
+
+    def moved(value: ValueId) -> Iterator[ValueId]:
+        for number in {number for number, _ in program.uses[value] if number < program.end}:
+            node = program.nodes[number]
+            only_moves = is_seen_through(node) or node.signature.instance.definition.moves
+            if only_moves and any(nodes[number] is not None for nodes in placed):
+                moves.append(node)
+                yield from node.results
+            else:
+                reads.add(number)
+
+    deque(reached(values, moved), maxlen=0)
+    return moves, reads
+
+
+def _ended(plan: State, node: Node, what: str) -> Error:
+    """The error for inputs that are moved in parts, at most."""
+    source = line_of(plan, node.results[0], node)
+    return Error(
+        f"`{what}` computes nothing in parts: the batch ends at `{node.op_name}`, which only moves it",
+        location=None if source is None else source.location(),
+        helps=["tile a dim that the ops behind it have too: inputs=..., dim=..., or TileRange; plan.ranges() lists them"],
     )
 
 

@@ -25,8 +25,8 @@ class DataParallel(Strategy):
     Without `inputs`, these are the arguments that lead with the range `batch` (`plan.ranges()`). For P parameters it costs
     `P + 1` all_reduces: of the gradients and of the loss.
 
-    With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing. Raises Error if no op that
-    reads the inputs can run in parts, and without `inputs` if no range is the batch.
+    With `padded`, a batch that the axes do not divide is padded, and the padding counts for nothing. Raises Error if
+    nothing is computed of the inputs in parts, and without `inputs` if no range is the batch.
 
     DataParallel("data", inputs="batch/*"):   x: f32[512, 256]   -->   x: f32[data*128, 256], gradients all_reduced
     """

@@ -109,6 +109,24 @@ def test_a_batch_that_meets_trips_is_refused_with_a_cure_that_works() -> None:
     assert split.layout("reshape#0") == {"reshape#0": "f32[data.0:3, data.1:2*5, 16]"}
 
 
+def test_a_batch_that_is_shuffled_is_refused() -> None:
+    """As rollouts that are made flat and drawn from in a random order: only moves of the batch would run in parts."""
+
+    def epoch(w: Any, order: Any, observed: Any) -> Any:
+        return jnp.tanh(observed.reshape(-1, 16)[order] @ w).sum()
+
+    order = np.arange(64, dtype=np.int32)[::-1].copy()
+    plan = pt.plan(epoch, pt.Mesh(data=4), np.ones((16, 16), np.float32), order, np.ones((16, 4, 16), np.float32))
+    with pytest.raises(pt.Error, match="computes nothing in parts: the batch ends at `gather`"):
+        plan.apply(pt.DataParallel("data", inputs="observed"))
+    assert plan.apply(pt.DataParallel("data", inputs="order")).layout("order") == {"order": "i32[data*16]"}
+
+
+def test_a_batch_that_meets_itself_is_a_conflict() -> None:
+    plan = pt.plan(lambda x: jnp.sin(x.T + x), pt.Mesh(data=4), np.ones((8, 8), np.float32))
+    assert len(plan.apply(pt.DataParallel("data", inputs="x")).conflicts) == 1
+
+
 def test_a_refused_tactic_names_what_to_apply_instead() -> None:
     plan = pt.plan(lambda x: lax.top_k(x, 3)[0] * 2, pt.Mesh(data=8), np.ones(16, np.float32))
     with pytest.raises(pt.Error, match="computes nothing in parts") as caught:
