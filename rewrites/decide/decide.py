@@ -20,6 +20,7 @@ from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.kinds.merge import Merge
 from ..redistribute.search import Path, path
+from . import price
 from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
@@ -150,7 +151,7 @@ def _splits(found: Decisions) -> Iterator[Table]:
 def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
-    instead, nearly = _relocated(found, _may_pay(found))
+    instead, nearly = _relocated(found, _may_pay(found), price.START)
     if instead:
         other = _decide(table, instead)
         before, then = found.placements.nodes, other.placements.nodes
@@ -176,10 +177,10 @@ def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
     return may_pay
 
 
-def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool]) -> Relocated:
-    """The ops that run elsewhere than the table says, in parts of the program that are tried."""
+def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool], least: float) -> Relocated:
+    """The ops that run elsewhere than the table says, in parts of the program that are tried: `relocated`."""
     moving = [move.value for move in found.moves if move.communicates]
-    return relocated(found.placements, found.carried, moving, is_tried)
+    return relocated(found.placements, found.carried, moving, is_tried, least)
 
 
 def as_claimed(found: Decisions) -> Decisions:
@@ -190,11 +191,12 @@ def as_claimed(found: Decisions) -> Decisions:
 def nearly_elsewhere(found: Decisions) -> Elsewhere:
     """The ops that could run elsewhere than the table says, which would save too little time to depart from it.
 
-    Decisions leave out parts of a program that take less than a start: they are tried here, once they are asked for.
+    Decisions leave out parts of a program that take less than a start, and ops that would save less: they are tried here, once
+    they are asked for.
     """
     nearly = found.nearly
     if nearly is None:
-        nearly = found.nearly = _relocated(as_claimed(found), lambda part: True).nearly
+        nearly = found.nearly = _relocated(as_claimed(found), lambda part: True, 0).nearly
         assert nearly is not None, "every part is tried"
     return nearly
 

@@ -28,9 +28,14 @@ class Network:
         out[end] = out.get(end, 0) + capacity
         self.residual.setdefault(end, {}).setdefault(start, 0)
 
-    def source_side(self, source: Hashable, sink: Hashable) -> set[Hashable]:
-        """The nodes on the source's side of the minimum cut nearest the source: those that more flow could still reach."""
+    def source_side(self, source: Hashable, sink: Hashable, least: int = 0) -> set[Hashable]:
+        """The nodes on the source's side of the minimum cut nearest the source: those that more flow could still reach.
+
+        None but the source if the cut is cheaper by less than `least` than to cut all edges from the source.
+        """
         push(self.residual, source, sink)
+        if sum(self.residual.get(source, {}).values()) < least:
+            return {source}
         side, ahead = {source}, [source]
         for node in ahead:
             for end, capacity in self.residual.get(node, {}).items():

@@ -75,12 +75,14 @@ def taken(choices: Choices, ways: Ways) -> bool:
     return best is not None and best.pays
 
 
-def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None) -> Ways:
+def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None, least: float = 0) -> Ways:
     """The ops to place otherwise, so that all of them, or those `priced`, cost the least: the others then follow at no cost.
+
+    None if that saves fewer seconds than `least`.
 
     dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
     """
-    side = _Cut(choices, ways, ways.keys() if priced is None else priced).otherwise()
+    side = _Cut(choices, ways, ways.keys() if priced is None else priced).otherwise(least)
     return {number: way for number, way in ways.items() if number in side}
 
 
@@ -92,7 +94,7 @@ class _Cut:
         self.ways, self.priced, self.mesh = ways, priced, choices.program.mesh
         self.units = BYTE * self.mesh.chip.bytes_per_second
 
-    def otherwise(self) -> Set[object]:
+    def otherwise(self, least: float) -> Set[object]:
         """The side of a minimum cut on which the ops are that cost less if they are placed otherwise."""
         network, cached = Network(), self.choices.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
@@ -113,7 +115,7 @@ class _Cut:
         for number in self.ways.keys() - self.priced:
             if gain := self.gain(self.program.nodes[number], reads):
                 network.edge(*_unary(number, False, gain))
-        return network.source_side(OTHERWISE, AS_IT_IS)
+        return network.source_side(OTHERWISE, AS_IT_IS, round(least * self.units))
 
     def gain(self, node: Node, priced: Container[ValueId]) -> int:
         """What an op that is not priced could save at most: its own work, and what moves now for it and behind it."""

@@ -86,9 +86,13 @@ def relocated(
     carried: Mapping[NodeId, DeferredReduction],
     moving: Sequence[ValueId],
     is_tried: Callable[[ValueId], bool],
+    least: float,
 ) -> Relocated:
-    """Returns the ops that run elsewhere, in parts of the program that are tried. `moving`: values that change layout."""
-    search = _Search(placements.copy(), dict(carried), is_tried)
+    """Returns the ops that run elsewhere, in parts of the program that are tried. `moving`: values that change layout.
+
+    `least`: the seconds that ops have to save for others to be tried with them.
+    """
+    search = _Search(placements.copy(), dict(carried), is_tried, least)
     for _ in range(ROUNDS):
         search.tried.clear()
         before = search.taken
@@ -108,12 +112,16 @@ class _Search:
     """Tries the ops around one mismatch after another. Ops that were moved for earlier mismatches stay moved."""
 
     def __init__(
-        self, placements: Placements, carried: dict[NodeId, DeferredReduction], is_tried: Callable[[ValueId], bool]
+        self,
+        placements: Placements,
+        carried: dict[NodeId, DeferredReduction],
+        is_tried: Callable[[ValueId], bool],
+        least: float,
     ) -> None:
         self.ops = FreeOps(placements, carried)
         self.part, self.is_tried = parts(placements.program), is_tried
-        self.are_all_tried = True
-        """Whether no part of the program was left out."""
+        self.least, self.are_all_tried = least, not least
+        """Whether no part of the program was left out, and nothing that would save little."""
         self.is_many = len(placements.table.axes) > FEW_AXES
         self.placements, self.program, self.table = placements, placements.program, placements.table
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
@@ -230,7 +238,9 @@ class _Search:
         for most in GROWTH:
             region.lead(side if len(region.found) > NEAR else region.waiting.keys(), most)
             ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number not in region.waiting})
-            side = better(self.choices, ways | self.ways(axis, region.found), ways.keys()).keys()
+            # Ops that left earlier may go on elsewhere, or back, for any saving.
+            least = 0 if any(not step.isdisjoint(region.found) for step in self.steps.get(axis, ())) else self.least
+            side = better(self.choices, ways | self.ways(axis, region.found), ways.keys(), least).keys()
             if node.number not in side:
                 return None
             if not region.waiting or (len(region.found) > NEAR and side.isdisjoint(region.waiting)):
