@@ -79,7 +79,7 @@ def _ended(plan: State, node: Node, what: str) -> Error:
     return Error(
         f"`{what}` computes nothing in parts: the batch ends at `{node.op_name}`, which only moves it",
         location=None if source is None else source.location(),
-        helps=["tile a dim that the ops behind it have too: inputs=..., dim=..., or TileRange; plan.ranges() lists them"],
+        helps=["tile a dim that the ops behind it have too, perhaps of other inputs"],
     )
 
 

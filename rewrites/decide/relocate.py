@@ -30,8 +30,8 @@ from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
-GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-"""By how many ops a region grows before those that would stay are told apart."""
+GROWTH = (1, 2, 4, 8, 16, 250)
+"""By how many ops a region grows at a time. After each step the ops that would stay are told apart."""
 
 NEAR = 64
 """A region of more ops leads on only from those that would move."""
@@ -239,7 +239,8 @@ class _Search:
             region.lead(side if len(region.found) > NEAR else region.waiting.keys(), most)
             ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number not in region.waiting})
             # Ops that left earlier may go on elsewhere, or back, for any saving.
-            least = 0 if any(not step.isdisjoint(region.found) for step in self.steps.get(axis, ())) else self.least
+            is_open = len(region.found) <= NEAR or any(not step.isdisjoint(region.found) for step in self.steps.get(axis, ()))
+            least = 0 if is_open else self.least
             side = better(self.choices, ways | self.ways(axis, region.found), ways.keys(), least).keys()
             if node.number not in side:
                 return None
@@ -394,6 +395,7 @@ class _Whole:
         self.waiting = {node.number: node}
 
     def lead(self, among: Set[NodeId], most: int) -> None:
+        """Leads on from waiting ops among these, and from those that they lead to: from so many, not counting sums."""
         ahead = [self.waiting.pop(number) for number in [*self.waiting] if number in among]
         for node in ahead:
             most -= node.number not in self.search.carried
@@ -405,6 +407,7 @@ class _Whole:
             ahead += (self.search.program.nodes[number] for number in new)
 
     def beside(self, node: Node) -> Iterator[NodeId]:
+        """The ops next to an op that would run on all devices with it."""
         search, axis = self.search, self.axis
         others, waits = [search.program.producer[value] for value in node.operands], axis not in search.placements.axes(node)
         for user, at in (use for value in node.results for use in search.program.uses[value]):
@@ -429,6 +432,7 @@ class _Around(Sweep):
         self.decided(node)
 
     def lead(self, among: Set[NodeId], most: int) -> None:
+        """Leads on from waiting ops among these, and from those that they lead to: from so many, not counting sums."""
         self.most = most
         for node in [self.waiting.pop(number) for number in [*self.waiting] if number in among]:
             self.onward(node)
