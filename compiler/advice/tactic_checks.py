@@ -16,7 +16,7 @@ from ...rewrites.program.program import Node, NodeId, ValueId
 from ..cost.collectives import use_of
 from ..inputs.lines import at_line
 from ..inputs.message_language import cited, step
-from ..plan.addresses import argument, is_seen_through
+from ..plan.addresses import argument, is_seen_through, only_moves
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..structure.products import Passes, is_product, sums
@@ -62,8 +62,7 @@ def _moved_in_parts(
     def moved(value: ValueId) -> Iterator[ValueId]:
         for number in {number for number, _ in program.uses[value] if number < program.end}:
             node = program.nodes[number]
-            only_moves = is_seen_through(node) or node.signature.instance.definition.moves
-            if only_moves and any(nodes[number] is not None for nodes in placed):
+            if only_moves(node) and any(nodes[number] is not None for nodes in placed):
                 moves.append(node)
                 yield from node.results
             else:

@@ -44,6 +44,11 @@ def is_seen_through(node: Node) -> bool:
     return not node.is_border and node.signature.instance.definition.moves and len(node.operands) == len(node.results) == 1
 
 
+def only_moves(node: Node) -> bool:
+    """Whether an op only moves or casts what it reads: as ops that are seen through do, or by stacking or choosing parts."""
+    return is_seen_through(node) or (not node.is_border and node.signature.instance.definition.moves)
+
+
 def arguments(program: Program, value: ValueId) -> list[ValueId]:
     """The arguments that a value is put together from, seen through moves, casts and parts; none if any of it is computed.
 
@@ -53,7 +58,7 @@ def arguments(program: Program, value: ValueId) -> list[ValueId]:
 
     def parts(each: ValueId) -> Sequence[ValueId]:
         node = program.maker(each)
-        if node is not None and (is_seen_through(node) or (not node.is_border and node.signature.instance.definition.moves)):
+        if node is not None and only_moves(node):
             return [operand for operand in node.operands if program.shape(operand)] or node.operands
         ends.append(each)
         return ()

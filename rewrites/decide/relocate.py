@@ -31,7 +31,7 @@ from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
 GROWTH = (1, 2, 4, 8, 16, 250)
-"""By how many ops a region grows at a time. After each step the ops that would stay are told apart."""
+"""By how many ops a region grows at a time, as long as its first op would move."""
 
 NEAR = 64
 """A region of more ops leads on only from those that would move."""
@@ -120,8 +120,8 @@ class _Search:
     ) -> None:
         self.ops = FreeOps(placements, carried)
         self.part, self.is_tried = parts(placements.program), is_tried
-        self.least, self.are_all_tried = least, not least
-        """Whether no part of the program was left out, and nothing that would save little."""
+        self.least, self.are_all_tried = least, True
+        """Whether no part of the program was left out, and no region that would save little."""
         self.is_many = len(placements.table.axes) > FEW_AXES
         self.placements, self.program, self.table = placements, placements.program, placements.table
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
@@ -243,6 +243,7 @@ class _Search:
             least = 0 if is_open else self.least
             side = better(self.choices, ways | self.ways(axis, region.found), ways.keys(), least).keys()
             if node.number not in side:
+                self.are_all_tried &= not least
                 return None
             if not region.waiting or (len(region.found) > NEAR and side.isdisjoint(region.waiting)):
                 break
