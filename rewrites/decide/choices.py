@@ -20,7 +20,7 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
-from .deferred_reductions import DeferredReduction
+from .deferred_reductions import DeferredReduction, is_linear
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
 from .table import Claim
@@ -127,7 +127,8 @@ class Choices:
         if use[0] == self.program.end:
             return Want(None, -1, 1)
         carry = self.carried.get(use[0]) if value in self.placements.sources else None
-        layout = self.placements.wanted(*use).with_pending(() if carry is None else carry.pend)
+        pend = () if carry is None else carry.keeps(self.placements.sources[value])
+        layout = self.placements.wanted(*use).with_pending(pend)
         trips = self.program.likely_trips(self.program.use_region(*use))
         return Want(layout, use_group(self.program, value, use, apart), trips)
 
@@ -230,8 +231,26 @@ class Choices:
 
     def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
-        layout = reader.placed.wanted[use[1]].with_pending(pend and reader.carries)
+        layout = reader.placed.wanted[use[1]].with_pending(tuple(each for each in pend if each in reader.carries))
         return want._replace(layout=layout)
+
+    def unsound(self, after: Ways) -> list[NodeId]:
+        """The ops that, if these are placed otherwise, would carry a sum that they do not read or in which they are not linear."""
+        program, found = self.program, list[NodeId]()
+        read = {user for number in after for value in program.nodes[number].results for user, _ in program.uses[value]}
+        for number in sorted({*after, *read}):
+            node, way, carry = program.nodes[number], after.get(number), self.carried.get(number)
+            carries = way.carries if way is not None else () if carry is None else carry.pend
+            if not carries:
+                continue
+            sums = {at: self.pending(value, after.get(program.producer[value])) for at, value in enumerate(node.operands)}
+            is_same = way is None and all(pend == self.pending(node.operands[at], None) for at, pend in sums.items())
+            parts = {at: pend for at, pend in sums.items() if pend}
+            is_read = bool(parts) and all({*carries} <= {*pend} for pend in parts.values())
+            is_one = way is not None or (carry is not None and not carry.once and not node.is_border)
+            if not is_same and not (is_read and is_one and is_linear(program, node, frozenset(parts))):
+                found.append(number)
+        return found
 
     def own(self, node: Node, placed: OpPlacement) -> Own:
         """What an op itself receives, to merge the blocks that it sorts or to compare what it selects; and its flops."""
@@ -268,9 +287,10 @@ def by_way_of(placements: Placements, value: ValueId, source: Layout, targets: S
 
     %x {a*512, 64} read as [1024, 64] and as [1024, a*32]   -->   one all_gather, and a slice of what it gives
     """
-    if len(targets) < 2:
+    pend, *others = {target.pending for target in targets}
+    if len(targets) < 2 or others:
         return None
-    common, way, mesh = common_layout(targets), placements.way, placements.program.mesh
+    common, way, mesh = common_layout(targets).with_pending(pend), placements.way, placements.program.mesh
     rest = [way(value, common, target) for target in targets]
     through, apart = ([*rest, way(value, source, common)], [way(value, source, target) for target in targets])
     cheaper = Price.of(mesh, ((each, 1) for each in through)) < Price.of(mesh, ((each, 1) for each in apart))

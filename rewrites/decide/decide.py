@@ -151,15 +151,19 @@ def _splits(found: Decisions) -> Iterator[Table]:
 def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
     found = _decide(table, {})
-    instead, nearly = _relocated(found, _may_pay(found), price.START)
-    if instead:
-        other = _decide(table, instead)
-        before, then = found.placements.nodes, other.placements.nodes
+    tried = _relocated(found, _may_pay(found), price.START)
+    if elsewhere := tried.placements.elsewhere:
+        # Sums wait where the search has left them, or anew where a cut over all of them lets them wait.
+        left, anew = moved(tried.placements, tried.carried, found.gathered), _decide(table, elsewhere)
+        left.accumulated = found.accumulated
+        every = [found, left, anew]
         # All other ops cost the same.
-        changed = [node for node in other.placements.program.nodes if before[node.number] is not then[node.number]]
-        if other.price_of(changed, then, other.moves).pays(found.price_of(changed, before, found.moves)):
-            found = other
-    found.weighed, found.nearly = bool(instead), nearly
+        placed = zip(*(each.placements.nodes for each in every), strict=True)
+        changed = [node for node, ways in zip(table.program.nodes, placed, strict=True) if not ways[0] is ways[1] is ways[2]]
+        before, *prices = (each.price_of(changed, each.placements.nodes, each.moves) for each in every)
+        if min(prices).pays(before):
+            found = left if prices[0] <= prices[1] else anew
+    found.weighed, found.nearly = bool(elsewhere), tried.nearly
     return found
 
 
@@ -322,11 +326,13 @@ class _Mover:
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
                 continue
+            carry = carried.get(node.number)
             for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
-                if value in sources:
-                    if node.number in carried:
-                        continue
-                elif wanted == (self.placements.lies(node.number, position, value) if node.reads else homes[value]):
+                lies = self.placements.lies(node.number, position, value) if node.reads else homes[value]
+                if pend := sources.get(value, ()):
+                    wanted = wanted if carry is None else wanted.with_pending(carry.keeps(pend))
+                    lies = lies.with_pending(pend)
+                if wanted == lies:
                     continue
                 key = value, self.program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))
@@ -389,8 +395,8 @@ class _Mover:
             moves = {target: self.make(value, source, pend, target, None, shared, region) for target in wants}
         else:
             first = self.make(value, source, pend, through, None, shared, region)
-            rest = (target for target in wants if target != through)
-            moves = {through: first} | {each: self.make(value, through, (), each, first, shared, region) for each in rest}
+            ends, rest = (through.with_pending(()), through.pending), (target for target in wants if target != through)
+            moves = {through: first} | {each: self.make(value, *ends, each, first, shared, region) for each in rest}
         for target, own in wants.items():
             moves[target].uses += own
         return [*moves.values()]

@@ -63,6 +63,10 @@ class DeferredReduction:
     pend: Unreduced
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
+    def keeps(self, pend: Unreduced) -> Unreduced:
+        """What stays pending of an operand that is this sum. It resolves on the other axes before the op."""
+        return tuple(each for each in pend if each in self.pend)
+
 
 def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     """Returns the ops that a pending sum moves through."""

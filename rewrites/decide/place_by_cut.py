@@ -23,6 +23,9 @@ from .price import Price, is_slow, seconds
 BYTE = 1 << 20
 """What a byte over a fast link counts in the integers of a network, in which a collective counts 1."""
 
+TRIES = 8
+"""How often ops are added that could not carry a sum any more, or left out."""
+
 OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
 
@@ -42,18 +45,18 @@ class Best(NamedTuple):
     ways: Ways
     saved: float
     pays: bool
-    """Whether the ops were placed so, because they save enough."""
+    """Whether they save enough."""
 
 
-def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways], bool] | None = None) -> Best | None:
-    """Places ops otherwise if that costs less: those of one option that save the most, or all of it. None if none saves.
+def best_of(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways], bool] | None = None) -> Best | None:
+    """The option of which some ops, or all, save the most if they are placed otherwise. None if none saves.
 
     `departs`: whether ops of an option would leave where the tactics put them, so that they have to save what collectives take
-    to start. Without it, anything that costs less is taken.
+    to start. Without it, anything that costs less pays.
     """
     best: Best | None = None
     for number, ways in enumerate(options):
-        if not (chosen := better(choices, ways)):
+        if not (chosen := _sound(choices, ways, better(choices, ways))):
             continue
         before = choices.price(ways, {})
         assert before is not None
@@ -64,9 +67,30 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
         pays = then < before if departs is None else then.pays(before, departs(number, chosen))
         if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
             best = Best(number, chosen, saved, pays)
+    return best
+
+
+def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways], bool] | None = None) -> Best | None:
+    """Places ops otherwise if that pays, as the best option says: `best_of`."""
+    best = best_of(choices, options, departs)
     if best is not None and best.pays:
         choices.put(best.ways)
     return best
+
+
+def _sound(choices: Choices, ways: Ways, chosen: Ways) -> Ways:
+    """Those chosen, and others of `ways` that then cannot carry what they do, without those that cannot; none if that goes on.
+
+    dot %a %b carries the sum %a, and %b becomes one too   -->   the op that would carry none is chosen with what makes %b
+    """
+    for _ in range(TRIES):
+        if not (unsound := choices.unsound(chosen)):
+            return chosen
+        if any(number not in ways for number in unsound):
+            break
+        kept = {number: way for number, way in chosen.items() if number not in unsound}
+        chosen = kept | {number: ways[number] for number in unsound if number not in chosen}
+    return {}
 
 
 def taken(choices: Choices, ways: Ways) -> bool:

@@ -13,7 +13,7 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -25,12 +25,12 @@ from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative, Use, sent_over
 from .deferred_reductions import DeferredReduction, makers
 from .free_ops import FreeOps, index_of
-from .place_by_cut import better, take, taken
+from .place_by_cut import Best, best_of, better, taken
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
 
-GROWTH = (1, 2, 4, 8, 16, 250)
+GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """By how many ops a region grows at a time, as long as its first op would move."""
 
 NEAR = 64
@@ -39,7 +39,7 @@ NEAR = 64
 FEW_AXES = 2
 """With how many placed axes the ops at both ends of a value are tried along all of their indices."""
 
-ROUNDS = 3
+ROUNDS = 8
 """How often all ops are tried, as long as any of them moves."""
 
 Claims = dict[NodeId, Claim | None]
@@ -70,10 +70,18 @@ class Option(NamedTuple):
     """The indices that are tried for all ops like the first one."""
 
 
-class Relocated(NamedTuple):
-    """The ops that run elsewhere, with what they do there."""
+class Step(NamedTuple):
+    """What saves the most of some options: the option, and those of its ops that move."""
 
-    found: Elsewhere
+    option: Option
+    best: Best
+
+
+class Relocated(NamedTuple):
+    """The placements in which ops run elsewhere, and the sums that ops then carry."""
+
+    placements: Placements
+    carried: dict[NodeId, DeferredReduction]
     nearly: Elsewhere | None
     """The ops that could run elsewhere too, which would save too little time to depart from the tactics' order.
 
@@ -88,28 +96,24 @@ def relocated(
     is_tried: Callable[[ValueId], bool],
     least: float,
 ) -> Relocated:
-    """Returns the ops that run elsewhere, in parts of the program that are tried. `moving`: values that change layout.
+    """Lets ops run elsewhere, in parts of the program that are tried. `moving`: values that change layout.
 
     `least`: the seconds that ops have to save for others to be tried with them.
     """
     search = _Search(placements.copy(), dict(carried), is_tried, least)
     for _ in range(ROUNDS):
-        search.tried.clear()
-        before = search.taken
-        for group in search.groups(moving):
-            search.improve(group)
-        for number, axis in search.unplaced():
-            search.attempt([*search.options(number, axis)])
-        if search.taken == before:
+        steps = [search.improve(group) for group in search.groups(moving)]
+        steps += [search.best_step([*search.options(number, axis)]) for number, axis in search.unplaced()]
+        if not search.take([step for step in steps if step is not None]):
             break
     search.go_back()
-    found = {number: moved for number, moved in search.found.items() if moved}
+    search.placements.elsewhere = found = {number: moved for number, moved in search.found.items() if moved}
     nearly = {number: moved for number, moved in search.nearly.items() if number not in found}
-    return Relocated(found, nearly if search.are_all_tried else None)
+    return Relocated(search.placements, search.carried, nearly if search.are_all_tried else None)
 
 
 class _Search:
-    """Tries the ops around one mismatch after another. Ops that were moved for earlier mismatches stay moved."""
+    """Tries the ops around all mismatches, round after round. Of what pays in a round, what saves the most is done first."""
 
     def __init__(
         self,
@@ -127,7 +131,6 @@ class _Search:
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
         self.nearly = dict[NodeId, dict[MeshAxis, Instead]]()
         """What would save too little time."""
-        self.taken = 0
         self.steps = dict[MeshAxis, list[Set[NodeId]]]()
         """The ops that have left together where the tactics put them."""
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
@@ -135,7 +138,7 @@ class _Search:
         """Kinds of moves about which nothing can be done."""
         self.promising: dict[object, dict[int | None, None]] = {}
         self.known_ways: dict[object, Alternative | None] = {}
-        """These three hold until an op moves."""
+        """These four hold until an op moves."""
 
     def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
@@ -163,14 +166,16 @@ class _Search:
         self.are_all_tried &= found
         return found
 
-    def improve(self, group: Sequence[Mismatch]) -> None:
-        """Tries what could be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
+    def improve(self, group: Sequence[Mismatch]) -> Step | None:
+        """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         kinds = [(each, self.kind(each)) for each in group]
         options = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
         in_turn = [[each] for each in options] if self.is_many else [[each for each in options if each.follows], options]
-        if not any(self.attempt(each) for each in in_turn if each):
+        step = next((step for each in in_turn if each and (step := self.best_step(each)) is not None), None)
+        if step is None:
             self.hopeless.update(kind for _, kind in kinds)
+        return step
 
     def kind(self, each: Mismatch) -> object:
         """What a move has in common with those of other layers: its layouts, and the ops at its ends."""
@@ -187,8 +192,11 @@ class _Search:
         ends = [node.number for node in makers_ if node is not None]
         ends += [number for number, _ in each.uses if number < self.program.end]
         for axis in sorted(axes):
+            known = set[tuple[NodeId, Claim | None]]()
             for number in dict.fromkeys(ends):
-                yield from self.options(number, axis, each)
+                for option in self.options(number, axis, each, known):
+                    known.update(option.claims.items())
+                    yield option
 
     def unplaced(self) -> Iterator[tuple[NodeId, MeshAxis]]:
         """The ops that run whole along an axis because a claim has stopped there, or several are in conflict."""
@@ -206,8 +214,17 @@ class _Search:
                 left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
                 yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
 
-    def options(self, number: NodeId, axis: MeshAxis, mismatch: Mismatch | None = None) -> Iterator[Option]:
-        """What an op could do along an axis: run along another index, or on all devices, and the ops around it too."""
+    def options(
+        self,
+        number: NodeId,
+        axis: MeshAxis,
+        mismatch: Mismatch | None = None,
+        known: Container[tuple[NodeId, Claim | None]] = (),
+    ) -> Iterator[Option]:
+        """What an op could do along an axis: run along another index, or on all devices, and the ops around it too.
+
+        What is `known` that an op could do with others is left out: a value that many ops read is in one region with them.
+        """
         node = self.program.nodes[number]
         if self.ops.may_move(node, axis):
             followed = set[int]() if mismatch is None else _followed(node, axis, mismatch)
@@ -215,15 +232,15 @@ class _Search:
             if (promising := self.promising.get(kind)) is None:
                 promising = self.promising[kind] = dict.fromkeys(followed if self.is_many else self.ops.indices(node, axis))
             for index in [*promising]:
+                if known and (number, None if index is None else self.ops.claim(node, axis, index)) in known:
+                    continue
                 if (claims := self.grown(node, axis, index)) is None:
                     promising.pop(index)
                     continue
                 value = node.results[0] if mismatch is None else mismatch.value
                 option = Option(axis, claims, value, index in followed, index, promising)
                 yield option
-                # What is read in several layouts may be computed whole before.
-                before = {each: None for each in claims if each < number and self.may_be_whole(each, axis)}
-                if before and index is not None and not self.is_many:
+                if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
                     yield option._replace(claims=claims | before)
 
     def grown(self, node: Node, axis: MeshAxis, index: int | None) -> Claims | None:
@@ -237,11 +254,12 @@ class _Search:
         side: Set[NodeId] = {node.number}
         for most in GROWTH:
             region.lead(side if len(region.found) > NEAR else region.waiting.keys(), most)
-            ways = self.ways(axis, {number: claim for number, claim in region.found.items() if number not in region.waiting})
             # Ops that left earlier may go on elsewhere, or back, for any saving.
             is_open = len(region.found) <= NEAR or any(not step.isdisjoint(region.found) for step in self.steps.get(axis, ()))
             least = 0 if is_open else self.least
-            side = better(self.choices, ways | self.ways(axis, region.found), ways.keys(), least).keys()
+            side = self.side(axis, region, region.found, least)
+            if node.number not in side and index is not None and (whole := self.before(node, axis, region.found)):
+                side = self.side(axis, region, region.found | whole, least)
             if node.number not in side:
                 self.are_all_tried &= not least
                 return None
@@ -249,8 +267,19 @@ class _Search:
                 break
         return region.found
 
-    def attempt(self, options: list[Option]) -> bool:
-        """Places ops as the best option says if that costs less, and says so. Options that were tried before are left out."""
+    def side(self, axis: MeshAxis, region: _Whole | _Around, claims: Claims, least: float) -> Set[NodeId]:
+        """The ops of a region that would move under these claims if those beyond it followed."""
+        ways = self.ways(axis, {number: claim for number, claim in claims.items() if number not in region.waiting})
+        return better(self.choices, ways | self.ways(axis, claims), ways.keys(), least).keys()
+
+    def before(self, node: Node, axis: MeshAxis, claims: Claims) -> Claims:
+        """The ops before an op that could be computed whole: what is read in several layouts."""
+        makers = (self.program.producer[value] for value in node.operands)
+        every = (each for each in dict.fromkeys((*claims, *makers)) if 0 <= each < node.number)
+        return {each: None for each in every if self.may_be_whole(each, axis)}
+
+    def best_step(self, options: list[Option]) -> Step | None:
+        """The option that saves the most, if that pays. Options that were tried since an op moved are left out."""
         new = list[Option]()
         for each in options:
             keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
@@ -258,22 +287,45 @@ class _Search:
                 self.tried |= keys
                 new.append(each)
         ways = [self.ways(each.axis, each.claims) for each in new]
-        best = take(self.choices, ways, lambda option, moved: self.departs(new[option].axis, moved.keys()))
+        best = best_of(self.choices, ways, lambda option, moved: self.departs(new[option].axis, moved.keys()))
+        if best is not None and best.pays:
+            return Step(new[best.option], best)
         if best is not None:
-            chosen, where = new[best.option], self.found if best.pays else self.nearly
-            # An op that would only carry a sum has nothing to say.
-            for number in best.ways if best.pays else best.ways.keys() & chosen.claims.keys():
-                instead = Instead(chosen.claims.get(number), chosen.value, best.saved)
-                where.setdefault(number, {})[chosen.axis] = instead
-        if best is None or not best.pays:
-            for each in options:
-                each.promising.pop(each.along, None)
-            return False
-        axis, moved = new[best.option].axis, best.ways.keys()
-        self.steps[axis] = [step for step in self.steps.get(axis, ()) if not step <= moved] + [moved]
-        self.taken += 1
-        self.forget()
-        return True
+            chosen = new[best.option]
+            self.note(self.nearly, chosen, best, best.ways.keys() & chosen.claims.keys())
+        for each in options:
+            each.promising.pop(each.along, None)
+        return None
+
+    def take(self, steps: Iterable[Step]) -> bool:
+        """Places ops as these steps say, those that save the most first; returns whether any op has moved.
+
+        A step next to which others have moved is taken if it still pays.
+        """
+        near = set[NodeId]()
+        for each in sorted(steps, key=lambda step: -step.best.saved):
+            is_far = near.isdisjoint(each.option.claims) and near.isdisjoint(each.best.ways)
+            step = each if is_far else self.best_step([each.option])
+            if step is None:
+                continue
+            axis, moved = step.option.axis, step.best.ways.keys()
+            self.choices.put(step.best.ways)
+            self.note(self.found, step.option, step.best, moved)
+            self.steps[axis] = [step for step in self.steps.get(axis, ()) if not step <= moved] + [moved]
+            near.update(moved, *map(self.beside, moved))
+            self.forget()
+        return bool(near)
+
+    def note(self, where: dict[NodeId, dict[MeshAxis, Instead]], chosen: Option, best: Best, numbers: Iterable[NodeId]) -> None:
+        """Notes what these ops do. An op that would only carry a sum has nothing to say."""
+        for number in numbers:
+            where.setdefault(number, {})[chosen.axis] = Instead(chosen.claims.get(number), chosen.value, best.saved)
+
+    def beside(self, number: NodeId) -> Iterator[NodeId]:
+        """The ops that make or read what an op reads, and those that read what it makes."""
+        node = self.program.nodes[number]
+        yield from (self.program.producer[value] for value in node.operands)
+        yield from (user for value in (*node.operands, *node.results) for user, _ in self.program.uses[value])
 
     def departs(self, axis: MeshAxis, moved: Set[NodeId]) -> bool:
         """Whether ops leave the order of the tactics by one step more. They do not if they replace all of an earlier step."""
@@ -282,7 +334,7 @@ class _Search:
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.ops.forget()
-        for cache in (self.hopeless, self.promising, self.known_ways):
+        for cache in (self.tried, self.hopeless, self.promising, self.known_ways):
             cache.clear()
 
     def go_back(self) -> None:

@@ -144,13 +144,13 @@ class Writer(Walk[Global]):
 
     def wanted(self, node: Node, position: int) -> ArrayType:
         """The type to which an op slices an operand: the layout that its placement wants, with pending sums that it carries."""
-        value = node.operands[position]
-        pend = self.placements.sources.get(value, ()) if node.number in self.decisions.carried else ()
+        value, carry = node.operands[position], self.decisions.carried.get(node.number)
+        pend = () if carry is None else carry.keeps(self.placements.sources.get(value, ()))
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))
 
     def moves(self, moves: Sequence[Move], starts: Globals) -> Globals:
         if len(moves) > 1:
-            return self.into.redistribute(starts, [self.type_at(each.value, each.target) for each in moves])
+            return self.into.redistribute(starts, [self.target_of(each) for each in moves])
         (move,), (start,) = moves, starts
         if move.anchor >= 0:
             start = self.into.barrier([start, self.values[move.anchor]])[0]
@@ -158,13 +158,17 @@ class Writer(Walk[Global]):
 
     def move(self, move: Move, start: Global) -> Global:
         """Writes a redistribution; one that only slices is left to the slicers of its uses."""
-        target = self.type_at(move.value, move.target)
+        target = self.target_of(move)
         if type_of(start) is target or not move.communicates:
             return start
         return self.into.redistribute([start], [target], move.path if move.is_said else None)[0]
 
     def settled(self, move: Move, made: Global) -> Global:
-        return self.cut(self.move(move, made), self.type_at(move.value, move.target))
+        return self.cut(self.move(move, made), self.target_of(move))
+
+    def target_of(self, move: Move) -> ArrayType:
+        """The type to which a move leads: where the move resolves a sum on some of its axes, it is pending on the others."""
+        return self.type_at(move.value, move.target, self.pending(move.value, move.target.pending))
 
     def control(self, control: Control) -> None:
         """Writes an op with regions: its operands in the layouts of its borders, and each region inside."""

@@ -81,11 +81,9 @@ def _check_sum(placements: Placements, node: Node, carry: DeferredReduction) -> 
         own = placements.sources.get(value, ())
         missing = {each.axis for each in carry.pend if each not in own}
         counts = at in positions or at in once
-        if not {*own} <= {*carry.pend} or (counts and missing != {*once.get(at, ())}):
+        if (own and not carry.keeps(own)) or (counts and missing != {*once.get(at, ())}):
             title = f"`{node.op_name}` cannot carry {said}: operand {at} is {placements.with_sums(value)}"
             raise refused(node, title, "each operand is pending over the same axes, or counts `once` along those that it lacks")
-        if at in positions and placements.nodes[node.number].wanted[at] != placements.lies(node.number, at, value):
-            raise refused(node, f"`{node.op_name}` carries {said}, but reads operand {at} in another layout than its own", cure)
     if len(node.results) < 1 or not is_linear(program, node, positions | {*once}):
         raise refused(node, f"`{node.op_name}` cannot carry {said}: it is not linear in its operands", cure)
     if axes & placements.axes(node):

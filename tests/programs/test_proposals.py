@@ -51,7 +51,7 @@ ROWS = {
         iterated, [normal(16, 16), normal(64, 16)], [pt.Tile({"x": 0}, "d"), pt.Tile({"w": 0}, "d")], price.START
     ),
     "compute_constants_whole": Row(causal, [normal(64, 64)], start=price.START),
-    "carried_sums": Row(lambda x, y: x.T @ x + y.T @ y, [normal(64, 8), normal(64, 8)]),
+    "carried_sums": Row(lambda x, y: x.T @ x + y.T @ y, [normal(64, 8), normal(64, 8)], start=price.START),
     "gather_at_source": Row(factored, [np.eye(16, dtype=np.float32) * 3 + 1], start=price.START),
     "sort_gathered": Row(jnp.sort, [normal(256)], [pt.Replicate("result", "d"), pt.Tile({"a": 0}, "d")], price.START),
     "_splits": Row(lambda x: x.reshape(2, 4, 128) * 2, [normal(8, 128)]),
@@ -59,7 +59,11 @@ ROWS = {
 """By the name of the proposal in `decide.py`."""
 
 
-NOTHING: dict[str, Any] = {"relocated": Relocated({}, {}), "carried_sums": ({}, []), "_splits": []}
+NOTHING: dict[str, Any] = {
+    "relocated": lambda placements, carried, *_: Relocated(placements, carried, {}),
+    "carried_sums": lambda *_: ({}, []),
+    "_splits": lambda *_: [],
+}
 """What functions that are no `PROPOSALS` return if they find nothing."""
 
 
@@ -67,7 +71,7 @@ def without(names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes proposals away: each then proposes nothing."""
     monkeypatch.setattr(decide, "PROPOSALS", [each for each in decide.PROPOSALS if each.__name__ not in names])
     for name in NOTHING.keys() & names:
-        monkeypatch.setattr(decide, name, lambda *_, nothing=NOTHING[name]: nothing)
+        monkeypatch.setattr(decide, name, lambda *args, nothing=NOTHING[name]: nothing(*args))
 
 
 def planned(row: Row) -> pt.Plan:
