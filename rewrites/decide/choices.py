@@ -235,7 +235,7 @@ class Choices:
         return want._replace(layout=layout)
 
     def unsound(self, after: Ways) -> list[NodeId]:
-        """The ops that, if these are placed otherwise, would carry a sum that they do not read or in which they are not linear."""
+        """The ops that would carry a sum that they do not read, or are not linear in, if these are placed otherwise."""
         program, found = self.program, list[NodeId]()
         read = {user for number in after for value in program.nodes[number].results for user, _ in program.uses[value]}
         for number in sorted({*after, *read}):

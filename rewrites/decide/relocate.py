@@ -13,7 +13,7 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -103,7 +103,7 @@ def relocated(
     search = _Search(placements.copy(), dict(carried), is_tried, least)
     for _ in range(ROUNDS):
         steps = [search.improve(group) for group in search.groups(moving)]
-        steps += [search.best_step([*search.options(number, axis)]) for number, axis in search.unplaced()]
+        steps += [search.best_step([*filter(None, search.options(number, axis))]) for number, axis in search.unplaced()]
         if not search.take([step for step in steps if step is not None]):
             break
     search.go_back()
@@ -134,6 +134,8 @@ class _Search:
         self.steps = dict[MeshAxis, list[Set[NodeId]]]()
         """The ops that have left together where the tactics put them."""
         self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
+        self.covered: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
+        """What the ops of large regions could do, which are not tried from each of them."""
         self.hopeless: set[object] = set()
         """Kinds of moves about which nothing can be done."""
         self.promising: dict[object, dict[int | None, None]] = {}
@@ -169,11 +171,16 @@ class _Search:
     def improve(self, group: Sequence[Mismatch]) -> Step | None:
         """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         kinds = [(each, self.kind(each)) for each in group]
-        options = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
+        found = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
+        options = [option for option in found if option is not None]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
-        in_turn = [[each] for each in options] if self.is_many else [[each for each in options if each.follows], options]
+        in_turn = (
+            [[each] for each in options]
+            if self.is_many
+            else [[each for each in options if each.follows is follows] for follows in (True, False)]
+        )
         step = next((step for each in in_turn if each and (step := self.best_step(each)) is not None), None)
-        if step is None:
+        if step is None and None not in found:
             self.hopeless.update(kind for _, kind in kinds)
         return step
 
@@ -185,18 +192,15 @@ class _Search:
         read = ((program.nodes[number].signature, id(placed[number]), at) for number, at in ends)
         return each.source, each.target, made, *read
 
-    def around(self, each: Mismatch) -> Iterator[Option]:
+    def around(self, each: Mismatch) -> Iterator[Option | None]:
         """What the ops at both ends of a move could do instead, on the axes on which the value changes its layout."""
         axes, is_sum = sent_over(each.source, each.target), bool(each.source.pending)
         makers_ = makers(self.placements, self.carried, each.value) if is_sum else [self.program.maker(each.value)]
         ends = [node.number for node in makers_ if node is not None]
         ends += [number for number, _ in each.uses if number < self.program.end]
         for axis in sorted(axes):
-            known = set[tuple[NodeId, Claim | None]]()
             for number in dict.fromkeys(ends):
-                for option in self.options(number, axis, each, known):
-                    known.update(option.claims.items())
-                    yield option
+                yield from self.options(number, axis, each)
 
     def unplaced(self) -> Iterator[tuple[NodeId, MeshAxis]]:
         """The ops that run whole along an axis because a claim has stopped there, or several are in conflict."""
@@ -214,16 +218,10 @@ class _Search:
                 left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
                 yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
 
-    def options(
-        self,
-        number: NodeId,
-        axis: MeshAxis,
-        mismatch: Mismatch | None = None,
-        known: Container[tuple[NodeId, Claim | None]] = (),
-    ) -> Iterator[Option]:
+    def options(self, number: NodeId, axis: MeshAxis, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
         """What an op could do along an axis: run along another index, or on all devices, and the ops around it too.
 
-        What is `known` that an op could do with others is left out: a value that many ops read is in one region with them.
+        None for what it would do in a region that was tried from another op, since an op moved.
         """
         node = self.program.nodes[number]
         if self.ops.may_move(node, axis):
@@ -232,12 +230,15 @@ class _Search:
             if (promising := self.promising.get(kind)) is None:
                 promising = self.promising[kind] = dict.fromkeys(followed if self.is_many else self.ops.indices(node, axis))
             for index in [*promising]:
-                if known and (number, None if index is None else self.ops.claim(node, axis, index)) in known:
+                if (number, axis, None if index is None else self.ops.claim(node, axis, index)) in self.covered:
+                    yield None
                     continue
                 if (claims := self.grown(node, axis, index)) is None:
                     promising.pop(index)
                     continue
                 value = node.results[0] if mismatch is None else mismatch.value
+                if len(claims) > NEAR:
+                    self.covered.update((each, axis, claim) for each, claim in claims.items())
                 option = Option(axis, claims, value, index in followed, index, promising)
                 yield option
                 if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
@@ -334,7 +335,7 @@ class _Search:
     def forget(self) -> None:
         """Drops what held until an op moved."""
         self.ops.forget()
-        for cache in (self.tried, self.hopeless, self.promising, self.known_ways):
+        for cache in (self.tried, self.covered, self.hopeless, self.promising, self.known_ways):
             cache.clear()
 
     def go_back(self) -> None:
