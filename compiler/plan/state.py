@@ -217,7 +217,7 @@ class State:
         """The dtype and layout of a value in text, by default as in the table: `f32[data*128, 256]`."""
         type = self.source.program.types[value]
         layout = self.table.layout(value) if layout is None else layout
-        return layout.with_pending(pending).text(type.dtype)
+        return (layout.with_pending(pending) if pending else layout).text(type.dtype)
 
     # --- addressing ------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
-from .deferred_reductions import DeferredReduction, is_linear
+from .deferred_reductions import DeferredReduction, is_linear, is_sum
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
 from .table import Claim
@@ -226,8 +226,9 @@ class Choices:
         return maker.placed.produced[at].with_pending(maker.pend)
 
     def pending(self, value: ValueId, maker: Alternative | None) -> Unreduced:
-        """The sum that a value is if this makes it; None: the op as it is placed."""
-        return self.placements.sources.get(value, ()) if maker is None else maker.pend
+        """The sum that a value is if this makes it; None: the op as it is placed. What a tactic placed is no sum."""
+        now = self.placements.sources.get(value, ())
+        return now if maker is None or value in self.placements.pinned else maker.pend
 
     def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
@@ -247,7 +248,7 @@ class Choices:
             is_same = way is None and all(pend == self.pending(node.operands[at], None) for at, pend in sums.items())
             parts = {at: pend for at, pend in sums.items() if pend}
             is_read = bool(parts) and all({*carries} <= {*pend} for pend in parts.values())
-            is_one = way is not None or (carry is not None and not carry.once and not node.is_border)
+            is_one = is_sum(carries) and (way is not None or (carry is not None and not carry.once and not node.is_border))
             if not is_same and not (is_read and is_one and is_linear(program, node, frozenset(parts))):
                 found.append(number)
         return found

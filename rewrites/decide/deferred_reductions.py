@@ -58,13 +58,16 @@ RESOLVED, COUNTED = 1 << 40, 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class DeferredReduction:
-    """An op that a pending sum moves through: the sum, and per operand the axes on which it counts on one device only."""
+    """An op that a pending sum moves through: the sum, and per operand the axes on which it counts on one device only.
+
+    An operand may be pending over more axes than the sum. It resolves over these before the op.
+    """
 
     pend: Unreduced
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
     def keeps(self, pend: Unreduced) -> Unreduced:
-        """What stays pending of an operand that is this sum. It resolves on the other axes before the op."""
+        """What the op carries of an operand's pending sum. The rest resolves before the op."""
         return tuple(each for each in pend if each in self.pend)
 
 
@@ -299,7 +302,7 @@ class _Reach:
             # A sum is resolved once, before several ops take their parts of it.
             return None
         before, after = program.types[first].dtype, program.types[node.results[0]].dtype
-        if not all(MONOIDS[each.monoid].linear for each in pend) or not widens(before, after):
+        if not is_sum(pend) or not widens(before, after):
             return None
         if (given or len(positions) > 1) and not all(self.is_part(node.operands[at], pend, given) for at in positions):
             self.stopped.append(node.number)
@@ -459,6 +462,11 @@ def _cut(sums: tuple[tuple[int, bool, tuple[int, ...]], ...]) -> tuple[Set[int],
 def is_alone(program: Program, carry: Node) -> bool:
     """Whether only the body of a loop reads a carry, and not its condition."""
     return not any(program.is_read(value) for value in carry.results[1:])
+
+
+def is_sum(pend: Unreduced) -> bool:
+    """Whether a pending fold is one through which linear ops may move: a sum, and no maximum."""
+    return all(MONOIDS[each.monoid].linear for each in pend)
 
 
 def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:

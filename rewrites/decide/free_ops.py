@@ -18,7 +18,7 @@ from ...dialects.ranges.algebra import MeshAxis, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, NodeId, Position, Signature
 from .choices import Choices
-from .deferred_reductions import DeferredReduction, is_linear
+from .deferred_reductions import DeferredReduction, is_linear, is_sum
 from .placements import Instead, OpPlacement, Placement, Placements, place_op
 from .table import Claim, misfit
 
@@ -116,7 +116,7 @@ class FreeOps:
     def may_carry(self, node: Node, axis: MeshAxis) -> bool:
         """Whether an op that is not placed on an axis could carry the sums over it that it reads."""
         read = ((at, self.placements.sources.get(value, ())) for at, value in enumerate(node.operands))
-        sums = frozenset(at for at, pend in read if any(each.axis == axis for each in pend))
+        sums = frozenset(at for at, pend in read if is_sum(pend) and any(each.axis == axis for each in pend))
         return bool(sums) and axis not in self.placements.axes(node) and self.may_wait(node.number, sums)
 
     def waits(self, number: NodeId, positions: frozenset[int]) -> bool:

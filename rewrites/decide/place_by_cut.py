@@ -24,7 +24,7 @@ BYTE = 1 << 20
 """What a byte over a fast link counts in the integers of a network, in which a collective counts 1."""
 
 TRIES = 8
-"""How often ops are added that could not carry a sum any more, or left out."""
+"""How often a choice is repaired before it is given up."""
 
 OTHERWISE, AS_IT_IS = "otherwise", "as it is"
 
@@ -79,7 +79,10 @@ def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways
 
 
 def _sound(choices: Choices, ways: Ways, chosen: Ways) -> Ways:
-    """Those chosen, and others of `ways` that then cannot carry what they do, without those that cannot; none if that goes on.
+    """The chosen ops, repaired so that each op that carries a sum reads that sum.
+
+    An op that would carry what it does not read is left out, or placed otherwise with the rest. None are left if an op that has
+    no other placement would be wrong, or after `TRIES` repairs.
 
     dot %a %b carries the sum %a, and %b becomes one too   -->   the op that would carry none is chosen with what makes %b
     """

@@ -23,7 +23,7 @@ from ...dialects.ranges.algebra import MeshAxis
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative, Use, sent_over
-from .deferred_reductions import DeferredReduction, makers
+from .deferred_reductions import DeferredReduction, is_sum, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import Best, best_of, better, taken
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
@@ -140,7 +140,7 @@ class _Search:
         """Kinds of moves about which nothing can be done."""
         self.promising: dict[object, dict[int | None, None]] = {}
         self.known_ways: dict[object, Alternative | None] = {}
-        """These four hold until an op moves."""
+        """These five hold until an op moves."""
 
     def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
@@ -280,7 +280,10 @@ class _Search:
         return {each: None for each in every if self.may_be_whole(each, axis)}
 
     def best_step(self, options: list[Option]) -> Step | None:
-        """The option that saves the most, if that pays. Options that were tried since an op moved are left out."""
+        """The option that saves the most, if that pays. Options that were tried since an op moved are left out.
+
+        What saves too little is noted. Where nothing pays, the indices are not tried for ops like these.
+        """
         new = list[Option]()
         for each in options:
             keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
@@ -292,6 +295,7 @@ class _Search:
         if best is not None and best.pays:
             return Step(new[best.option], best)
         if best is not None:
+            # An op that would only carry a sum has nothing to say.
             chosen = new[best.option]
             self.note(self.nearly, chosen, best, best.ways.keys() & chosen.claims.keys())
         for each in options:
@@ -304,21 +308,21 @@ class _Search:
         A step next to which others have moved is taken if it still pays.
         """
         near = set[NodeId]()
-        for each in sorted(steps, key=lambda step: -step.best.saved):
-            is_far = near.isdisjoint(each.option.claims) and near.isdisjoint(each.best.ways)
-            step = each if is_far else self.best_step([each.option])
+        for found in sorted(steps, key=lambda step: -step.best.saved):
+            is_far = near.isdisjoint(found.option.claims) and near.isdisjoint(found.best.ways)
+            step = found if is_far else self.best_step([found.option])
             if step is None:
                 continue
             axis, moved = step.option.axis, step.best.ways.keys()
             self.choices.put(step.best.ways)
             self.note(self.found, step.option, step.best, moved)
-            self.steps[axis] = [step for step in self.steps.get(axis, ()) if not step <= moved] + [moved]
+            self.steps[axis] = [each for each in self.steps.get(axis, ()) if not each <= moved] + [moved]
             near.update(moved, *map(self.beside, moved))
             self.forget()
         return bool(near)
 
     def note(self, where: dict[NodeId, dict[MeshAxis, Instead]], chosen: Option, best: Best, numbers: Iterable[NodeId]) -> None:
-        """Notes what these ops do. An op that would only carry a sum has nothing to say."""
+        """Notes what these ops do."""
         for number in numbers:
             where.setdefault(number, {})[chosen.axis] = Instead(chosen.claims.get(number), chosen.value, best.saved)
 
@@ -419,11 +423,11 @@ class _Search:
         """
         now = self.placements.sources if is_asked else dict[ValueId, Unreduced]()
         ways = ((at, value, found.get(self.program.producer[value])) for at, value in enumerate(node.operands))
-        every = ((at, now.get(value, ()) if way is None else way.pend) for at, value, way in ways)
+        every = ((at, now.get(value, ()) if way is None else self.choices.pending(value, way)) for at, value, way in ways)
         sums = {at: pend for at, pend in every if pend}
         pend = next(iter(sums.values()), ())
         axes = {each.axis for each in pend}
-        same = axis in axes and all(each == pend for each in sums.values())
+        same = axis in axes and is_sum(pend) and all(each == pend for each in sums.values())
         alone = not (axes - {axis}) & self.placements.axes(node)
         return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else None
 

@@ -12,7 +12,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.ranges.factor import Factor
 from ..decide.decide import SELECTED, Decisions, Move, mismatches
-from ..decide.deferred_reductions import DeferredReduction, is_linear
+from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum
 from ..decide.placements import Placements
 from ..decide.table import misfit
 from ..program.program import Node, NodeId
@@ -83,8 +83,9 @@ def _check_sum(placements: Placements, node: Node, carry: DeferredReduction) -> 
         counts = at in positions or at in once
         if (own and not carry.keeps(own)) or (counts and missing != {*once.get(at, ())}):
             title = f"`{node.op_name}` cannot carry {said}: operand {at} is {placements.with_sums(value)}"
-            raise refused(node, title, "each operand is pending over the same axes, or counts `once` along those that it lacks")
-    if len(node.results) < 1 or not is_linear(program, node, positions | {*once}):
+            rule = "each operand is pending over all axes of the sum, or counts `once` along those that it lacks"
+            raise refused(node, title, f"{rule}; it may be pending over more axes, and resolves over these before")
+    if len(node.results) < 1 or not is_sum(carry.pend) or not is_linear(program, node, positions | {*once}):
         raise refused(node, f"`{node.op_name}` cannot carry {said}: it is not linear in its operands", cure)
     if axes & placements.axes(node):
         raise refused(

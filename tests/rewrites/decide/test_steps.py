@@ -17,6 +17,7 @@ import partita as pt
 from partita.rewrites.decide import decide, price, relocate
 from partita.rewrites.decide.choices import Choices
 from partita.rewrites.decide.relocate import Relocated
+from partita.rewrites.plan_text.verify import check_sums
 
 
 def _numbers(like: jax.Array) -> jax.Array:
@@ -33,6 +34,7 @@ def test_what_steps_are_said_to_cost_is_what_decisions_cost(kind: Kind, monkeypa
 
     def compared(*args: Any) -> Relocated:
         found = relocated(*args)
+        check_sums(found.placements, found.carried)
         choices = Choices(found.placements, found.carried)
         left = decide.moved(found.placements, dict(found.carried), [])
         prices.append((choices.price((node.number for node in found.placements.program.nodes), {}), left.price))
@@ -53,6 +55,19 @@ def test_a_sum_over_two_axes_may_resolve_over_one_of_them_and_wait_over_the_othe
     assert counts(collectives(plan.compile(), *args)) == plan.counts()
     assert plan.check(*args) <= BOUND
     lowers_from_its_text(plan)
+    assert any("reads it as f32[model*32, 4, 16]{+data}" in str(plan.explain(each)) for each in plan.collectives())
+
+
+@pytest.mark.parametrize("factor", [1.0, -0.5])
+def test_a_maximum_over_an_axis_does_not_wait_in_ops_that_are_linear(factor: float) -> None:
+    """The sum of maxima of blocks is not the maximum of their sums."""
+
+    def best(x: jax.Array, w: jax.Array) -> jax.Array:
+        return factor * jnp.sum(jnp.max(x @ w, 1))
+
+    args = normal(64, 64), normal(64, 1 << 16)
+    plan = pt.plan(best, pt.Mesh(data=8), *args).tile("x", 0, "data").tile("w", 1, "data")
+    assert plan.decisions.placements.elsewhere and plan.check(*args) <= BOUND
 
 
 def test_ops_that_read_one_weight_are_one_region(monkeypatch: pytest.MonkeyPatch) -> None:
