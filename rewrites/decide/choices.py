@@ -20,7 +20,7 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
-from .deferred_reductions import DeferredReduction, is_linear, is_sum
+from .deferred_reductions import DeferredReduction, is_linear, is_sum, kept
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
 from .table import Claim
@@ -232,7 +232,7 @@ class Choices:
 
     def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
-        layout = reader.placed.wanted[use[1]].with_pending(tuple(each for each in pend if each in reader.carries))
+        layout = reader.placed.wanted[use[1]].with_pending(kept(pend, reader.carries))
         return want._replace(layout=layout)
 
     def unsound(self, after: Ways) -> list[NodeId]:
@@ -286,11 +286,13 @@ def use_group(program: Program, value: ValueId, use: Use, apart: bool) -> int:
 def by_way_of(placements: Placements, value: ValueId, source: Layout, targets: Sequence[Layout]) -> Layout | None:
     """The layout by way of which a value moves to several ones, if that is cheaper than to move to each of them directly.
 
+    Where different sums stay pending, there is no such layout.
+
     %x {a*512, 64} read as [1024, 64] and as [1024, a*32]   -->   one all_gather, and a slice of what it gives
     """
-    pend, *others = {target.pending for target in targets}
-    if len(targets) < 2 or others:
+    if len(targets) < 2 or len(pending := {target.pending for target in targets}) > 1:
         return None
+    (pend,) = pending
     common, way, mesh = common_layout(targets).with_pending(pend), placements.way, placements.program.mesh
     rest = [way(value, common, target) for target in targets]
     through, apart = ([*rest, way(value, source, common)], [way(value, source, target) for target in targets])

@@ -67,8 +67,8 @@ class DeferredReduction:
     once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
 
     def keeps(self, pend: Unreduced) -> Unreduced:
-        """What the op carries of an operand's pending sum. The rest resolves before the op."""
-        return tuple(each for each in pend if each in self.pend)
+        """What the op carries of an operand's pending sum: `kept`."""
+        return kept(pend, self.pend)
 
 
 def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
@@ -462,6 +462,11 @@ def _cut(sums: tuple[tuple[int, bool, tuple[int, ...]], ...]) -> tuple[Set[int],
 def is_alone(program: Program, carry: Node) -> bool:
     """Whether only the body of a loop reads a carry, and not its condition."""
     return not any(program.is_read(value) for value in carry.results[1:])
+
+
+def kept(pend: Unreduced, carries: Unreduced) -> Unreduced:
+    """What stays pending of an operand's sum for an op that carries a sum. The rest resolves before the op."""
+    return tuple(each for each in pend if each in carries) if pend else ()
 
 
 def is_sum(pend: Unreduced) -> bool:

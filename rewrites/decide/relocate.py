@@ -34,7 +34,7 @@ GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """By how many ops a region grows at a time, as long as its first op would move."""
 
 NEAR = 64
-"""A region of more ops leads on only from those that would move."""
+"""A region of more ops leads on only from those that would move, and is not tried again from each of them."""
 
 FEW_AXES = 2
 """With how many placed axes the ops at both ends of a value are tried along all of their indices."""
@@ -174,11 +174,8 @@ class _Search:
         found = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         options = [option for option in found if option is not None]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
-        in_turn = (
-            [[each] for each in options]
-            if self.is_many
-            else [[each for each in options if each.follows is follows] for follows in (True, False)]
-        )
+        first, rest = ([each for each in options if each.follows is follows] for follows in (True, False))
+        in_turn = [[each] for each in options] if self.is_many else [first, rest]
         step = next((step for each in in_turn if each and (step := self.best_step(each)) is not None), None)
         if step is None and None not in found:
             self.hopeless.update(kind for _, kind in kinds)
@@ -230,7 +227,7 @@ class _Search:
             if (promising := self.promising.get(kind)) is None:
                 promising = self.promising[kind] = dict.fromkeys(followed if self.is_many else self.ops.indices(node, axis))
             for index in [*promising]:
-                if (number, axis, None if index is None else self.ops.claim(node, axis, index)) in self.covered:
+                if self.covered and self.is_covered(node, axis, index):
                     yield None
                     continue
                 if (claims := self.grown(node, axis, index)) is None:
@@ -243,6 +240,11 @@ class _Search:
                 yield option
                 if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
                     yield option._replace(claims=claims | before)
+
+    def is_covered(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
+        """Whether a large region was tried in which the op would run along an index, or on all devices."""
+        claim = None if index is None else self.ops.claim(node, axis, index)
+        return (node.number, axis, claim) in self.covered
 
     def grown(self, node: Node, axis: MeshAxis, index: int | None) -> Claims | None:
         """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
