@@ -9,7 +9,7 @@ the reader; and each op computes on what it reads. Only the values that the ops 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -26,6 +26,9 @@ from .price import Price, charged, seconds
 from .table import Claim
 
 Use = tuple[NodeId, int]
+
+Edge = tuple[object, object, int]
+"""An edge of a network, and its capacity."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,8 +86,12 @@ class Choices:
         self.placements, self.program, self.carried = placements, placements.program, carried
         self.known: dict[ValueId, dict[Use, Want]] = {}
         self.counted: dict[ValueId, Counter[Want]] = {}
-        self.edges: dict[object, list[tuple[object, object, int]]] = {}
+        self.edges: dict[ValueId, dict[object, list[Edge]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
+        self.alone: dict[NodeId, dict[Alternative | None, int]] = {}
+        """What ops themselves add to it."""
+        self.served: dict[ValueId, dict[NodeId, int]] = {}
+        """What the moves of a value cost now in it, for each op that reads the value, and all together."""
         self.present: dict[ValueId, list[Moving]] = {}
         """How values move now."""
         self.owned: dict[object, Own] = {}
@@ -99,12 +106,21 @@ class Choices:
         """
         return bool(node.results) and not (node.signature.own or node.signature.once)
 
-    def put(self, after: Ways) -> None:
-        """Places ops otherwise, and forgets what was cached."""
-        for cache in (self.known, self.counted, self.edges, self.present):
-            cache.clear()
+    def put(self, after: Ways) -> Set[NodeId]:
+        """Places ops otherwise, and forgets what followed from it.
+
+        Returns these ops, and those that make or read a value that changes its layout, or in which they want another one.
+        """
+        changed, program = [*self.changed(after)], self.program
+        for value in changed:
+            for cache in (self.known, self.counted, self.edges, self.served, self.present):
+                cache.pop(value, None)
+            # A parameter is stored in parts because of what reads its copies.
+            if program.parameter[value] and (maker := program.maker(value)) is not None:
+                changed += maker.operands
         for number, way in after.items():
-            node = self.program.nodes[number]
+            node = program.nodes[number]
+            self.alone.pop(number, None)
             self.placements.put_otherwise(node, way.placed)
             self.carried.pop(number, None)
             if way.carries:
@@ -114,6 +130,18 @@ class Choices:
                 self.placements.reduced_at_def.pop(value, None)
                 if way.pend and value not in self.placements.pinned:
                     self.placements.sources[value] = way.pend
+        users = (number for value in changed for number, _ in program.uses[value])
+        return {*after, *(program.producer[value] for value in changed), *users}
+
+    def changed(self, after: Ways) -> Iterator[ValueId]:
+        """What ops make, and what they want in another layout or carry otherwise, if these ops are placed otherwise."""
+        for number, way in after.items():
+            node, carry = self.program.nodes[number], self.carried.get(number)
+            carries, wanted = () if carry is None else carry.pend, self.placements.nodes[number].wanted
+            yield from node.results
+            for value, now, then in zip(node.operands, wanted, way.placed.wanted, strict=True):
+                if now != then or way.carries != carries:
+                    yield value
 
     def wants(self, value: ValueId) -> dict[Use, Want]:
         """Maps each use of a value to the layout that it wants."""

@@ -9,7 +9,7 @@ ops stays divided as tactics divide it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain
 from math import prod
 
@@ -43,13 +43,13 @@ class FreeOps:
         self.small: dict[object, bool] = {}
         self.fitting: dict[object, bool] = {}
         self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
-        """Whether an op may move along an axis. This and the next hold until an op moves."""
+        """Whether an op may move along an axis. This and the next hold until the op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
 
-    def forget(self) -> None:
-        """Drops what held until an op moved."""
-        self.movable.clear()
-        self.patient.clear()
+    def forget(self, moved: Set[NodeId]) -> None:
+        """Drops what held until these ops moved."""
+        self.movable = {key: known for key, known in self.movable.items() if key[0] not in moved}
+        self.patient = {key: known for key, known in self.patient.items() if key[0] not in moved}
 
     def may_move(self, node: Node, axis: MeshAxis) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it.

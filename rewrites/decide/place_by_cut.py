@@ -12,10 +12,10 @@ from collections.abc import Callable, Container, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
-from ..program.program import Node, NodeId, ValueId
+from ..program.program import NO_NODE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.steps import Path
-from .choices import Alternative, Choices, Moving, Use, Want, Ways, sent_over
+from .choices import Alternative, Choices, Edge, Moving, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Network
 from .placements import overlaps
 from .price import Price, is_slow, seconds
@@ -27,9 +27,6 @@ TRIES = 8
 """How often a choice is repaired before it is given up."""
 
 OTHERWISE, AS_IT_IS = "otherwise", "as it is"
-
-
-Edge = tuple[object, object, int]
 
 Key = tuple[Want, bool | None]
 
@@ -123,21 +120,20 @@ class _Cut:
 
     def otherwise(self, least: float) -> Set[object]:
         """The side of a minimum cut on which the ops are that cost less if they are placed otherwise."""
-        network, cached = Network(), self.choices.edges
+        network, edges = Network(), self.choices.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
         reads = self.reads()
         for value, uses in reads.items():
             # Regions overlap: what a value adds to one of them is cached for the others.
-            key = value, self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
-            if (found := cached.get(key)) is None:
+            key = self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
+            if (found := (cached := edges.setdefault(value, {})).get(key)) is None:
                 found = cached[key] = [*self.added(value, self.moved(value, uses))]
             for edge in found:
                 network.edge(*edge)
         for number in self.priced:
             way = self.ways[number]
-            if (found := cached.get(way)) is None:
-                found = cached[way] = [*self.owned(self.program.nodes[number], way)]
-            for edge in found:
+            node = self.program.nodes[number]
+            for edge in _either(number, self.alone(node, None), self.alone(node, way)):
                 network.edge(*edge)
         for number in self.ways.keys() - self.priced:
             if gain := self.gain(self.program.nodes[number], reads):
@@ -146,11 +142,20 @@ class _Cut:
 
     def gain(self, node: Node, priced: Container[ValueId]) -> int:
         """What an op that is not priced could save at most: its own work, and what moves now for it and behind it."""
-        moves = self.choices.moves
-        reads = (move for value in node.operands if value not in priced for move in moves(value, {}) if serves(move, node))
-        makes = (move for value in node.results if value not in priced for move in moves(value, {}))
+        reads = (self.served(value).get(node.number, 0) for value in node.operands if value not in priced)
+        makes = (self.served(value)[NO_NODE] for value in node.results if value not in priced)
         work = self.alone(node, None) - self.alone(node, self.ways[node.number])
-        return max(work, 0) + sum(map(self.due, (*reads, *makes)))
+        return max(work, 0) + sum(reads) + sum(makes)
+
+    def served(self, value: ValueId) -> dict[NodeId, int]:
+        """What the moves of a value cost now: those for each op that reads it, and all of them."""
+        if (found := self.choices.served.get(value)) is None:
+            found = self.choices.served[value] = {NO_NODE: 0}
+            for move in self.choices.moves(value, {}):
+                if due := self.due(move):
+                    for number in (NO_NODE, *dict.fromkeys(number for number, _ in move.uses)):
+                        found[number] = found.get(number, 0) + due
+        return found
 
     def reads(self) -> dict[ValueId, list[Use]]:
         """Maps each value that counts to its uses by ops that may be placed otherwise."""
@@ -162,12 +167,17 @@ class _Cut:
                     reads[value].append((number, position))
         return reads
 
-    def owned(self, node: Node, way: Alternative) -> Iterator[Edge]:
-        """The edge for what an op itself costs, and for the moves of its results to where tactics put them."""
-        return _either(node.number, self.alone(node, None), self.alone(node, way))
-
     def alone(self, node: Node, way: Alternative | None) -> int:
-        """What an op itself costs, as it is placed or otherwise, wherever the others are."""
+        """What an op itself costs, as it is placed or otherwise, wherever the others are.
+
+        With the moves of its results to where tactics put them.
+        """
+        known = self.choices.alone.setdefault(node.number, {})
+        if way not in known:
+            known[way] = self.priced_alone(node, way)
+        return known[way]
+
+    def priced_alone(self, node: Node, way: Alternative | None) -> int:
         moves, work = self.choices.own(node, self.placements.nodes[node.number] if way is None else way.placed)
         moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
         return self.capacity(Price.of(self.mesh, moves, [work])) + moved
@@ -250,11 +260,6 @@ class _Cut:
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives
-
-
-def serves(move: Moving, node: Node) -> bool:
-    """Whether a value moves for an op."""
-    return any(number == node.number for number, _ in move.uses)
 
 
 def _between(node: object, maker: NodeId, otherwise: bool, price: int) -> Edge:

@@ -22,10 +22,10 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
-from .choices import Alternative, Use, sent_over
+from .choices import Alternative, Use, Ways, sent_over
 from .deferred_reductions import DeferredReduction, is_sum, makers
 from .free_ops import FreeOps, index_of
-from .place_by_cut import Best, best_of, better, taken
+from .place_by_cut import Best, best_of, better
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import ARGUMENTS, Sweep
 from .table import AxisTable, Claim, Table
@@ -56,6 +56,13 @@ class Mismatch:
     uses: tuple[Use, ...]
 
 
+class Promising(NamedTuple):
+    """The indices that are tried for all ops like one, and the ops of the regions of which this was found."""
+
+    indices: dict[int | None, None]
+    ops: set[NodeId]
+
+
 class Option(NamedTuple):
     """Claims that ops could follow along an axis, and the value for which they do."""
 
@@ -66,8 +73,7 @@ class Option(NamedTuple):
     """Whether this is the claim of a layout in which the value lies or is wanted."""
     along: int | None
     """The index along which an op runs; None: all devices run it."""
-    promising: dict[int | None, None]
-    """The indices that are tried for all ops like the first one."""
+    promising: Promising
 
 
 class Step(NamedTuple):
@@ -133,14 +139,19 @@ class _Search:
         """What would save too little time."""
         self.steps = dict[MeshAxis, list[Set[NodeId]]]()
         """The ops that have left together where the tactics put them."""
-        self.tried: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
-        self.covered: set[tuple[NodeId, MeshAxis, Claim | None]] = set()
-        """What the ops of large regions could do, which are not tried from each of them."""
-        self.hopeless: set[object] = set()
-        """Kinds of moves about which nothing can be done."""
-        self.promising: dict[object, dict[int | None, None]] = {}
-        self.known_ways: dict[object, Alternative | None] = {}
-        """These five hold until an op moves."""
+        self.tried: dict[object, Set[NodeId]] = {}
+        """(op, axis, claim) -> the ops of the region in which this was tried."""
+        self.paying = set[object]()
+        """What was tried beside something that saves more, or with it."""
+        self.covered: dict[object, Set[NodeId]] = {}
+        """The same, of large regions, which are not tried from each of their ops."""
+        self.hopeless: dict[object, Set[NodeId]] = {}
+        """Kinds of moves about which nothing can be done -> the ops of the regions that were tried."""
+        self.promising: dict[object, Promising] = {}
+        """These four hold until something changes next to such a region."""
+        self.touched = set[NodeId]()
+        """The ops of all regions that were tried for some moves."""
+        self.known_ways: dict[tuple[NodeId, MeshAxis, object, Unreduced | None], Alternative | None] = {}
 
     def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
@@ -170,6 +181,7 @@ class _Search:
 
     def improve(self, group: Sequence[Mismatch]) -> Step | None:
         """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
+        self.touched = set[NodeId]()
         kinds = [(each, self.kind(each)) for each in group]
         found = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         options = [option for option in found if option is not None]
@@ -178,7 +190,7 @@ class _Search:
         in_turn = [[each] for each in options] if self.is_many else [first, rest]
         step = next((step for each in in_turn if each and (step := self.best_step(each)) is not None), None)
         if step is None and None not in found:
-            self.hopeless.update(kind for _, kind in kinds)
+            self.hopeless.update((kind, self.touched) for _, kind in kinds if kind not in self.hopeless)
         return step
 
     def kind(self, each: Mismatch) -> object:
@@ -225,29 +237,33 @@ class _Search:
             followed = set[int]() if mismatch is None else _followed(node, axis, mismatch)
             kind = self.surroundings(node), axis, frozenset(followed) if self.is_many else None
             if (promising := self.promising.get(kind)) is None:
-                promising = self.promising[kind] = dict.fromkeys(followed if self.is_many else self.ops.indices(node, axis))
-            for index in [*promising]:
+                indices = dict.fromkeys(followed if self.is_many else self.ops.indices(node, axis))
+                promising = self.promising[kind] = Promising(indices, {number})
+            for index in [*promising.indices]:
                 if self.covered and self.is_covered(node, axis, index):
                     yield None
                     continue
-                if (claims := self.grown(node, axis, index)) is None:
-                    promising.pop(index)
+                if (claims := self.grown(node, axis, index, promising.ops)) is None:
+                    promising.indices.pop(index)
                     continue
                 value = node.results[0] if mismatch is None else mismatch.value
                 if len(claims) > NEAR:
-                    self.covered.update((each, axis, claim) for each, claim in claims.items())
+                    self.covered.update(((each, axis, claim), claims.keys()) for each, claim in claims.items())
                 option = Option(axis, claims, value, index in followed, index, promising)
                 yield option
                 if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
                     yield option._replace(claims=claims | before)
+            self.touched |= promising.ops
 
     def is_covered(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
         """Whether a large region was tried in which the op would run along an index, or on all devices."""
         claim = None if index is None else self.ops.claim(node, axis, index)
         return (node.number, axis, claim) in self.covered
 
-    def grown(self, node: Node, axis: MeshAxis, index: int | None) -> Claims | None:
+    def grown(self, node: Node, axis: MeshAxis, index: int | None, seen: set[NodeId]) -> Claims | None:
         """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
+
+        The ops that were looked at are added to `seen`.
 
         What a region saves is told as if the ops beyond it followed at no cost, and saved all that moves for them. If its first
         op would stay even so, it stays in any case. A large region leads on only from ops that would move.
@@ -260,9 +276,9 @@ class _Search:
             # Ops that left earlier may go on elsewhere, or back, for any saving.
             is_open = len(region.found) <= NEAR or any(not step.isdisjoint(region.found) for step in self.steps.get(axis, ()))
             least = 0 if is_open else self.least
-            side = self.side(axis, region, region.found, least)
+            side = self.side(axis, region, region.found, least, seen)
             if node.number not in side and index is not None and (whole := self.before(node, axis, region.found)):
-                side = self.side(axis, region, region.found | whole, least)
+                side = self.side(axis, region, region.found | whole, least, seen)
             if node.number not in side:
                 self.are_all_tried &= not least
                 return None
@@ -270,10 +286,12 @@ class _Search:
                 break
         return region.found
 
-    def side(self, axis: MeshAxis, region: _Whole | _Around, claims: Claims, least: float) -> Set[NodeId]:
+    def side(self, axis: MeshAxis, region: _Whole | _Around, claims: Claims, least: float, seen: set[NodeId]) -> Set[NodeId]:
         """The ops of a region that would move under these claims if those beyond it followed."""
         ways = self.ways(axis, {number: claim for number, claim in claims.items() if number not in region.waiting})
-        return better(self.choices, ways | self.ways(axis, claims), ways.keys(), least).keys()
+        every = ways | self.ways(axis, claims)
+        seen.update(claims, every)
+        return better(self.choices, every, ways.keys(), least).keys()
 
     def before(self, node: Node, axis: MeshAxis, claims: Claims) -> Claims:
         """The ops before an op that could be computed whole: what is read in several layouts."""
@@ -286,22 +304,24 @@ class _Search:
 
         What saves too little is noted. Where nothing pays, the indices are not tried for ops like these.
         """
-        new = list[Option]()
+        new, ways = list[Option](), list[Ways]()
         for each in options:
             keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
-            if not keys <= self.tried:
-                self.tried |= keys
+            if not keys <= self.tried.keys():
                 new.append(each)
-        ways = [self.ways(each.axis, each.claims) for each in new]
+                ways.append(self.ways(each.axis, each.claims))
+                ops = {*each.claims, *ways[-1]}
+                self.tried.update((key, ops) for key in keys)
         best = best_of(self.choices, ways, lambda option, moved: self.departs(new[option].axis, moved.keys()))
         if best is not None and best.pays:
+            self.paying.update((number, each.axis, claim) for each in new for number, claim in each.claims.items())
             return Step(new[best.option], best)
         if best is not None:
             # An op that would only carry a sum has nothing to say.
             chosen = new[best.option]
             self.note(self.nearly, chosen, best, best.ways.keys() & chosen.claims.keys())
         for each in options:
-            each.promising.pop(each.along, None)
+            each.promising.indices.pop(each.along, None)
         return None
 
     def take(self, steps: Iterable[Step]) -> bool:
@@ -310,47 +330,50 @@ class _Search:
         A step next to which others have moved is taken if it still pays.
         """
         near = set[NodeId]()
+        """What is next to values that have changed their layouts, or are wanted in others."""
+        for key in self.paying:
+            self.tried.pop(key, None)
+        self.paying.clear()
         for found in sorted(steps, key=lambda step: -step.best.saved):
             is_far = near.isdisjoint(found.option.claims) and near.isdisjoint(found.best.ways)
             step = found if is_far else self.best_step([found.option])
             if step is None:
                 continue
             axis, moved = step.option.axis, step.best.ways.keys()
-            self.choices.put(step.best.ways)
             self.note(self.found, step.option, step.best, moved)
             self.steps[axis] = [each for each in self.steps.get(axis, ()) if not each <= moved] + [moved]
-            near.update(moved, *map(self.beside, moved))
-            self.forget()
+            near |= self.put(step.best.ways)
         return bool(near)
+
+    def put(self, ways: Ways) -> Set[NodeId]:
+        """Places ops otherwise, and drops what held until something changed next to a region; returns what is next to it."""
+        near = self.choices.put(ways)
+        for cache in (self.tried, self.covered, self.hopeless):
+            for key in [key for key, ops in cache.items() if not near.isdisjoint(ops)]:
+                del cache[key]
+        for key in [key for key, each in self.promising.items() if not near.isdisjoint(each.ops)]:
+            del self.promising[key]
+        for key in [key for key in self.known_ways if key[0] in ways]:
+            del self.known_ways[key]
+        self.ops.forget(ways.keys())
+        return near
 
     def note(self, where: dict[NodeId, dict[MeshAxis, Instead]], chosen: Option, best: Best, numbers: Iterable[NodeId]) -> None:
         """Notes what these ops do."""
         for number in numbers:
             where.setdefault(number, {})[chosen.axis] = Instead(chosen.claims.get(number), chosen.value, best.saved)
 
-    def beside(self, number: NodeId) -> Iterator[NodeId]:
-        """The ops that make or read what an op reads, and those that read what it makes."""
-        node = self.program.nodes[number]
-        yield from (self.program.producer[value] for value in node.operands)
-        yield from (user for value in (*node.operands, *node.results) for user, _ in self.program.uses[value])
-
     def departs(self, axis: MeshAxis, moved: Set[NodeId]) -> bool:
         """Whether ops leave the order of the tactics by one step more. They do not if they replace all of an earlier step."""
         return not any(step <= moved for step in self.steps.get(axis, ()))
 
-    def forget(self) -> None:
-        """Drops what held until an op moved."""
-        self.ops.forget()
-        for cache in (self.tried, self.covered, self.hopeless, self.promising, self.known_ways):
-            cache.clear()
-
     def go_back(self) -> None:
         """Places each op as claims say again if that costs less, now that others have moved."""
         for number, axis in [(number, axis) for number, moved in self.found.items() for axis in moved]:
-            ways = self.ways(axis, {number: self.table.axes[axis].nodes[number]})
-            if taken(self.choices, ways):
+            best = best_of(self.choices, [self.ways(axis, {number: self.table.axes[axis].nodes[number]})])
+            if best is not None:
+                self.put(best.ways)
                 self.found[number].pop(axis)
-                self.forget()
 
     def surroundings(self, node: Node) -> object:
         """What an op reads and makes, and how. Layers are alike: what one of them shows holds for the others."""
