@@ -428,10 +428,10 @@ class _Search:
     def missing(self, at: State) -> Bytes:
         """A*'s lower bound: the bytes of its target part that some device does not hold yet, and so receives on any way.
 
-        None with padding, because the device may be one whose part is padding.
+        With padding, those of the first device: parts of others may be padding.
         """
         if self.space.is_padded:
-            return 0
+            return 0 if any(self.space.pending(at)) else self.space.first_lacks(at)
         space, wanted = self.space, self.space.local(self.space.goal)
         pending, free = tuple(space.pending(at)), tuple(axis for axis, spot in space.spots(at) if spot is None)
         have = space.local(at)

@@ -73,7 +73,7 @@ class Space:
         """The greatest length of each dim, with padding."""
         self.number = {axis: at for at, axis in enumerate(self.axes)}
         self.start, self.goal = self.state(source), self.state(target)
-        self.on, self.local = cache(self._on), cache(self._local)
+        self.on, self.local, self.first = cache(self._on), cache(self._local), cache(self._first)
         self.group, self.filled = cache(devices), cache(self._filled)
 
     def _strides(self, dim: int, factors: list[Factor], *, between: bool) -> list[int]:
@@ -144,6 +144,15 @@ class Space:
     def _part(self, at: State, shape: tuple[int, ...]) -> int:
         """The bytes of a device's part of an array of this shape."""
         return prod(shape) // devices(axis for axis, spot in self.spots(at) if isinstance(spot, tuple)) * self.itemsize
+
+    def first_lacks(self, at: State) -> int:
+        """The bytes of its part in the end that the first device at least has not."""
+        wanted = [self.first(self.goal, dim) for dim in self.dims]
+        return (prod(wanted) - prod(min(n, self.first(at, dim)) for n, dim in zip(wanted, self.dims, strict=True))) * self.itemsize
+
+    def _first(self, at: State, dim: int) -> int:
+        """How many elements of a dim, without padding, the first device has: those at the start of each span."""
+        return _at_start(self.shape[dim], self.on(at, dim))
 
     def fits(self, at: State, dim: int) -> bool:
         """Whether the axes of a dim tile it, perhaps padded."""
@@ -312,3 +321,11 @@ def neighbours(singles: Iterable[Run], *, longest: bool = False) -> Iterator[Run
         else:
             yield from ending
     yield from ending if longest else ()
+
+
+def _at_start(extent: int, runs: Sequence[Run]) -> int:
+    """How many of so many elements the first device has of these runs, major to minor."""
+    if not runs:
+        return extent
+    (_, _, stride, span), *rest = runs
+    return extent // span * _at_start(stride, rest) + _at_start(min(extent % span, stride), rest)
