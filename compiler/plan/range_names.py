@@ -29,7 +29,8 @@ class Inputs:
 def guessed_inputs(
     program: Program, classes: Classes, arguments: Mapping[str, ValueId], replaced: Collection[str], keys: Collection[ValueId]
 ) -> Inputs:
-    """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay.
+    """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay; if these
+    do too, those of them that lead with no range of what the step replaces, as frozen weights do.
 
     Arguments that no op reads, and random keys, do not count. If all guesses disagree, the result has the arguments that do.
     """
@@ -38,8 +39,10 @@ def guessed_inputs(
     most = max((len(program.shape(value)) for value in integers.values()), default=0)
     ranked = [value for value in integers.values() if len(program.shape(value)) == most]
     others = [value for name, value in read.items() if name not in replaced and name not in integers]
+    trained = {root for name, value in read.items() if name in replaced for root in classes.dims(value)}
+    apart = [value for value in others if classes.of(value, 0) not in trained]
     found: list[Inputs] = []
-    for values in (ranked, others if len(replaced) >= FEWEST else []):
+    for values in (ranked, *((others, apart) if len(replaced) >= FEWEST else ())):
         roots, lengths = {classes.of(value, 0) for value in values}, {program.shape(value)[0] for value in values}
         agree = len(roots) == 1 or (len(lengths) == 1 and lengths != {1})
         found.append(Inputs(tuple(values), frozenset(roots), agree))

@@ -64,6 +64,13 @@ def pairs(plan: State, axis: str, padded: bool = False) -> Listing[Pair]:
     return plan.once(_Pairs(axis, padded))
 
 
+def used_by(plan: State, axis: str) -> int | None:
+    """The number of the tactic by which the first product of the forward pass that is on the axis uses it; None if none is."""
+    tables = [table.nodes for part in plan.mesh.named(axis) if (table := plan.table.axes.get(part)) is not None]
+    claims = (nodes[node.number] for node in Passes(plan).products() for nodes in tables)
+    return next((claim.tactic for claim in claims if claim is not None), None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Pairs:
     """The arguments of `pairs`, as a function of the plan, so that a plan searches once."""

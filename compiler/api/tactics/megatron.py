@@ -11,7 +11,7 @@ from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
 from ...inputs.checks import checked_axis, flag_of, patterns_of
 from ...plan.claims import crossing
-from ...structure.product_pairs import Pair, pairs, with_stops
+from ...structure.product_pairs import Pair, pairs, used_by, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
 from .base import DimsByName, Structural
@@ -59,7 +59,7 @@ class Megatron(Structural):
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         columns, rows = (self.weights(self.restricted(self.split(plan)), given) for given in (self.column, self.row))
-        return unpaired(placed, columns, rows, self.axis)
+        return super().problem(plan, placed) or unpaired(placed, columns, rows, self.axis)
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
         """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""
@@ -79,7 +79,10 @@ class Megatron(Structural):
             tried = sorted(listing, key=lambda pair: pair.source is None)
             notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in tried[:4]]
             helps = [pair.cure for pair in tried if pair.cure]
-            if not listing:
+            if (used := used_by(plan, self.axis)) is not None:
+                notes.append(f"products use `{self.axis}` already, by {plan.cited(used)}")
+                helps.append("apply `Megatron` before it, or use another axis")
+            elif not listing:
                 helps.append(
                     f"no product makes a dim of a parameter that divides over {plan.mesh[self.axis]} devices: padded=True"
                 )

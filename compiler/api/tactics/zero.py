@@ -137,7 +137,12 @@ class FSDP(Strategy):
             return None
         title = f"`FSDP` leaves {counted(len(found), 'conflict')} on `{axis}`: no batch is on `{axis}`"
         notes = ["what is stored in parts is gathered for its uses if these use the axis already, for the batch"]
-        helps = ["apply DataParallel first: " + step(f'DataParallel("{axis}")', f'FSDP("{axis}")')]
+        batch = batch_axes(plan)
+        first = step(f"DataParallel({_said(*batch, axis)})", f"FSDP({_said(axis)})")
+        helps = [f"apply DataParallel first: {first}"]
+        if batch:
+            helps = [f"store it where the batch is: {step(f'FSDP({_said(*batch)})')}", f"or put the batch there too: {first}"]
+            helps.append(f"or apply `FSDP` after the tactic that computes on `{axis}`, such as Megatron")
         return Error(title, notes=notes, helps=helps)
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
@@ -184,6 +189,19 @@ def shards(plan: Plan, values: Mapping[str, ValueId], axes: Sequence[str], padde
     for name, found in dims.items():
         for dim, together in found.items():
             yield from Seed(values[name], dim, "", name).over(together, plan.mesh)
+
+
+def _said(*axes: str) -> str:
+    """Axes as a tactic takes them: `"data"`, or `("data", "model")`."""
+    quoted = ", ".join(f'"{each}"' for each in axes)
+    return quoted if len(axes) == 1 else f"({quoted})"
+
+
+def batch_axes(plan: Plan) -> tuple[str, ...]:
+    """The axes on which inputs are tiled along the batch."""
+    inputs, table = plan.source.inputs.values, plan.table
+    found = (each for each in table.axes for value in inputs if (claim := table.claim(value, each)) and claim.at == 0)
+    return tuple(map(str, dict.fromkeys(found)))
 
 
 def is_tiled(plan: Plan, value: ValueId, axis: str) -> bool:

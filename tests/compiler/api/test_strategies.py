@@ -298,6 +298,24 @@ def test_inputs_of_two_encoders_are_one_batch() -> None:
     assert plan.layout(["source", "target"]) == {"source": "i32[data*4, 24]", "target": "i32[data*4, 16]"}
 
 
+def test_a_batch_is_found_behind_frozen_weights() -> None:
+    """As in low-rank adaptation: the weights that stay lead with ranges that those which are trained have too."""
+
+    def loss(adapters: Params, frozen: Params, x: Array, y: Array) -> Array:
+        h = jax.nn.relu(x @ frozen["up"] + x @ adapters["a"] @ adapters["b"])
+        return jnp.mean((h @ frozen["down"] - y) ** 2)
+
+    given = *map(arrays, ({"a": (16, 4), "b": (4, 32)}, {"up": (16, 32), "down": (32, 16)})), array((64, 16)), array((64, 16))
+    plan = pt.plan(trained(loss), MESH, *given).apply(pt.DataParallel("data"))
+    assert plan.layout("batch") == {
+        "batch/1": "f32[data*32, 16]",
+        "batch/2": "f32[data*32, 16]",
+        "batch/0/down": "f32[32, 16]",
+        "batch/0/up": "f32[16, 32]",
+    }
+    assert plan.counts()["all_gather"] == 0 and not plan.conflicts
+
+
 def test_a_batch_is_found_behind_lists_of_indices_of_different_length() -> None:
     def loss(p: Params, rows: Array, columns: Array, x: Array) -> Array:
         return jnp.mean((x @ p["w"][rows][:, columns] + p["b"][columns][None]) ** 2)
