@@ -28,6 +28,7 @@ tree: Any = import_module("jax.tree_util")
 ad: Any = import_module("jax.interpreters.ad")
 batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
+layout: Any = import_module("jax.experimental.layout")
 set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_metadata
 
 Tracer: Any = import_module("jax.core").Tracer

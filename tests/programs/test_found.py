@@ -119,6 +119,20 @@ def test_a_convolution_of_no_images_makes_none() -> None:
     exact(convolved, np.ones((16, 8, 3), np.float32), tile=("kernel", 0, "a"))
 
 
+@pytest.mark.parametrize("gathered", [0, 1])
+def test_what_a_transform_gives_is_gathered_along_any_dim(gathered: int) -> None:
+    """XLA:CPU transforms only arrays that lie row by row. Where it moves the result, it wants it in another order."""
+
+    def transformed(x: Any) -> Any:
+        return jnp.fft.fft(x)
+
+    x = RANDOM.normal(size=(16, 8, 4)).astype(np.complex64)
+    plan = pt.plan(transformed, MESH, x).tile("x", gathered, "a").replicate("result", "a")
+    np.testing.assert_allclose(plan.compile()(x), np.fft.fft(x), rtol=1e-4, atol=1e-5)
+    gradient = jax.grad(lambda x: jnp.abs(plan.compile()(x)).sum())(x)
+    np.testing.assert_allclose(gradient, jax.grad(lambda x: jnp.abs(jnp.fft.fft(x)).sum())(x), rtol=1e-4, atol=1e-5)
+
+
 def test_complex_results_are_compared_as_they_are() -> None:
     plan = pt.plan(lambda x: jnp.fft.fft(x), MESH, TABLE).tile("x", 0, "a")
     assert plan.check(TABLE) < 1e-5
