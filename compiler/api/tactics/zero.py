@@ -61,7 +61,12 @@ class ZeRO(Strategy):
         self.check_stage()
         axes = axes_of(self.axis)
         if not as_patterns(self.params) and not as_patterns(self.optimizer):
-            raise Error("`ZeRO` names no values", helps=['give `params`, `optimizer` or both: params="params"'])
+            stored = [name for name in plan.source.addresses.arguments if name in plan.successors]
+            first = name_parts(stored[0])[0] if stored else "params"
+            named = [f'give `params`, `optimizer` or both: params="{first}"']
+            if stored:
+                named.append(f"what is stored from call to call: {trees(stored)}")
+            raise Error("`ZeRO` names no values", helps=named)
         inputs = plan.source.addresses.inputs
         params, sharded = (inputs(given) if as_patterns(given) else {} for given in (self.params, self.optimizer))
         if self.stage == 3:
