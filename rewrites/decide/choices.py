@@ -86,7 +86,7 @@ class Choices:
         self.placements, self.program, self.carried = placements, placements.program, carried
         self.known: dict[ValueId, dict[Use, Want]] = {}
         self.counted: dict[ValueId, Counter[Want]] = {}
-        self.edges: dict[ValueId, dict[object, list[Edge]]] = {}
+        self.edges: dict[ValueId, dict[object, tuple[list[Edge], bool]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
         self.alone: dict[NodeId, dict[Alternative | None, int]] = {}
         """What ops themselves add to it."""

@@ -52,9 +52,11 @@ def best_of(choices: Choices, options: Sequence[Ways], departs: Callable[[int, W
     to start. Without it, anything that costs less pays.
     """
     best: Best | None = None
-    for number, ways in enumerate(options):
-        if not (chosen := _sound(choices, ways, better(choices, ways))):
+    found = ((number, chosen) for number, ways in enumerate(options) for chosen in better(choices, ways))
+    for number, chosen in ((number, _sound(choices, options[number], chosen)) for number, chosen in found):
+        if not chosen:
             continue
+        ways = options[number]
         before = choices.price(ways, {})
         assert before is not None
         then = choices.price(ways, chosen, before)
@@ -99,15 +101,19 @@ def taken(choices: Choices, ways: Ways) -> bool:
     return best is not None and best.pays
 
 
-def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None, least: float = 0) -> Ways:
+def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None, least: float = 0) -> Iterator[Ways]:
     """The ops to place otherwise, so that all of them, or those `priced`, cost the least: the others then follow at no cost.
 
-    None if that saves fewer seconds than `least`.
+    None if that saves fewer seconds than `least`. Two choices where ops that stay and ops that move may want a value in one
+    layout: a cut cannot say that they share the move. In the first choice it counts for each side, in the second in any case.
 
     dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
     """
-    side = _Cut(choices, ways, ways.keys() if priced is None else priced).otherwise(least)
-    return {number: way for number, way in ways.items() if number in side}
+    cut = _Cut(choices, ways, ways.keys() if priced is None else priced)
+    for is_shared in (False, True):
+        if not is_shared or cut.is_mixed:
+            side = cut.otherwise(least, is_shared)
+            yield {number: way for number, way in ways.items() if number in side}
 
 
 class _Cut:
@@ -117,18 +123,22 @@ class _Cut:
         self.choices, self.placements, self.program = choices, choices.placements, choices.program
         self.ways, self.priced, self.mesh = ways, priced, choices.program.mesh
         self.units = BYTE * self.mesh.chip.bytes_per_second
+        self.is_mixed = False
+        """Whether ops that stay and ops that move may want a value in one layout, as the first network has found."""
 
-    def otherwise(self, least: float) -> Set[object]:
+    def otherwise(self, least: float, is_shared: bool) -> Set[object]:
         """The side of a minimum cut on which the ops are that cost less if they are placed otherwise."""
         network, edges = Network(), self.choices.edges
         network.edge(OTHERWISE, AS_IT_IS, 0)
         reads = self.reads()
         for value, uses in reads.items():
             # Regions overlap: what a value adds to one of them is cached for the others.
-            key = self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
+            key = is_shared, self.ways.get(self.program.producer[value]), *(self.ways[number] for number, _ in uses)
             if (found := (cached := edges.setdefault(value, {})).get(key)) is None:
-                found = cached[key] = [*self.added(value, self.moved(value, uses))]
-            for edge in found:
+                moves, is_mixed = self.moved(value, uses, is_shared)
+                found = cached[key] = [*self.added(value, moves)], is_mixed
+            self.is_mixed |= found[1]
+            for edge in found[0]:
                 network.edge(*edge)
         for number in self.priced:
             way = self.ways[number]
@@ -182,8 +192,9 @@ class _Cut:
         moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
         return self.capacity(Price.of(self.mesh, moves, [work])) + moved
 
-    def moved(self, value: ValueId, uses: list[Use]) -> Moves:
-        """The layouts to which a value moves. `uses` are its uses by ops that may be placed otherwise."""
+    def moved(self, value: ValueId, uses: list[Use], is_shared: bool) -> tuple[Moves, bool]:
+        """The layouts to which a value moves, and whether ops on both sides want one. `uses`: those by ops that may be placed
+        otherwise. `is_shared`: what both sides want is moved in any case."""
         wants, maker = self.choices.wants(value), self.ways.get(self.program.producer[value])
         found, mine, pend = Moves(), dict[Want, int](), self.choices.pending(value, maker)
         for number, position in uses:
@@ -192,7 +203,10 @@ class _Cut:
             found.setdefault((want, False), []).append(number)
             found.setdefault((self.choices.wanted(want, (number, position), way, pend), True), []).append(number)
         always = {want for want, count in self.choices.counted[value].items() if count > mine.get(want, 0)}
-        return {key: ops for key, ops in found.items() if key[0] not in always} | {(want, None): [] for want in always}
+        both = {want for want, place in found if place and (want, False) in found} - always
+        always |= both if is_shared else set()
+        moves = {key: ops for key, ops in found.items() if key[0] not in always}
+        return moves | {(want, None): [] for want in always}, bool(both)
 
     def added(self, value: ValueId, moves: Moves) -> Iterator[Edge]:
         """The edges of the network for the moves of a value.

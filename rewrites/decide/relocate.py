@@ -276,9 +276,9 @@ class _Search:
             # Ops that left earlier may go on elsewhere, or back, for any saving.
             is_open = len(region.found) <= NEAR or any(not step.isdisjoint(region.found) for step in self.steps.get(axis, ()))
             least = 0 if is_open else self.least
-            side = self.side(axis, region, region.found, least, seen)
+            side = self.side(node, axis, region, region.found, least, seen)
             if node.number not in side and index is not None and (whole := self.before(node, axis, region.found)):
-                side = self.side(axis, region, region.found | whole, least, seen)
+                side = self.side(node, axis, region, region.found | whole, least, seen)
             if node.number not in side:
                 self.are_all_tried &= not least
                 return None
@@ -286,12 +286,17 @@ class _Search:
                 break
         return region.found
 
-    def side(self, axis: MeshAxis, region: _Whole | _Around, claims: Claims, least: float, seen: set[NodeId]) -> Set[NodeId]:
-        """The ops of a region that would move under these claims if those beyond it followed."""
+    def side(
+        self, node: Node, axis: MeshAxis, region: _Whole | _Around, claims: Claims, least: float, seen: set[NodeId]
+    ) -> Set[NodeId]:
+        """The ops of a region that would move under these claims if those beyond it followed: with an op, if it would move."""
         ways = self.ways(axis, {number: claim for number, claim in claims.items() if number not in region.waiting})
-        every = ways | self.ways(axis, claims)
+        every, found = ways | self.ways(axis, claims), Ways()
         seen.update(claims, every)
-        return better(self.choices, every, ways.keys(), least).keys()
+        for found in better(self.choices, every, ways.keys(), least):
+            if node.number in found:
+                break
+        return found.keys()
 
     def before(self, node: Node, axis: MeshAxis, claims: Claims) -> Claims:
         """The ops before an op that could be computed whole: what is read in several layouts."""

@@ -147,8 +147,8 @@ class Space:
 
     def first_lacks(self, at: State) -> int:
         """The bytes of its part in the end that the first device at least has not."""
-        wanted = [self.first(self.goal, dim) for dim in self.dims]
-        return (prod(wanted) - prod(min(n, self.first(at, dim)) for n, dim in zip(wanted, self.dims, strict=True))) * self.itemsize
+        wanted, have = ([self.first(state, dim) for dim in self.dims] for state in (self.goal, at))
+        return (prod(wanted) - prod(map(min, wanted, have))) * self.itemsize
 
     def _first(self, at: State, dim: int) -> int:
         """How many elements of a dim, without padding, the first device has: those at the start of each span."""
