@@ -244,14 +244,19 @@ class _Cut:
 
     def shared(self, value: ValueId, home: Layout, targets: dict[Key, Layout], prices: dict[Key, int]) -> dict[Key, int]:
         """The prices of moves that cost less beside others of their group, because a device has received it, or shares it."""
-        always = [(want.group, targets[want, place]) for want, place in targets if place is None]
+        always = [(want, targets[want, place]) for want, place in targets if place is None]
         found, windows = dict[Key, int](), list[tuple[Key, Path]]()
         for key, target in targets.items():
             if not prices[key]:
                 continue
-            have = (each for group, each in always if group == key[0].group and each != target)
-            if any(not self.placements.misses(value, each, target) for each in have):
+            others = [(want, each) for want, each in always if want.group == key[0].group and each != target]
+            if any(not self.placements.misses(value, each, target) for _, each in others):
                 found[key] = 0
+                continue
+            # What moves in any case is a part of it.
+            parts = sum(prices[want, None] for want, each in others if not self.placements.misses(value, target, each))
+            if key[1] is not None and parts:
+                found[key] = max(0, prices[key] - parts)
             elif overlaps(home, target):
                 windows.append((key, self.placements.way(value, home, target)))
         for numbers, together in sharers([(way, (key[0].group, key[1])) for key, way in windows]):
