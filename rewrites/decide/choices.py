@@ -237,7 +237,7 @@ class Choices:
 
     def target(self, value: ValueId, made: Layout, want: Want) -> Layout:
         """The layout in which a use wants a value that is made in a layout."""
-        return self.placements.outside(value, made.with_pending(())) if want.layout is None else want.layout
+        return self.placements.outside(value, made) if want.layout is None else want.layout
 
     def settled(self, value: ValueId, maker: Alternative | None) -> Iterator[Moving]:
         """How a value moves where it is made: to where a tactic placed it, or to resolve what no op can read, as a scan."""

@@ -242,10 +242,13 @@ class Placements:
     def outside(self, value: ValueId, lies: Layout) -> Layout:
         """The layout at the program's boundary of an argument or a result that lies so inside.
 
-        A result goes back to where claims have it, but not along an axis on which its claims stopped. It has contiguous blocks,
-        because a NamedSharding can express only these.
+        A result goes back to where claims have it, but not along an axis on which its claims stopped: there it stays, and what
+        is pending is scattered. It has contiguous blocks, because a NamedSharding can express only these.
         """
-        claimed = self.results.get(value, self.homes[value])
+        claimed, pending = self.results.get(value, self.homes[value]), lies.pending
+        lies = lies.with_pending(())
+        if value in self.results and pending and all(self.is_open(value, each.axis) for each in pending):
+            lies = scattered(lies.natural, [each.axis for each in pending])
         if claimed is lies:
             return claimed.natural
         moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
@@ -467,6 +470,16 @@ def _pinned(table: Table) -> dict[ValueId, Layout]:
     return {value: table.layout(value) for value in own}
 
 
+def scattered(layout: Layout, axes: Iterable[MeshAxis]) -> Layout:
+    """The layout with these axes too, each on the first dim whose blocks it divides; without those that divide none."""
+    for axis in axes:
+        dims = (dim for dim, length in enumerate(layout.local_shape) if length and length % axis.size == 0)
+        if (dim := next(dims, None)) is not None:
+            factor = Factor(axis, layout.local_shape[dim] // axis.size)
+            layout = Layout.of(layout.global_shape, [*layout.factors, (dim, factor)])
+    return layout
+
+
 def boundary(placements: Placements, value: ValueId) -> Layout:
     """The layout at the program's boundary."""
-    return placements.outside(value, placements.homes[value])
+    return placements.outside(value, placements.with_sums(value))
