@@ -39,6 +39,9 @@ NEAR = 64
 FEW_AXES = 2
 """With how many placed axes the ops at both ends of a value are tried along all of their indices."""
 
+TWINS = 8
+"""How many uses a value may have for ops alike to be tried together."""
+
 ROUNDS = 8
 """How often all ops are tried, as long as any of them moves."""
 
@@ -400,8 +403,20 @@ class _Search:
         table, program = self.table.copy(), self.program
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
         table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
-        table.axes[axis].nodes[node.number] = claim
-        return _Around(table, axis, claim.tactic, self, node)
+        claims = {node.number: claim}
+        for twin in self.twins(node):
+            if self.ops.may_move(twin, axis) and (own := self.ops.claim(twin, axis, index)) is not None:
+                claims.setdefault(twin.number, own)
+        for number, each in claims.items():
+            table.axes[axis].nodes[number] = each
+        return _Around(table, axis, claim.tactic, self, [program.nodes[number] for number in claims])
+
+    def twins(self, node: Node) -> Iterator[Node]:
+        """The ops like one that read what it reads, if few do: they could share what moves for them."""
+        for value in dict.fromkeys(node.operands):
+            uses = self.program.uses[value]
+            readers = (self.program.nodes[user] for user, _ in uses if len(uses) <= TWINS and user < self.program.end)
+            yield from (each for each in readers if each.signature is node.signature)
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
         """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""
@@ -512,12 +527,13 @@ class _Around(Sweep):
     Propagation through the ops that may run elsewhere, up to those that already follow the claim.
     """
 
-    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search, node: Node) -> None:
+    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search, nodes: Iterable[Node]) -> None:
         super().__init__(table, axis, tactic, False, False)
         self.search, self.most = search, -1
         self.found: Claims = {}
         self.waiting = dict[NodeId, Node]()
-        self.decided(node)
+        for node in nodes:
+            self.decided(node)
 
     def lead(self, among: Set[NodeId], most: int) -> None:
         """Leads on from waiting ops among these, and from those that they lead to: from so many, not counting sums."""
