@@ -176,7 +176,7 @@ def _summed(passes: Passes, axis: MeshAxis) -> Error | None:
         # Few ops sum over what they are placed on, so this is asked first: the rest takes longer.
         if claim is None or claim.tactic != number or not sums(node, claim.at) or not is_product(node):
             continue
-        if passes.is_later(node) or any(argument(program, value) is not None for value in node.operands):
+        if passes.is_later(node) or any(_is_weight(passes, value) for value in node.operands):
             continue
         source = line_of(plan, node.results[0], node)
         names = [plan.source.addresses.names[value] for value in node.operands]
@@ -187,6 +187,13 @@ def _summed(passes: Passes, axis: MeshAxis) -> Error | None:
             helps=['name a dim of the weights that no op between them sums over, as that of the heads: column={"wq": -2}'],
         )
     return None
+
+
+def _is_weight(passes: Passes, value: ValueId) -> bool:
+    """Whether a value is a parameter, or what an optimizer makes of it, as in the second of two steps."""
+    program = passes.plan.source.program
+    maker = program.maker(program.source(value, lambda node: is_seen_through(node) and len(node.operands) == 1))
+    return argument(program, value) is not None or (maker is not None and passes.is_later(maker))
 
 
 def _gathered(passes: Passes, axis: MeshAxis) -> Error | None:

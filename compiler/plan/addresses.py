@@ -276,6 +276,8 @@ class Addresses:
         # An op outside of scopes is named only with a number, and a former name has one, or a transformation.
         if not taken and "#" in glob:
             taken = self._matched(glob, self._counted_names, self._counted_values)
+        if not taken and "#" in glob:
+            taken = self._matched(glob, Names([*self._alike], under=False), self._alike)
         if not taken and ("#" in glob or "(" in glob):
             taken = self._matched(glob, self._former_names, self._former)
         # `**` matches nothing in a program without values.
@@ -323,6 +325,12 @@ class Addresses:
     @cached_property
     def _counted_values(self) -> dict[str, list[ValueId]]:
         return {name: [value] for name, value in self.by_op.items()}
+
+    @cached_property
+    def _alike(self) -> dict[str, list[ValueId]]:
+        """The values that share a name, each by its number: `h#0`, `h#1`."""
+        several = ((name, values) for name, values in self._named_inside.items() if len(values) > 1)
+        return {f"{name}#{number}": [value] for name, values in several for number, value in enumerate(values)}
 
     @cached_property
     def _former_names(self) -> Names:

@@ -130,7 +130,8 @@ def unapplied(plan: State) -> str | None:
     count = sum(not each.problem for _, each in of_program(plan))
     if not count or any(action.is_said for action in plan.actions):
         return unkept(plan)
-    return f"{counted(count, 'annotation')} of the program not applied: {step('Annotated()')}"
+    wrong = misnamed(plan)
+    return f"{counted(count, 'annotation')} of the program not applied: {step('Annotated()') if wrong is None else wrong.title}"
 
 
 def unkept(plan: State) -> str | None:

@@ -138,7 +138,8 @@ def misplaced(
             "or compile for its devices: plan.compile(devices=...)",
         ]
         title = f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})"
-        return traced.function.error(title, *cures, at=name)
+        # A plan runs only on as many devices as its mesh has.
+        return traced.function.error(title, *(cures if len(own) == len(devices) else cures[:1]), at=name)
     return None
 
 

@@ -48,6 +48,8 @@ class Pair:
     source: SourceLine | None = None
     stop: BlockedOp | None = field(default=None, repr=False, compare=False)
     """The op that takes parts of the range, if each part would be on only a few devices."""
+    is_uneven: bool = field(default=False, repr=False, compare=False)
+    """Whether it is no pair because the range does not divide over the axis."""
     widens: bool = field(default=False, repr=False, compare=False)
     """Whether its sums are larger than what they sum over. Their products had better be columns, if they can."""
 
@@ -69,6 +71,13 @@ def used_by(plan: State, axis: str) -> int | None:
     tables = [table.nodes for part in plan.mesh.named(axis) if (table := plan.table.axes.get(part)) is not None]
     claims = (nodes[node.number] for node in Passes(plan).products() for nodes in tables)
     return next((claim.tactic for claim in claims if claim is not None), None)
+
+
+def has_weights(plan: State, number: int) -> bool:
+    """Whether a tactic has placed an argument that is no input."""
+    weights = {*plan.source.program.arguments} - {*plan.source.inputs.values}
+    claims = (plan.table.claim(value, axis) for value in weights for axis in plan.table.axes)
+    return any(claim is not None and claim.tactic == number for claim in claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +125,11 @@ def _row(each: Pair) -> Sequence[Cell]:
 class NoPair(Exception):
     """Raised for a candidate that is not a pair: the reason, the op, and its stop if it takes parts of `run` elements."""
 
-    def __init__(self, why: str, node: Node | None = None, run: int = 0, stop: BlockedOp | None = None) -> None:
+    def __init__(
+        self, why: str, node: Node | None = None, run: int = 0, stop: BlockedOp | None = None, is_uneven: bool = False
+    ) -> None:
         super().__init__(why)
-        self.why, self.node, self.run, self.stop = why, node, run, stop
+        self.why, self.node, self.run, self.stop, self.is_uneven = why, node, run, stop, is_uneven
 
 
 @dataclass(slots=True)
@@ -237,7 +248,7 @@ class Search:
             values = self.table.axes[part].values
             if values[value] is not None or (factor := next_factor(self.table, value, dim, part, pads)) is None:
                 if values[value] is None and self.program.shape(value)[dim] > part.size:
-                    raise NoPair(f"it does not divide over `{part}` ({part.size} devices)")
+                    raise NoPair(f"it does not divide over `{part}` ({part.size} devices)", is_uneven=True)
                 return False
             values[value] = Claim(dim, factor, number)
             trial.seeded.append(part)
@@ -258,7 +269,7 @@ class Search:
             weight, at = name.rsplit(".", 1)
             turn = step(f'Tile({{"{weight}": {at}}}, "{self.axis}", block={run // size})')
             cure = f"give the parts of {weight} a dim of their own, or tile them in turn: {turn}"
-        return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop)
+        return Pair((name,), (), self.program.shape(value)[dim], (), no.why, cure, source, stop, no.is_uneven)
 
     def undo(self, trial: Reached, value: ValueId) -> None:
         """Removes all claims of a trial. It has claimed only what was free."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ...dialects.definitions.requirement_terms import Lookup
 from ...rewrites.program.breadth_first import reached
-from ...rewrites.program.program import Node
+from ...rewrites.program.program import Node, Program, ValueId
 from ..plan.state import State
 from .products import Passes, Spot, is_product
 
@@ -38,8 +38,14 @@ def _tables(passes: Passes) -> Iterator[Spot]:
 
 
 def _reads_input(passes: Passes, node: Node) -> bool:
-    """Whether the ids that an op looks up come from an input."""
-    return not passes.inputs.isdisjoint(reached(node.operands[1:], passes.plan.source.program.made_of))
+    """Whether the ids that an op looks up come from an input, or from integers that a call gives to the next one."""
+    program = passes.plan.source.program
+    given = (value for value in reached(node.operands[1:], program.made_of) if program.producer[value] < 0)
+    return any(value in passes.inputs or (_is_integer(program, value) and program.shape(value)) for value in given)
+
+
+def _is_integer(program: Program, value: ValueId) -> bool:
+    return program.types[value].dtype.startswith(("int", "uint"))
 
 
 def _heads(passes: Passes, extents: set[int]) -> Iterator[Spot]:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.factor import fit
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from .choices import Alternative, Use, Ways, sent_over
@@ -227,7 +228,7 @@ class _Search:
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if placed.merged is not None or placed.selected is not None:
                 lies, axes = self.placements.home(node.operands[0]), self.placements.axes(node)
-                left = Layout.of(lies.global_shape, [each for each in lies.factors if each[1].axis not in axes])
+                left = _without(lies, axes)
                 yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
 
     def options(self, number: NodeId, axis: MeshAxis, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
@@ -482,6 +483,13 @@ def _followed(node: Node, axis: MeshAxis, mismatch: Mismatch) -> set[int]:
     dims = {dim for dim, factor in (*mismatch.source.factors, *mismatch.target.factors) if factor.axis == axis}
     found = (index_of(at, dim) for value, at in node.ends if value == mismatch.value for dim in dims)
     return {index for index in found if index is not None}
+
+
+def _without(layout: Layout, axes: Set[MeshAxis]) -> Layout:
+    """The layout without these axes. A dim on which the others are no layout then, as one that is padded for all, is whole."""
+    shape, kept = layout.global_shape, [each for each in layout.factors if each[1].axis not in axes]
+    fits = {dim for dim, extent in enumerate(shape) if fit(extent, [factor for on, factor in kept if on == dim])}
+    return Layout.of(shape, [each for each in kept if each[0] in fits])
 
 
 def _is_plain(pending: tuple[Unreduced, ...]) -> bool:

@@ -11,7 +11,7 @@ from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import unpaired
 from ...inputs.checks import checked_axis, flag_of, patterns_of
 from ...plan.claims import crossing
-from ...structure.product_pairs import Pair, pairs, used_by, with_stops
+from ...structure.product_pairs import Pair, has_weights, pairs, used_by, with_stops
 from ...views.listing import Listing
 from ..plan import Plan
 from .base import DimsByName, Structural
@@ -79,13 +79,17 @@ class Megatron(Structural):
             tried = sorted(listing, key=lambda pair: pair.source is None)
             notes = [f"{pair.columns[0]} ({pair.extent} elements): {pair.why_not}" for pair in tried[:4]]
             helps = [pair.cure for pair in tried if pair.cure]
+            title = f"`Megatron` finds no pair of products over `{self.axis}`"
             if (used := used_by(plan, self.axis)) is not None:
                 notes.append(f"products use `{self.axis}` already, by {plan.cited(used)}")
-                helps.append("apply `Megatron` before it, or use another axis")
-            elif not listing:
+                cure = "weights are on it: leave `Megatron` out" if has_weights(plan, used) else "apply `Megatron` before it"
+                raise Error(title, notes=notes, helps=[f"{cure}, or use another axis"])
+            if not listing:
                 helps.append(
                     f"no product makes a dim of a parameter that divides over {plan.mesh[self.axis]} devices: padded=True"
                 )
+            elif any(pair.is_uneven for pair in listing) and not self.padded:
+                helps.append("have dims padded that do not divide: padded=True")
             helps.append('name the weights: column="**/w1", row="**/w2"')
-            raise Error(f"`Megatron` finds no pair of products over `{self.axis}`", notes=notes, helps=helps)
+            raise Error(title, notes=notes, helps=helps)
         return weights

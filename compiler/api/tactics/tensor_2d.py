@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....dialects.ground.errors import Error
 from ...inputs.names import Patterns
 from ..plan import Plan
 from .base import Strategy
@@ -36,6 +37,9 @@ class Tensor2D(Strategy):
     smallest: int | None = None
 
     def __call__(self, plan: Plan) -> Plan:
+        if self.data == self.model:
+            title = f"`Tensor2D` takes two axes, got `{self.data}` for both"
+            raise Error(title, helps=["`data` is the axis of the batch, `model` that of the width of weights"])
         return plan.apply(
             DataParallel(self.data, self.inputs, padded=self.padded),
             Megatron(self.model, values=self.values, padded=self.padded),
