@@ -133,6 +133,14 @@ def test_what_a_transform_gives_is_gathered_along_any_dim(gathered: int) -> None
     np.testing.assert_allclose(gradient, jax.grad(lambda x: jnp.abs(jnp.fft.fft(x)).sum())(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("function", [lambda x: jnp.argmax(x, 0), lambda x: jnp.median(x, 0), lambda x: jnp.sort(x, 0)[2]])
+def test_rows_that_are_padded_over_two_axes_are_compared(function: Any) -> None:
+    """Without one of the axes, the blocks of the other do not fit the dim."""
+    x = RANDOM.normal(size=(10, 7)).astype(np.float32)
+    plan = pt.plan(function, MESH, x).apply(pt.Tile({"x": 0}, ("a", "b"), padded=True))
+    assert plan.check(x) < 1e-6 and str(plan)
+
+
 def test_complex_results_are_compared_as_they_are() -> None:
     plan = pt.plan(lambda x: jnp.fft.fft(x), MESH, TABLE).tile("x", 0, "a")
     assert plan.check(TABLE) < 1e-5

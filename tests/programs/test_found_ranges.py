@@ -91,6 +91,17 @@ def test_positions_and_classes_are_no_vocabulary() -> None:
     assert kinds(placed) == {"all_reduce": 1} and placed.check(*args) < 2e-4
 
 
+def test_the_table_of_a_step_that_gives_its_token_to_the_next_one_is_a_vocabulary() -> None:
+    """A result of the step replaces the token that it reads, so the token is no input."""
+
+    def decode(p: Tree, cache: Any, token: Any) -> Any:
+        h = jnp.tanh(p["table"][token] + cache)
+        return jnp.argmax(h @ p["table"].T, -1).astype(token.dtype), h
+
+    args = {"table": np.ones((64, 16), np.float32)}, np.ones((8, 16), np.float32), np.arange(8, dtype=np.int32)
+    assert pt.plan(decode, MESH, *args).apply(pt.VocabularyParallel("model")).layout("p") == {"p/table": "f32[model*16, 16]"}
+
+
 def test_experts_are_found_as_the_example_names_them() -> None:
     plan = pt.plan(moe.train_step, pt.Mesh(data=8), *moe.arguments(moe.Config()))
     found = plan.apply(pt.ExpertParallel("data"), pt.DataParallel("data"))

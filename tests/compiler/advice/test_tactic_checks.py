@@ -139,3 +139,47 @@ def test_a_refused_tactic_names_what_to_apply_instead() -> None:
 def test_one_input_in_parts_is_enough() -> None:
     plan = pt.plan(lambda x, y: (jnp.sort(x, axis=0)[:3], y * 2), pt.Mesh(data=8), X, X)
     assert plan.apply(pt.DataParallel("data", inputs=["x", "y"])).layout("y") == {"y": "f32[data, 16]"}
+
+
+def test_a_weight_that_is_updated_and_used_again_is_still_a_weight() -> None:
+    """As in the second of two steps, or for a discriminator that is trained before the generator."""
+
+    def loss(p: Any, x: Any) -> Any:
+        return jnp.mean((jnp.tanh(x @ p["up"]) @ p["down"]) ** 2)
+
+    def twice(p: Any, x: Any) -> Any:
+        for _ in range(2):
+            p = jax.tree.map(lambda w, d: w - 0.1 * d, p, jax.grad(loss)(p, x))
+        return p
+
+    params = {"up": P["up"] / 32, "down": P["down"] / 32}
+    plan = pt.plan(twice, MESH, params, X).apply(pt.Megatron("model"))
+    assert plan.layout("p") == {"p/down": "f32[model*16, 16]", "p/up": "f32[16, model*16]"}
+    assert plan.counts()["all_reduce"] == 2 and plan.check(params, X) < 1e-4
+
+
+@pytest.mark.parametrize("first", [pt.Megatron("model"), pt.Tile({"p/up": 1}, "model")])
+def test_megatron_after_a_tactic_that_has_placed_the_weights_is_to_be_left_out(first: pt.Tactic) -> None:
+    with pytest.raises(pt.Error) as caught:
+        pt.plan(swiglu, MESH, P, X).apply(first, pt.Megatron("model"))
+    assert caught.value.helps == ("weights are on it: leave `Megatron` out, or use another axis",)
+
+
+def test_megatron_over_an_axis_that_divides_no_width_offers_padding_that_works() -> None:
+    plan = pt.plan(lambda p, x: jnp.tanh(x @ p["up"]) @ p["down"], pt.Mesh(model=3), P, X)
+    with pytest.raises(pt.Error) as caught:
+        plan.apply(pt.Megatron("model"))
+    assert "have dims padded that do not divide: padded=True" in caught.value.helps
+    assert plan.apply(pt.Megatron("model", padded=True)).counts()["all_reduce"] == 1
+
+
+def test_two_dimensions_are_two_axes() -> None:
+    with pytest.raises(pt.Error, match="`Tensor2D` takes two axes, got `data` for both"):
+        pt.plan(swiglu, MESH, P, X).apply(pt.Tensor2D("data", "data"))
+
+
+def test_axes_that_are_on_a_dim_in_another_order_are_an_error() -> None:
+    plan = pt.plan(swiglu, MESH, P, X).tile("p/up", 1, "model")
+    with pytest.raises(pt.Error, match=r"`data\*model` on dim 1: it would be f32\[16, model\*data\*8\]"):
+        plan.tile("p/up", 1, ("data", "model"))
+    assert plan.tile("p/up", 1, ("model", "data")).layout("p/up") == {"p/up": "f32[16, model*data*8]"}

@@ -132,3 +132,13 @@ def test_a_table_of_collectives_has_the_numbers_by_which_they_are_asked_for() ->
     listed = {int(row.split()[0]): row.split()[1:3] for row in rows if row[:1].isdecimal() and ": " not in row[:4]}
     assert listed == {at: [each.value, each.kind] for at, each in enumerate(plan.collectives())}
     assert "no." in plan.collectives().all().text()
+
+
+def test_annotations_that_name_no_axis_are_said_to_be_wrong() -> None:
+    plan = pt.plan(lambda x: pt.constrain(jnp.sin(x), "rows, _"), MESH, X)
+    assert "1 annotation of the program not applied: `rows` is no axis of data=4, model=2: " in str(plan)
+
+
+def test_a_value_that_the_program_returns_is_not_computed_in_parts() -> None:
+    rows = pt.plan(lambda x, i: x[i], pt.Mesh(data=8), np.ones((64, 4), np.float32), np.arange(32)).tile("x", 0, "data")
+    assert "can be computed in parts" not in str(rows)

@@ -235,3 +235,16 @@ def test_an_axis_that_is_called_as_a_scope_is_read_as_an_axis(tmp_path: Path) ->
     plan = pt.plan(step, pt.Mesh(a=4), x).tile("mul#0", 0, "a")
     plan.save(tmp_path / "plan.partita")
     assert pt.replay(step, tmp_path / "plan.partita", x).trace == plan.trace
+
+
+def test_values_that_share_a_tag_have_numbers_that_name_them() -> None:
+    def tagged(x: Any, w: Any) -> Any:
+        for _ in range(3):
+            x = pt.tag(jnp.tanh(x @ w), "h")
+        return x
+
+    plan = plan_of(tagged, W, W)
+    assert [*plan.layout("h")] == ["h#0", "h#1", "h#2"] == [*plan.layout("h#*")]
+    assert plan.tile("h#1", 0, "data").layout("h#1") == {"h#1": "f32[data*4, 8]"}
+    with pytest.raises(pt.Error, match="no value is named `h#3`"):
+        plan.layout("h#3")
