@@ -138,8 +138,24 @@ def conflict(plan: State, key: Key) -> Conflict:
 
 
 def claims_text(plan: State, each: placement.Clash) -> tuple[str, ...]:
-    """The claims of a conflict in text, each with its value and its tactic."""
-    return tuple(_claim(plan, each, claim, position) for claim, position in each.claims)
+    """The claims of a conflict in text, each with its value and its tactic; with the blocks, if only these differ."""
+    indices = [_index(plan, each, claim, position) for claim, position in each.claims]
+    strides = {(at, claim.factor.stride) for at, (claim, _) in zip(indices, each.claims, strict=True) if at is not None}
+    several = {at for at, _ in strides if sum(at == other for other, _ in strides) > 1}
+    blocks = [f", in blocks of {claim.factor.stride}" for claim, _ in each.claims]
+    return tuple(
+        _claim(plan, each, claim, position, block if at in several else "")
+        for at, block, (claim, position) in zip(indices, blocks, each.claims, strict=True)
+    )
+
+
+def _index(plan: State, each: placement.Clash, claim: placement.Claim, position: int) -> int | None:
+    """The index of an op that a claim would place."""
+    node = node_of(plan, each)
+    if node is None:
+        return None
+    places = node.signature.operand_at[position] if position >= 0 else node.signature.result_at[-1 - position]
+    return next((at for at, place in places.items() if place.dim == claim.at), None)
 
 
 def _where(plan: State, each: placement.Clash) -> tuple[str, SourceLine | None]:
@@ -150,10 +166,10 @@ def _where(plan: State, each: placement.Clash) -> tuple[str, SourceLine | None]:
     return f"`{node.op_name}`", line_of(plan, node.results[0], node)
 
 
-def _claim(plan: State, each: placement.Clash, claim: placement.Claim, position: int) -> str:
+def _claim(plan: State, each: placement.Clash, claim: placement.Claim, position: int, blocks: str) -> str:
     node = node_of(plan, each)
     value = each.value if node is None else node.end(position)
     who = f"operand {position}" if position >= 0 else f"result {-1 - position}"
     who = f"a use of dim {claim.at}" if node is None else who
     by = "from" if node is None or value in plan.actions[claim.tactic].values else "propagated from"
-    return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}, {by} {plan.cited(claim.tactic)}"
+    return f"{who} `{plan.source.addresses.names[value]}` on dim {claim.at}{blocks}, {by} {plan.cited(claim.tactic)}"

@@ -62,7 +62,9 @@ def _other_axes(plan: State, seed: Seed) -> Iterator[tuple[str, State]]:
     """Yields the plans with the value on another axis."""
     axes = [axis for axis in plan.mesh if axis != seed.axis and plan.mesh[axis] > 1] if seed.dim is not None else []
     for axis in axes:
-        if (made := _tried(plan, [partial(place, seeds=[replace(seed, axis=axis)], text="")])) is not None:
+        made = _tried(plan, [partial(place, seeds=[replace(seed, axis=axis)], text="")])
+        # An axis that the dim is on already changes nothing.
+        if made is not None and not made.actions[-1].idle:
             yield f"use the axis `{axis}` ({plan.mesh[axis]} devices)", made
 
 

@@ -74,11 +74,12 @@ def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
     They stay as they are unless blocks cover the index, and the op can read for them.
     """
     extent = node.signature.indices[index].extent
-    blocks = [factor.at(factor.stride) if factor.span >= extent else factor for factor in factors]
-    one = joined(extent, blocks)
-    wholes = blocks if one is None else [one]
-    is_read = all(reach.outward(whole) is not None for reach in node.signature.reaches(index) for whole in wholes)
-    return blocks if is_read else factors
+    one = joined(extent, factors)
+    if one is None or one.span < extent:
+        return factors
+    block = one.at(one.stride)
+    is_read = all(reach.outward(block) is not None for reach in node.signature.reaches(index))
+    return block.parts if is_read else factors
 
 
 def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | None] = on_device) -> Flops:

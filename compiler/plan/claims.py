@@ -111,7 +111,8 @@ def widen(plan: Some, values: Patterns) -> Some:
                 raise widened_late(plan, name, value, axis, claim)
     table = plan.table.copy()
     table.widened |= widened
-    action = Action(_call("widen", (values,), {}), "widen", redo=partial(widen, values=values))
+    idle = table.widened == plan.table.widened
+    action = Action(_call("widen", (values,), {}), "widen", idle=idle, redo=partial(widen, values=values))
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 
@@ -126,7 +127,8 @@ def each_trip(plan: Some, values: Patterns) -> Some:
         raise Error(f"`{name}` cannot be gathered in each trip: {why}", helps=helps)
     table = plan.table.copy()
     table.each_trip |= read
-    action = Action(_call("each_trip", (values,), {}), "each_trip", redo=partial(each_trip, values=values))
+    idle = table.each_trip == plan.table.each_trip
+    action = Action(_call("each_trip", (values,), {}), "each_trip", idle=idle, redo=partial(each_trip, values=values))
     return replace(plan, table=table, actions=(*plan.actions, action))
 
 

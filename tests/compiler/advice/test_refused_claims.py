@@ -168,3 +168,13 @@ def test_one_element_cannot_be_padded() -> None:
     with pytest.raises(pt.Error, match="dim 0 has 1 element, which cannot be padded: one device of `a`") as raised:
         plan.tile("x", 0, "a", padded=True)
     assert "tile dim 1 (16) instead" in str(raised.value)
+
+
+def test_an_axis_that_the_dim_is_on_already_is_no_cure() -> None:
+    def doubled(w: jax.Array) -> jax.Array:
+        return w * 2
+
+    plan = pt.plan(doubled, pt.Mesh(data=4, model=2), np.ones((16, 8), np.float32)).tile("w", 0, "data")
+    with pytest.raises(pt.Error) as caught:
+        plan.tile("w", 1, "model").tile("w", 0, "model")
+    assert not any("use the axis `data`" in help for help in caught.value.helps)

@@ -184,3 +184,12 @@ def test_a_conflict_stays_open_where_that_costs_less_than_each_way_out_and_says_
     assert f"help: {left}; no way out costs less, the fastest is tile(" in str(resolved)
     with pytest.warns(pt.ConflictWarning, match="It runs in parts .* all the same. .* only if that costs no more"):
         resolved.compile()
+
+
+def test_a_conflict_of_blocks_says_which_ones() -> None:
+    def joined(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.sin(x.reshape(16, -1)) @ w
+
+    plan = pt.plan(joined, pt.Mesh(model=2), np.ones((16, 6, 8), np.float32), np.ones((48, 4), np.float32))
+    (conflict,) = plan.apply(pt.Tile({"x": 2, "w": 0}, "model")).conflicts
+    assert [claim.split(",")[1] for claim in conflict.claims] == [" in blocks of 4", " in blocks of 24"]
