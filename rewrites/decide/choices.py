@@ -128,8 +128,8 @@ class Choices:
             for value in node.results:
                 self.placements.sources.pop(value, None)
                 self.placements.reduced_at_def.pop(value, None)
-                if way.pend and value not in self.placements.pinned:
-                    self.placements.sources[value] = way.pend
+            if way.carries or (way.pend and self.placements.pinned.keys().isdisjoint(node.results)):
+                self.placements.set_sum(node, way.pend)
         users = (number for value in changed for number, _ in program.uses[value])
         return {*after, *(program.producer[value] for value in changed), *users}
 

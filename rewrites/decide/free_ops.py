@@ -123,7 +123,7 @@ class FreeOps:
         if number == len(self.program.nodes) or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if node.is_border or len(node.results) != 1 or node.results[0] in self.placements.pinned:
+        if node.is_border or len(node.results) != 1:
             return False
         return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
 

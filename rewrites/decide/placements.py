@@ -174,8 +174,8 @@ class Placements:
     nodes: list[OpPlacement]
     pinned: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     reduced_at_def: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
-    """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device.
-    """
+    """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device,
+    and sums that ops carry into values that a tactic placed."""
     homes: list[Layout] = field(default_factory=list[Layout])
     sources: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
     returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
@@ -275,7 +275,7 @@ class Placements:
         pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device: other ops
         cannot compute with the zeros of the other devices, because `0 / 0` is not 0.
         """
-        for value in (*self.pinned, *self.reduced_at_def):
+        for value in dict.fromkeys((*self.pinned, *self.reduced_at_def)):
             left = self.left(value)
             if left is not None and left != self.homes[value]:
                 yield value, left.with_pending(()), left.pending
@@ -286,12 +286,21 @@ class Placements:
 
     def left(self, value: ValueId) -> Layout | None:
         """The layout in which its op leaves a value that is settled where it is made, with what is pending; None for others."""
+        pend = self.reduced_at_def.get(value)
         if value in self.pinned:
             node = self.program.made_by(value)
             placed, at = self.nodes[node.number], node.results.index(value)
-            return placed.produced[at].with_pending(placed.pending[at])
-        pend = self.reduced_at_def.get(value)
+            return placed.produced[at].with_pending(placed.pending[at] if pend is None else pend)
         return None if pend is None else self.homes[value].with_pending(pend)
+
+    def made(self, value: ValueId) -> Unreduced:
+        """What is pending in a value where its op leaves it."""
+        return self.sources.get(value) or self.reduced_at_def.get(value, ())
+
+    def set_sum(self, node: Node, made: Unreduced) -> None:
+        """Says that an op's results are this sum. One that a tactic placed is resolved at once."""
+        for value in node.results:
+            (self.reduced_at_def if value in self.pinned else self.sources)[value] = made
 
     def put(self, node: Node, placed: OpPlacement) -> None:
         """Sets an op's placement and its results' home layouts; the sources of pending sums stay as they are."""
@@ -312,7 +321,7 @@ class Placements:
         self.put(node, placed)
         made = placed.with_sum(pend)
         assert made is not None, "an op that carries a sum makes it no other fold"
-        self.sources.update(dict.fromkeys(node.results, made))
+        self.set_sum(node, made)
 
     def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
         """The op's placement without some axes."""

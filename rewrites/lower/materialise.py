@@ -130,7 +130,7 @@ class Writer(Walk[Global]):
     def built(self, node: Node, position: int) -> ArrayType:
         """The type in which an op leaves a result; a sum that it carries is pending there."""
         value, placed = node.results[position], self.placements.nodes[node.number]
-        pending = self.placements.sources.get(value, placed.pending[position])
+        pending = self.placements.made(value) or placed.pending[position]
         return self.type_at(value, placed.produced[position], self.pending(value, pending))
 
     def pending(self, value: ValueId, pending: Unreduced) -> Unreduced:
@@ -139,8 +139,9 @@ class Writer(Walk[Global]):
 
     def axes(self, node: Node) -> list[MeshAxis]:
         """The axes that an op's iterations run over, and those over which a result is pending."""
-        pending = [each.axis for value in node.results for each in self.placements.sources.get(value, ())]
-        return [factor.axis for _, factor in self.placements.nodes[node.number].placement] + pending
+        pending = [each.axis for value in node.results for each in self.placements.made(value)]
+        placed = (factor.axis for _, factor in self.placements.nodes[node.number].placement)
+        return [*dict.fromkeys((*placed, *pending))]
 
     def wanted(self, node: Node, position: int) -> ArrayType:
         """The type to which an op slices an operand: the layout that its placement wants, with pending sums that it carries."""

@@ -121,7 +121,7 @@ def read_placements(program: Program, texts: Texts) -> tuple[Placements, dict[No
             raise refused(node, f"{said(holder)} has no result, and carries no sum")
         carried[node.number] = DeferredReduction(pending, once)
         made = placements.nodes[node.number].with_sum(pending)
-        placements.sources.update(dict.fromkeys(node.results, pending if made is None else made))
+        placements.set_sum(node, pending if made is None else made)
     check_sums(placements, carried)
     return placements, dict(sorted(carried.items()))
 

@@ -296,3 +296,55 @@ def test_dims_that_a_device_has_whole_are_transformed_together(transform: Any) -
     text = str(plan.spmd())
     assert (text.count("lax.fft"), text.count("lax.transpose")) == (1, 0)
     assert sent(plan, x) == {}
+
+
+def test_a_sum_waits_up_to_a_value_that_a_tactic_has_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum over the columns of the product waits in the sum over its columns, which is scattered to where it is wanted."""
+    monkeypatch.setattr(price, "START", 0)
+
+    def rows(x: jax.Array) -> jax.Array:
+        h = jnp.tanh(x)
+        return (h @ h).sum(1)
+
+    x = normal(256, 256)
+    plan = pt.plan(rows, MESH, x).tile("x", 0, "data").tile("result", 0, "data")
+    assert sent(plan, x) == {"all_to_all": 1, "reduce_scatter": 1}
+    assert plan.bytes_per_device() == FLOAT * OTHERS * (256 * 256 / 8 + 256)
+
+
+@pytest.mark.parametrize(("shape", "received"), [((64, 256), 64 * 256), ((4096, 16), 4096 * 16 / 8 + 16 * 16)])
+def test_what_is_pending_in_a_result_in_conflict_is_scattered(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], received: float
+) -> None:
+    """A product in conflict runs along its rows or, if these are fewer, along what it sums over: its result is in parts."""
+    monkeypatch.setattr(price, "START", 0)
+    x = normal(*shape)
+    plan = pt.plan(lambda x: x.T @ x, MESH, x).tile("x", 1, "data")
+    assert plan.bytes_per_device() == FLOAT * OTHERS * received and plan.check(x) <= BOUND
+    assert plan.layout("result") == {"result": f"f32[data*{shape[1] // 8}, {shape[1]}]"}
+
+
+def test_a_layout_that_ops_on_both_sides_want_is_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first product moves to the columns of its second factor: it then reads all of `x`, as the last one does anyway."""
+    monkeypatch.setattr(price, "START", 0)
+
+    def products(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        first = x @ y.T
+        return x @ (first.T @ x), jnp.cumsum(first, 0)
+
+    x, y = normal(32, 32), normal(32, 32)
+    plan = pt.plan(products, MESH, x, y).tile("result/0", 1, "data")
+    assert plan.bytes_per_device() == FLOAT * OTHERS * (2 * 32 * 32 + 32 * 32 / 8)
+    assert plan.check(x, y) <= BOUND
+
+
+def test_ops_alike_that_read_one_value_move_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To gather `x` for one of the products alone costs as much as to sum up its result."""
+    monkeypatch.setattr(price, "START", 0)
+
+    def grams(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return x.T @ x, jnp.exp(x.T @ x)
+
+    x = normal(64, 64)
+    plan = pt.plan(grams, MESH, x).tile("x", 0, "data")
+    assert sent(plan, x) == {"all_gather": 3} and plan.bytes_per_device() == FLOAT * OTHERS * 3 * 64 * 64
