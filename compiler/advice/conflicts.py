@@ -15,7 +15,7 @@ from ...rewrites.program.program import NodeId, ValueId
 from ..cost.costs import cost
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
-from ..inputs.message_language import Question, explained, question
+from ..inputs.message_language import Question, explained, question, step
 from ..plan.claims import Some
 from ..plan.source_lines import line_of
 from ..plan.state import State
@@ -156,6 +156,27 @@ def _index(plan: State, each: placement.Clash, claim: placement.Claim, position:
         return None
     places = node.signature.operand_at[position] if position >= 0 else node.signature.result_at[-1 - position]
     return next((at for at, place in places.items() if place.dim == claim.at), None)
+
+
+def out_of_order(plan: State) -> str | None:
+    """What to do about the first open conflict at a weight of which a tactic has tiled a dim that an earlier one had tiled.
+
+    FSDP("data"), then Megatron("model"): rows of `w2` are `data*model*64`, and those of `x @ w1` are `model*256`
+    """
+    table, program = plan.table, plan.source.program
+    for key in open_keys(plan):
+        each = table.conflicts[key]
+        for claim, position in each.claims if each.node >= 0 else ():
+            value = program.source(program.nodes[each.node].end(position))
+            if program.producer[value] >= 0 or (own := table.claim(value, each.axis)) is None:
+                continue
+            others = ((axis, other) for axis in table.axes if (other := table.claim(value, axis)) is not None)
+            for axis, other in others:
+                if other.at == own.at and other.tactic < own.tactic == claim.tactic and other.tactic >= plan.own:
+                    name, texts = plan.source.addresses.names[value], [plan.actions[n].text for n in (own.tactic, other.tactic)]
+                    where = f"dim {own.at} of `{name}` is in blocks on `{axis}` by tactic {other.tactic + 1}"
+                    return f"{where}: apply tactic {own.tactic + 1} before it, {step(*texts)}"
+    return None
 
 
 def _where(plan: State, each: placement.Clash) -> tuple[str, SourceLine | None]:

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import MeshAxis
 from ...rewrites.decide.table import Claim
@@ -21,7 +20,6 @@ from ..plan.addresses import argument, is_seen_through, only_moves
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..structure.products import Passes, is_product, sums
-from .open_conflicts import open_keys
 from .stop_fixes import instead
 
 
@@ -82,26 +80,6 @@ def _ended(plan: State, node: Node, what: str) -> Error:
         location=None if source is None else source.location(),
         helps=["tile a dim that the ops behind it have too, perhaps of other inputs"],
     )
-
-
-def tiled_before(plan: State, placed: State, axis: str, what: str) -> Error | None:
-    """The error for conflicts that a tactic leaves where an earlier one has tiled the same dim of a weight.
-
-    FSDP("data"), then Megatron("model"): rows of `w2` are `data*model*64`, and those of `x @ w1` are `model*256`
-    """
-    new = [key for key in open_keys(placed) if str(key[2]) in placed.mesh.parts(axis) and key not in open_keys(plan)]
-    table, own = placed.table, len(placed.actions) - 1
-    for value in plan.source.program.arguments if new else ():
-        claims = [(each, claim) for each in table.axes if (claim := table.claim(value, each)) is not None]
-        dims = {claim.at for _, claim in claims if claim.tactic == own}
-        for other, claim in claims:
-            if claim.tactic < own and claim.at in dims:
-                name, earlier = plan.source.addresses.names[value], plan.actions[claim.tactic]
-                title = f"`{what}` leaves {counted(len(new), 'conflict')} on `{axis}`: `{name}` is in blocks already"
-                notes = [f"its dim {claim.at} is tiled on `{other}` by {plan.cited(claim.tactic)}; `{axis}` divides each block"]
-                turned = step(placed.actions[own].text, earlier.text)
-                return Error(title, notes=notes, helps=[f"apply `{what}` before that tactic: {turned}"])
-    return None
 
 
 class WeightUse(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.ground.amounts import counted, of_bytes, of_flops
-from ..advice.conflicts import conflict, warning
+from ..advice.conflicts import conflict, out_of_order, warning
 from ..advice.large_values import chunk_rewriting
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
@@ -126,7 +126,9 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
         way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
         if to_take(plan, ways) is None:
             way = f"{first.left_open}; no way out costs less, the fastest is {ways[0]!r}"
-    yield from _section(Question.CONFLICTS, [f"{one_line(repr(first))}\n  help: {way}"], len(keys), "open conflicts")
+    ways = [way for way in (out_of_order(plan), way) if way is not None]
+    shown = "\n".join([one_line(repr(first)), *(f"  help: {way}" for way in ways)])
+    yield from _section(Question.CONFLICTS, [shown], len(keys), "open conflicts")
 
 
 def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:

@@ -30,7 +30,6 @@ from .refusals import (
     SeedOn,
     already_claimed,
     claims_elsewhere,
-    in_another_order,
     kept_whole,
     not_in_turn,
     not_widened,
@@ -323,7 +322,7 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
             raise refused[0]
 
     put(table, axes, claims, action, number, any(seed.padded for seed in seeds))
-    if problem := too_wide(plan, table) or in_another_order(plan, table, seeds):
+    if problem := too_wide(plan, table):
         raise problem
     return table
 

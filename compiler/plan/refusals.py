@@ -122,24 +122,6 @@ def already_claimed(plan: State, seed: SeedOn, have: Claim) -> Error:
     return Refused(f"`{seed.name}` cannot be {what}: {where}, by {plan.actions[have.tactic].said}", seed, have)
 
 
-def in_another_order(plan: State, table: Table, seeds: Sequence[SeedOn]) -> Error | None:
-    """The error for a dim that lies on several axes in another order than a tactic asks for, because of an earlier one."""
-    asked = dict[tuple[ValueId, int], list[SeedOn]]()
-    for seed in seeds:
-        if len(seed.among) > 1 and seed.dim is not None:
-            asked.setdefault((seed.value, seed.dim), []).append(seed)
-    for (value, dim), some in asked.items():
-        claims = [claim for seed in some if (claim := table.claim(value, seed.place)) is not None and claim.at == dim]
-        strides = [claim.factor.stride for claim in claims]
-        if strides != sorted(strides, reverse=True):
-            first, layout = some[0], plan.layout_text(value, table.layout(value))
-            earlier = min(claims, key=lambda claim: claim.tactic)
-            title = f"`{first.name}` cannot be tiled over `{'*'.join(first.among)}` on dim {dim}: it would be {layout}"
-            notes = [f"{plan.cited(earlier.tactic)} has placed it, and the axes of one dim are major to minor"]
-            return Error(title, notes=notes, helps=["apply this tactic before that one, or give the axes in its order"])
-    return None
-
-
 def _twice(seed: Seed, have: Claim) -> Error:
     """The error for a tactic that makes contradictory claims on a value."""
     ways = ["replicated" if at is None or at == WHOLE else f"tiled on dim {at}" for at in (have.at, seed.dim)]

@@ -80,7 +80,7 @@ class Moving(NamedTuple):
 
 
 class Choices:
-    """The present placements, and what follows from them: cached until an op moves."""
+    """The present placements, and what follows from them: cached until something changes next to it."""
 
     def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction]) -> None:
         self.placements, self.program, self.carried = placements, placements.program, carried

@@ -104,8 +104,8 @@ def taken(choices: Choices, ways: Ways) -> bool:
 def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None, least: float = 0) -> Iterator[Ways]:
     """The ops to place otherwise, so that all of them, or those `priced`, cost the least: the others then follow at no cost.
 
-    None if that saves fewer seconds than `least`. Two choices where ops that stay and ops that move may want a value in one
-    layout: a cut cannot say that they share the move. In the first choice it counts for each side, in the second in any case.
+    None of them if that saves fewer seconds than `least`. Two choices where ops that stay and ops that move may want a value in
+    one layout: a cut cannot say that they share the move. First it counts for each side, then in any case.
 
     dot %h %t  ->  exp  ->  ...   with `dot` priced   -->   what %h, %t and the sum would cost, wherever `exp` ran
     """

@@ -245,14 +245,12 @@ class Placements:
         A result goes back to where claims have it, but not along an axis on which its claims stopped: there it stays, and what
         is pending is scattered. It has contiguous blocks, because a NamedSharding can express only these.
         """
-        claimed, pending = self.results.get(value, self.homes[value]), lies.pending
-        lies = lies.with_pending(())
+        claimed, pending = self.results.get(value, self.homes[value]).natural, lies.pending
+        lies = lies.with_pending(()).natural
         if value in self.results and pending and all(self.is_open(value, each.axis) for each in pending):
-            lies = scattered(lies.natural, [each.axis for each in pending])
-        if claimed is lies:
-            return claimed.natural
+            lies = scattered(lies, [each.axis for each in pending])
         moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
-        return (lies if moved and all(self.is_open(value, axis) for axis in moved) else claimed).natural
+        return lies if moved and all(self.is_open(value, axis) for axis in moved) else claimed
 
     def is_open(self, value: ValueId, axis: MeshAxis) -> bool:
         """Whether a result has no claim on an axis because the claims of what it is made of stopped, or were in conflict."""

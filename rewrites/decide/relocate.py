@@ -50,6 +50,10 @@ Claims = dict[NodeId, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
 
 
+Key = tuple[NodeId, MeshAxis, Claim | None]
+"""An op, and what it could do on an axis."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """A value that changes its layout, for some of its uses; without uses, where it is made."""
@@ -143,11 +147,11 @@ class _Search:
         """What would save too little time."""
         self.steps = dict[MeshAxis, list[Set[NodeId]]]()
         """The ops that have left together where the tactics put them."""
-        self.tried: dict[object, Set[NodeId]] = {}
-        """(op, axis, claim) -> the ops of the region in which this was tried."""
-        self.paying = set[object]()
+        self.tried: dict[Key, Set[NodeId]] = {}
+        """The ops of the region in which this was tried."""
+        self.paying = set[Key]()
         """What was tried beside something that saves more, or with it."""
-        self.covered: dict[object, Set[NodeId]] = {}
+        self.covered: dict[Key, Set[NodeId]] = {}
         """The same, of large regions, which are not tried from each of their ops."""
         self.hopeless: dict[object, Set[NodeId]] = {}
         """Kinds of moves about which nothing can be done -> the ops of the regions that were tried."""
@@ -234,7 +238,7 @@ class _Search:
     def options(self, number: NodeId, axis: MeshAxis, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
         """What an op could do along an axis: run along another index, or on all devices, and the ops around it too.
 
-        None for what it would do in a region that was tried from another op, since an op moved.
+        None for what it would do in a region that was tried from another op.
         """
         node = self.program.nodes[number]
         if self.ops.may_move(node, axis):
@@ -247,16 +251,20 @@ class _Search:
                 if self.covered and self.is_covered(node, axis, index):
                     yield None
                     continue
-                if (claims := self.grown(node, axis, index, promising.ops)) is None:
-                    promising.indices.pop(index)
-                    continue
                 value = node.results[0] if mismatch is None else mismatch.value
-                if len(claims) > NEAR:
-                    self.covered.update(((each, axis, claim), claims.keys()) for each, claim in claims.items())
-                option = Option(axis, claims, value, index in followed, index, promising)
-                yield option
-                if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
-                    yield option._replace(claims=claims | before)
+                alone = self.grown(node, [], axis, index, promising.ops)
+                twins = [] if index is None or self.is_many else self.twins(node, axis, index)
+                together = self.grown(node, twins, axis, index, promising.ops) if twins else None
+                found = [claims for claims in (alone, None if together == alone else together) if claims is not None]
+                if not found:
+                    promising.indices.pop(index)
+                for claims in found:
+                    if len(claims) > NEAR:
+                        self.covered.update(((each, axis, claim), claims.keys()) for each, claim in claims.items())
+                    option = Option(axis, claims, value, index in followed, index, promising)
+                    yield option
+                    if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
+                        yield option._replace(claims=claims | before)
             self.touched |= promising.ops
 
     def is_covered(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
@@ -264,15 +272,15 @@ class _Search:
         claim = None if index is None else self.ops.claim(node, axis, index)
         return (node.number, axis, claim) in self.covered
 
-    def grown(self, node: Node, axis: MeshAxis, index: int | None, seen: set[NodeId]) -> Claims | None:
+    def grown(self, node: Node, twins: Sequence[Node], axis: MeshAxis, index: int | None, seen: set[NodeId]) -> Claims | None:
         """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
 
-        The ops that were looked at are added to `seen`.
+        `twins` begin with it. The ops that were looked at are added to `seen`.
 
         What a region saves is told as if the ops beyond it followed at no cost, and saved all that moves for them. If its first
         op would stay even so, it stays in any case. A large region leads on only from ops that would move.
         """
-        if (region := self.region(node, axis, index)) is None:
+        if (region := self.region(node, twins, axis, index)) is None:
             return None
         side: Set[NodeId] = {node.number}
         for most in GROWTH:
@@ -309,7 +317,7 @@ class _Search:
         return {each: None for each in every if self.may_be_whole(each, axis)}
 
     def best_step(self, options: list[Option]) -> Step | None:
-        """The option that saves the most, if that pays. Options that were tried since an op moved are left out.
+        """The option that saves the most, if that pays. Options that were tried are left out.
 
         What saves too little is noted. Where nothing pays, the indices are not tried for ops like these.
         """
@@ -340,9 +348,7 @@ class _Search:
         """
         near = set[NodeId]()
         """What is next to values that have changed their layouts, or are wanted in others."""
-        for key in self.paying:
-            self.tried.pop(key, None)
-        self.paying.clear()
+        self.reopen()
         for found in sorted(steps, key=lambda step: -step.best.saved):
             is_far = near.isdisjoint(found.option.claims) and near.isdisjoint(found.best.ways)
             step = found if is_far else self.best_step([found.option])
@@ -354,14 +360,22 @@ class _Search:
             near |= self.put(step.best.ways)
         return bool(near)
 
+    def reopen(self) -> None:
+        """Drops what was found of ops for which something pays: it only saved less than what is done first, or the same."""
+        ops = {number for number, _, _ in self.paying}
+        self.tried = {key: each for key, each in self.tried.items() if key not in self.paying}
+        self.hopeless = {key: each for key, each in self.hopeless.items() if ops.isdisjoint(each)}
+        self.promising = {key: each for key, each in self.promising.items() if ops.isdisjoint(each.ops)}
+        self.paying.clear()
+
     def put(self, ways: Ways) -> Set[NodeId]:
         """Places ops otherwise, and drops what held until something changed next to a region; returns what is next to it."""
         near = self.choices.put(ways)
-        for cache in (self.tried, self.covered, self.hopeless):
+        for cache in (self.tried, self.covered):
             for key in [key for key, ops in cache.items() if not near.isdisjoint(ops)]:
                 del cache[key]
-        for key in [key for key, each in self.promising.items() if not near.isdisjoint(each.ops)]:
-            del self.promising[key]
+        self.hopeless = {kind: ops for kind, ops in self.hopeless.items() if near.isdisjoint(ops)}
+        self.promising = {kind: each for kind, each in self.promising.items() if near.isdisjoint(each.ops)}
         for key in [key for key in self.known_ways if key[0] in ways]:
             del self.known_ways[key]
         self.ops.forget(ways.keys())
@@ -393,7 +407,7 @@ class _Search:
     def may_be_whole(self, number: NodeId, axis: MeshAxis) -> bool:
         return self.ops.may_be_whole(self.program.nodes[number], axis)
 
-    def region(self, node: Node, axis: MeshAxis, index: int | None) -> _Whole | _Around | None:
+    def region(self, node: Node, twins: Sequence[Node], axis: MeshAxis, index: int | None) -> _Whole | _Around | None:
         """The op that could run along an index, or on all devices, for others to follow it; None if it could not."""
         if self.ops.along(node, axis, index) is None:
             return None
@@ -404,20 +418,20 @@ class _Search:
         table, program = self.table.copy(), self.program
         table.blocked, table.conflicts, table.reconciled = {}, {}, {}
         table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
-        claims = {node.number: claim}
-        for twin in self.twins(node):
-            if self.ops.may_move(twin, axis) and (own := self.ops.claim(twin, axis, index)) is not None:
-                claims.setdefault(twin.number, own)
-        for number, each in claims.items():
-            table.axes[axis].nodes[number] = each
-        return _Around(table, axis, claim.tactic, self, [program.nodes[number] for number in claims])
+        table.axes[axis].nodes[node.number] = claim
+        for twin in twins:
+            table.axes[axis].nodes[twin.number] = self.ops.claim(twin, axis, index)
+        return _Around(table, axis, claim.tactic, self, [node, *twins])
 
-    def twins(self, node: Node) -> Iterator[Node]:
-        """The ops like one that read what it reads, if few do: they could share what moves for them."""
-        for value in dict.fromkeys(node.operands):
+    def twins(self, node: Node, axis: MeshAxis, index: int) -> list[Node]:
+        """The ops like one that read what it reads, if few do: they could share what moves for them along an index."""
+        found = dict[NodeId, Node]()
+        for value in node.operands:
             uses = self.program.uses[value]
             readers = (self.program.nodes[user] for user, _ in uses if len(uses) <= TWINS and user < self.program.end)
-            yield from (each for each in readers if each.signature is node.signature)
+            found |= {each.number: each for each in readers if each.signature is node.signature and each is not node}
+        every = (each for each in found.values() if self.ops.may_move(each, axis))
+        return [each for each in every if self.ops.claim(each, axis, index) is not None]
 
     def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
         """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""

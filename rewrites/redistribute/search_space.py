@@ -38,6 +38,8 @@ FEW_AXES = 4
 # few axes.
 SMALL = 8000
 PATIENCE = {True: 5000, False: 3000}
+PADDED = 4
+"""How many times as many steps a search takes if a layout is padded."""
 
 
 class Run(NamedTuple):
@@ -63,7 +65,7 @@ class Space:
         every = tuple(axis for axis in all_axes(named) if axis.size > 1)
         for axes, between in [*([(every, True)] if self.is_padded else []), (named, True), (named, False)]:
             self.axes, self.is_wide = axes, len(axes) > FEW_AXES
-            self.patience = PATIENCE[between and not self.is_wide]
+            self.patience = PATIENCE[between and not self.is_wide] * (PADDED if self.is_padded else 1)
             on = [(dim, source.at(dim) + target.at(dim)) for dim in self.dims]
             self.places = [(dim, stride) for dim, each in on for stride in self._strides(dim, each, between=between)]
             if len(self.places) ** len(axes) <= SMALL:

@@ -324,6 +324,14 @@ def test_what_is_pending_in_a_result_in_conflict_is_scattered(
     assert plan.layout("result") == {"result": f"f32[data*{shape[1] // 8}, {shape[1]}]"}
 
 
+def test_what_is_pending_in_a_result_in_turn_is_scattered_beside_its_blocks() -> None:
+    """Outside, the columns lie in blocks, in whatever order they are computed: that alone does not move them."""
+    shapes = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((64, 4096), (4096, 64)))
+    plan = pt.plan(lambda x, w: x @ w, pt.Mesh(a=2, b=4), *shapes)
+    plan = plan.apply(pt.Tile({"x": 1, "w": 1}, "a"), pt.Tile({"w": 1}, "b"))
+    assert plan.layout("result") == {"result": "f32[a*32, b*16]"} and plan.bytes_per_device() == 69_632
+
+
 def test_a_layout_that_ops_on_both_sides_want_is_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first product moves to the columns of its second factor: it then reads all of `x`, as the last one does anyway."""
     monkeypatch.setattr(price, "START", 0)
@@ -348,3 +356,15 @@ def test_ops_alike_that_read_one_value_move_together(monkeypatch: pytest.MonkeyP
     x = normal(64, 64)
     plan = pt.plan(grams, MESH, x).tile("x", 0, "data")
     assert sent(plan, x) == {"all_gather": 3} and plan.bytes_per_device() == FLOAT * OTHERS * 3 * 64 * 64
+
+
+def test_what_saves_less_than_what_is_done_first_is_tried_again() -> None:
+    """The first product is tried with the second one, which saves more. Nothing changes next to it, and it still pays."""
+
+    def products(x: jax.Array, w: jax.Array) -> tuple[jax.Array, jax.Array]:
+        sums = jnp.sum(w, 1)
+        return x @ sums, (w @ sums) @ w
+
+    shapes = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4096, 16384), (16384, 16384)))
+    plan = pt.plan(products, pt.Mesh(a=4), *shapes).apply(pt.Tile({"x": 0, "w": 0}, "a"))
+    assert plan.bytes_per_device() == FLOAT * (2 * 3 / 4 * 16384 + 3 / 4 * 16384)

@@ -10,7 +10,6 @@ from typing import ClassVar, Self, cast
 from ....dialects.ground.errors import Error
 from ....dialects.ground.validation import accepted, check_of, checked
 from ....rewrites.program.program import ValueId
-from ...advice.tactic_checks import tiled_before
 from ...inputs.checks import Axes, axes_of, block_of, checked_axis, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...inputs.tactic_calls import no_argument
@@ -153,9 +152,6 @@ class Structural(Strategy, is_abstract=True):
             yield from tiles(plan, patterns, dim, self.axis)
         if not given:
             yield from at_dims(plan, self.found(plan), self.axis)
-
-    def problem(self, plan: Plan, placed: Plan) -> Error | None:
-        return tiled_before(plan, placed, self.axis, type(self).__name__)
 
     def found(self, plan: Plan) -> Iterable[tuple[ValueId, int]]:
         """The parameters that the strategy finds, each with the dim to tile. Raises Error if there are none."""

@@ -56,4 +56,4 @@ class ExpertParallel(Structural):
             by = plan.actions[next(iter(before))].said
             title = f"the ops that read `{seeds[0].name}` are already tiled on `{self.axis}`, by {by}"
             return Error(title, helps=["apply `ExpertParallel` before it: the earlier tactic decides", "or use another axis"])
-        return super().problem(plan, placed)
+        return None

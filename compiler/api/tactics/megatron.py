@@ -59,7 +59,7 @@ class Megatron(Structural):
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         columns, rows = (self.weights(self.restricted(self.split(plan)), given) for given in (self.column, self.row))
-        return super().problem(plan, placed) or unpaired(placed, columns, rows, self.axis)
+        return unpaired(placed, columns, rows, self.axis)
 
     def pairs(self, plan: Plan) -> Listing[Pair]:
         """The pairs of the program on this axis, and the candidates that are not pairs, each with the reason."""

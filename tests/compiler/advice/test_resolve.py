@@ -193,3 +193,19 @@ def test_a_conflict_of_blocks_says_which_ones() -> None:
     plan = pt.plan(joined, pt.Mesh(model=2), np.ones((16, 6, 8), np.float32), np.ones((48, 4), np.float32))
     (conflict,) = plan.apply(pt.Tile({"x": 2, "w": 0}, "model")).conflicts
     assert [claim.split(",")[1] for claim in conflict.claims] == [" in blocks of 4", " in blocks of 24"]
+
+
+def test_a_plan_says_which_order_of_tactics_leaves_no_conflict() -> None:
+    def loss(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.mean((x + jnp.tanh(x @ params["up"]) @ params["down"]) ** 2)
+
+    def step(params: dict[str, jax.Array], x: jax.Array) -> object:
+        return jax.tree.map(jnp.subtract, params, jax.grad(loss)(params, x))
+
+    params = {"up": np.ones((64, 256), np.float32), "down": np.ones((256, 64), np.float32)}
+    start = pt.plan(step, pt.Mesh(data=4, model=2), params, np.ones((32, 64), np.float32)).apply(pt.DataParallel("data"))
+    plan = start.apply(pt.FSDP("data"), pt.Megatron("model"))
+    order = "plan.apply(pt.Megatron(axis='model'), pt.FSDP(axis='data'))"
+    said = f"dim 0 of `params/down` is in blocks on `data` by tactic 2: apply tactic 3 before it, {order}"
+    assert plan.conflicts and f"help: {said}" in str(plan)
+    assert not start.apply(pt.Megatron("model"), pt.FSDP("data")).conflicts

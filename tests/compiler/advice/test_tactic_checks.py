@@ -176,10 +176,3 @@ def test_megatron_over_an_axis_that_divides_no_width_offers_padding_that_works()
 def test_two_dimensions_are_two_axes() -> None:
     with pytest.raises(pt.Error, match="`Tensor2D` takes two axes, got `data` for both"):
         pt.plan(swiglu, MESH, P, X).apply(pt.Tensor2D("data", "data"))
-
-
-def test_axes_that_are_on_a_dim_in_another_order_are_an_error() -> None:
-    plan = pt.plan(swiglu, MESH, P, X).tile("p/up", 1, "model")
-    with pytest.raises(pt.Error, match=r"`data\*model` on dim 1: it would be f32\[16, model\*data\*8\]"):
-        plan.tile("p/up", 1, ("data", "model"))
-    assert plan.tile("p/up", 1, ("model", "data")).layout("p/up") == {"p/up": "f32[16, model*data*8]"}
