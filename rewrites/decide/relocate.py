@@ -150,7 +150,7 @@ class _Search:
         self.tried: dict[Key, Set[NodeId]] = {}
         """The ops of the region in which this was tried."""
         self.paying = set[Key]()
-        """What was tried beside something that saves more, or with it."""
+        """What was tried together with something that pays, and may pay too."""
         self.covered: dict[Key, Set[NodeId]] = {}
         """The same, of large regions, which are not tried from each of their ops."""
         self.hopeless: dict[object, Set[NodeId]] = {}
@@ -275,7 +275,7 @@ class _Search:
     def grown(self, node: Node, twins: Sequence[Node], axis: MeshAxis, index: int | None, seen: set[NodeId]) -> Claims | None:
         """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
 
-        `twins` begin with it. The ops that were looked at are added to `seen`.
+        `twins` are tried with it. The ops that were looked at are added to `seen`.
 
         What a region saves is told as if the ops beyond it followed at no cost, and saved all that moves for them. If its first
         op would stay even so, it stays in any case. A large region leads on only from ops that would move.
