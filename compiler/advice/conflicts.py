@@ -3,6 +3,7 @@
 a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -140,12 +141,11 @@ def conflict(plan: State, key: Key) -> Conflict:
 def claims_text(plan: State, each: placement.Clash) -> tuple[str, ...]:
     """The claims of a conflict in text, each with its value and its tactic; with the blocks, if only these differ."""
     indices = [_index(plan, each, claim, position) for claim, position in each.claims]
-    strides = {(at, claim.factor.stride) for at, (claim, _) in zip(indices, each.claims, strict=True) if at is not None}
-    several = {at for at, _ in strides if sum(at == other for other, _ in strides) > 1}
-    blocks = [f", in blocks of {claim.factor.stride}" for claim, _ in each.claims]
+    along = [*zip(indices, each.claims, strict=True)]
+    blocks = Counter[int | None](at for at, _ in {(at, claim.factor.stride) for at, (claim, _) in along if at is not None})
     return tuple(
-        _claim(plan, each, claim, position, block if at in several else "")
-        for at, block, (claim, position) in zip(indices, blocks, each.claims, strict=True)
+        _claim(plan, each, claim, position, f", in blocks of {claim.factor.stride}" if blocks[at] > 1 else "")
+        for at, (claim, position) in along
     )
 
 

@@ -58,11 +58,11 @@ def _freed(plan: State, part: LoopPart) -> int:
     """The bytes stored at the peak of values that are no longer whole if computed in parts: those that only the loop reads, and
     that the program does not return."""
     program, numbers = plan.source.program, {node.number for node in part.nodes}
-    returned = {*program.returned}
+    uses = plan.decisions.placements.uses
 
     def is_freed(value: ValueId) -> bool:
         is_made = program.producer[value] in numbers and part.dims.get(value) is not None
-        return is_made and value not in returned and all(user in numbers for user, _ in program.uses[value])
+        return is_made and all(user in numbers for user, _ in uses(value))
 
     return sum({value: size for size, value in held_at_peak(plan) if is_freed(value)}.values())
 

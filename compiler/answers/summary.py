@@ -126,8 +126,8 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
         way = f"the fastest way out: {ways[0]!r}; {question(Question.RESOLVE)} takes it"
         if to_take(plan, ways) is None:
             way = f"{first.left_open}; no way out costs less, the fastest is {ways[0]!r}"
-    ways = [way for way in (out_of_order(plan), way) if way is not None]
-    shown = "\n".join([one_line(repr(first)), *(f"  help: {way}" for way in ways)])
+    helps = [f"  help: {help}" for help in (out_of_order(plan), way) if help is not None]
+    shown = "\n".join([one_line(repr(first)), *helps])
     yield from _section(Question.CONFLICTS, [shown], len(keys), "open conflicts")
 
 

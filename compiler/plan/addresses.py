@@ -277,7 +277,7 @@ class Addresses:
         if not taken and "#" in glob:
             taken = self._matched(glob, self._counted_names, self._counted_values)
         if not taken and "#" in glob:
-            taken = self._matched(glob, Names([*self._alike], under=False), self._alike)
+            taken = self._matched(glob, self._alike_names, self._alike)
         if not taken and ("#" in glob or "(" in glob):
             taken = self._matched(glob, self._former_names, self._former)
         # `**` matches nothing in a program without values.
@@ -331,6 +331,10 @@ class Addresses:
         """The values that share a name, each by its number: `h#0`, `h#1`."""
         several = ((name, values) for name, values in self._named_inside.items() if len(values) > 1)
         return {f"{name}#{number}": [value] for name, values in several for number, value in enumerate(values)}
+
+    @cached_property
+    def _alike_names(self) -> Names:
+        return Names([*self._alike], under=False)
 
     @cached_property
     def _former_names(self) -> Names:

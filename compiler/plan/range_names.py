@@ -8,6 +8,7 @@ dim 1 of params/w1 and dim 0 of params/w2                                       
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from ...dialects.ground.dtypes import is_integer
 from ...rewrites.program.dim_classes import Classes
 from ...rewrites.program.program import Program, ValueId
 
@@ -35,7 +36,7 @@ def guessed_inputs(
     Arguments that no op reads, and random keys, do not count. If all guesses disagree, the result has the arguments that do.
     """
     read = {name: v for name, v in arguments.items() if v not in keys and program.shape(v) and program.is_read(v)}
-    integers = {name: v for name, v in read.items() if program.types[v].dtype.startswith(("int", "uint"))}
+    integers = {name: v for name, v in read.items() if is_integer(program.types[v].dtype)}
     most = max((len(program.shape(value)) for value in integers.values()), default=0)
     ranked = [value for value in integers.values() if len(program.shape(value)) == most]
     others = [value for name, value in read.items() if name not in replaced and name not in integers]
@@ -61,7 +62,7 @@ def range_names(
     found = dict[str, int]()
     if len(leading.roots) == 1 and leading.is_batch:
         (found[BATCH],) = leading.roots
-        integers = [value for value in leading.values if program.types[value].dtype.startswith(("int", "uint"))]
+        integers = [value for value in leading.values if is_integer(program.types[value].dtype)]
         lengths = {classes.of(value, 1) for value in integers if len(program.shape(value)) > 1}
         if len(lengths) == 1 and found[BATCH] not in lengths:
             found[LENGTH] = lengths.pop()

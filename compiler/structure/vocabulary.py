@@ -7,8 +7,9 @@ logits = x @ params["head"]; max of it  -->   head.1: as long as a table, and fi
 from collections.abc import Iterator
 
 from ...dialects.definitions.requirement_terms import Lookup
+from ...dialects.ground.dtypes import is_integer
 from ...rewrites.program.breadth_first import reached
-from ...rewrites.program.program import Node, Program, ValueId
+from ...rewrites.program.program import Node
 from ..plan.state import State
 from .products import Passes, Spot, is_product
 
@@ -41,11 +42,7 @@ def _reads_input(passes: Passes, node: Node) -> bool:
     """Whether the ids that an op looks up come from an input, or from integers that a call gives to the next one."""
     program = passes.plan.source.program
     given = (value for value in reached(node.operands[1:], program.made_of) if program.producer[value] < 0)
-    return any(value in passes.inputs or (_is_integer(program, value) and program.shape(value)) for value in given)
-
-
-def _is_integer(program: Program, value: ValueId) -> bool:
-    return program.types[value].dtype.startswith(("int", "uint"))
+    return any(value in passes.inputs or (is_integer(program.types[value].dtype) and program.shape(value)) for value in given)
 
 
 def _heads(passes: Passes, extents: set[int]) -> Iterator[Spot]:

@@ -49,6 +49,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return kind_of(dtype) == "f"
 
 
+def is_integer(dtype: str) -> bool:
+    """Whether a dtype, by its name, is one of integers: no boolean, and no float."""
+    return dtype.startswith(("int", "uint"))
+
+
 def is_narrow(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is an integer of less than a byte, which NumPy can store but not compute with."""
     return dtype.kind == "V" and not is_float(dtype)

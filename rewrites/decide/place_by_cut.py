@@ -52,20 +52,18 @@ def best_of(choices: Choices, options: Sequence[Ways], departs: Callable[[int, W
     to start. Without it, anything that costs less pays.
     """
     best: Best | None = None
-    found = ((number, chosen) for number, ways in enumerate(options) for chosen in better(choices, ways))
-    for number, chosen in ((number, _sound(choices, options[number], chosen)) for number, chosen in found):
-        if not chosen:
-            continue
-        ways = options[number]
-        before = choices.price(ways, {})
-        assert before is not None
-        then = choices.price(ways, chosen, before)
-        if then is None:
-            continue
-        saved = before.seconds - then.seconds
-        pays = then < before if departs is None else then.pays(before, departs(number, chosen))
-        if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
-            best = Best(number, chosen, saved, pays)
+    for number, ways in enumerate(options):
+        sound = [chosen for found in better(choices, ways) if (chosen := _sound(choices, ways, found))]
+        before = choices.price(ways, {}) if sound else None
+        for chosen in sound:
+            assert before is not None
+            then = choices.price(ways, chosen, before)
+            if then is None:
+                continue
+            saved = before.seconds - then.seconds
+            pays = then < before if departs is None else then.pays(before, departs(number, chosen))
+            if then < before and (best is None or (pays, saved) > (best.pays, best.saved)):
+                best = Best(number, chosen, saved, pays)
     return best
 
 
