@@ -28,7 +28,7 @@ from .layouts import Layout
 from .mesh import Mesh
 from .op_text import ArrayOp, KeywordProperty, Terminator, array_types, parse_operands
 from .plan import PathAttr
-from .ranges.algebra import MeshAxis, twice
+from .ranges.algebra import Place, twice
 from .ranges.factor import Factor, joined, windowed
 from .types import ArrayType, AxesAttr
 
@@ -71,7 +71,7 @@ def check_axes(op: Operation, axes: AxesAttr) -> None:
         raise VerifyException(f"`{op.name}` names a mesh axis twice: {axes.text}")
 
 
-def _check_inside(op: Operation, axes: Sequence[MeshAxis]) -> None:
+def _check_inside(op: Operation, axes: Sequence[Place]) -> None:
     here = {axis.axis for build in enclosing_ops(op) if isinstance(build, BuildOp) for axis in build.axes}
     if missing := [axis for axis in axes if axis.axis not in here]:
         raise VerifyException(f"`{op.name}` uses axis `{missing[0]}`, which no build around it iterates over")
@@ -122,11 +122,11 @@ class BuildOp(ArrayOp):
 
     traits = irdl.traits_def(RecursiveMemoryEffect())
 
-    def __init__(self, axes: Sequence[MeshAxis], body: Region, result_types: Sequence[ArrayType]):
+    def __init__(self, axes: Sequence[Place], body: Region, result_types: Sequence[ArrayType]):
         super().__init__(properties={"place": AxesAttr(tuple(axes))}, regions=[body], result_types=result_types)
 
     @property
-    def axes(self) -> tuple[MeshAxis, ...]:
+    def axes(self) -> tuple[Place, ...]:
         return self.place.data
 
     def verify_(self) -> None:
@@ -300,11 +300,11 @@ class Coordinate(ArrayOp):
 
     traits = irdl.traits_def(NoMemoryEffect())
 
-    def __init__(self, axes: Sequence[MeshAxis]):
+    def __init__(self, axes: Sequence[Place]):
         super().__init__(properties={"along": AxesAttr(tuple(axes))}, result_types=[ArrayType.whole("int32")])
 
     @property
-    def axes(self) -> tuple[MeshAxis, ...]:
+    def axes(self) -> tuple[Place, ...]:
         return self.along.data
 
     def verify_(self) -> None:

@@ -17,12 +17,10 @@ from .ranges.algebra import (
     Axis,
     Extent,
     Loop,
-    MeshAxis,
-    Placed,
+    Place,
     Product,
     Range,
     Sub,
-    axes,
     local,
     major_to_minor,
     placed,
@@ -50,11 +48,11 @@ class Pending(Interned):
     """
 
     monoid: str
-    axis: MeshAxis
+    axis: Place
     dim: int
     backwards: bool
 
-    def __new__(cls, monoid: str, axis: MeshAxis, dim: int = -1, backwards: bool = False) -> Pending:
+    def __new__(cls, monoid: str, axis: Place, dim: int = -1, backwards: bool = False) -> Pending:
         return intern(cls, monoid, axis, dim, backwards)
 
     @property
@@ -98,7 +96,7 @@ class Layout(Interned):
         clash = twice((*self.dims, *(p.axis for p in self.pending if not p.scans)))
         if clash is not None:
             raise Error(f"`{clash}` is used twice in `{self}`", helps=["an axis is used at most once in a layout"])
-        if len({axis.axis.devices for axis in self.named}) > 1:
+        if len({axis.axis.devices for axis in self.named if not isinstance(axis, Loop)}) > 1:
             raise Error(f"`{self}` has axes of several device sets", helps=["a value is on one device set: transfer it"])
 
     @staticmethod
@@ -145,11 +143,11 @@ class Layout(Interned):
     def natural(self) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
 
-        Windows become blocks. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
+        Windows become blocks, and loops are left out: whole in memory. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
         """
         return _natural(self)
 
-    def joined(self, axes: Container[MeshAxis]) -> Layout:
+    def joined(self, axes: Container[Place]) -> Layout:
         """The same layout with these axes in place of all of their sub-axes, where these lie together in one dim.
 
         ```
@@ -186,12 +184,12 @@ class Layout(Interned):
         return self.padded_shape != self.global_shape
 
     @property
-    def axes(self) -> tuple[MeshAxis, ...]:
+    def axes(self) -> tuple[Place, ...]:
         """The mesh axes that the dims are placed on, dim by dim. Axes of pending reductions are not included."""
         return _axes(self)
 
     @property
-    def named(self) -> tuple[MeshAxis, ...]:
+    def named(self) -> tuple[Place, ...]:
         """The mesh axes of the dims, then those of pending reductions."""
         return *self.axes, *(each.axis for each in self.pending)
 
@@ -259,7 +257,7 @@ def _factors(layout: Layout) -> tuple[tuple[int, Factor], ...]:
         for part in parts:
             count = size(part)
             stride //= max(1, count)
-            if isinstance(part, Placed):
+            if isinstance(part, Place):
                 found.append((i, Factor(part, stride)))
             elif placed(part):
                 raise Error(f"dim {i} of `{layout}` is not a tiling", label=f"`{part}` is not a factor of it")
@@ -269,8 +267,6 @@ def _factors(layout: Layout) -> tuple[tuple[int, Factor], ...]:
 @lru_cache(maxsize=1 << 16)
 def _verify(layout: Layout) -> None:
     shape = layout.global_shape
-    if loops := [factor.place for _, factor in layout.factors if isinstance(factor.place, Loop)]:
-        raise Error(f"`{loops[0]}` is not a mesh axis", helps=["place the dim on an axis of the mesh"])
     for dim in range(layout.rank):
         one = windows_over(layout.dims[dim])
         if one is not None and not any(one.window(each, shape[dim]) for each in range(one.size)):
@@ -285,6 +281,8 @@ def _verify(layout: Layout) -> None:
 @lru_cache(maxsize=1 << 16)
 def _natural(layout: Layout) -> Layout:
     shape = layout.global_shape
+    if any(isinstance(factor.place, Loop) for _, factor in layout.factors):
+        layout = Layout.of(shape, ((dim, each) for dim, each in layout.factors if not isinstance(each.place, Loop)), layout.pending)
     even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape[dim]]
     windows = {dim: one for dim in even if (one := windows_over(layout.dims[dim])) is not None}
     blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]
@@ -310,8 +308,8 @@ def _local_shape(layout: Layout) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _axes(layout: Layout) -> tuple[MeshAxis, ...]:
-    return tuple(axis for dim in layout.dims for axis in axes(dim))
+def _axes(layout: Layout) -> tuple[Place, ...]:
+    return tuple(axis for dim in layout.dims for axis in placed(dim))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from typing import Never, cast, overload
 
 from .chips import CHIPS, DEFAULT, Chip, chip_of
 from .ground.errors import Error, did_you_mean
 from .ground.interned import Interned, intern
 from .ground.validation import INTEGER_BOUND, checked, integer, refused, shown
-from .ranges.terms import Axis, Devices, MeshAxis, Placed, SubAxis, coordinate
+from .ranges.terms import Axis, Devices, Loop, Place, SubAxis, coordinate
 
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
+
+# `t:8`: a loop and its trips.
+_LOOP = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*):(?P<trips>[0-9]+)")
 
 
 class UnknownAxis(Error, KeyError):
@@ -56,8 +60,12 @@ class Mesh(Interned, Mapping[str, int]):
     """The name of the device set that the axes belong to; empty in a program with one set."""
     chip: Chip
     """What each device is."""
-    places: tuple[MeshAxis, ...] = field(init=False)
+    trips: tuple[tuple[str, int], ...]
+    """The loops in which tactics have placed ranges, outer first, each with its trips. They are places in time."""
+    places: tuple[Place, ...] = field(init=False)
     """The axes as places. An axis that is split appears as its sub-axes."""
+    loops: tuple[Loop, ...] = field(init=False)
+    """The loops as places."""
 
     @overload
     def __new__(cls, axes: Mapping[str, int] | None = None, /, *rest: Never, **more: int) -> Mesh: ...
@@ -86,13 +94,13 @@ class Mesh(Interned, Mapping[str, int]):
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
         sizes = {str.__str__(name): cast(int, size) for name, size in given}
         pairs = tuple((_axis_name(name, size), _count(name, size)) for name, size in sizes.items())
-        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip)
+        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip, ())
 
     def on(self, devices: str) -> Mesh:
         """Returns the same mesh on the device set of this name. Its axes are other places: `data@left`."""
         if not isinstance(devices, str) or (devices and not _NAME.fullmatch(devices)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("devices", "the name of a device set", devices)
-        return intern(Mesh, self.pairs, self.slow, devices, self.chip)
+        return intern(Mesh, self.pairs, self.slow, devices, self.chip, self.trips)
 
     def check(self) -> None:
         for name, size in self.pairs:
@@ -100,9 +108,11 @@ class Mesh(Interned, Mapping[str, int]):
             if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
         object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices)))
+        apart = itertools.accumulate((trips for _, trips in self.trips), operator.mul, initial=self.size)
+        object.__setattr__(self, "loops", tuple(Loop(*each, stride) for each, stride in zip(self.trips, apart, strict=False)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
-        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip.name)
+        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip.name, self.trips)
 
     @staticmethod
     @checked
@@ -120,13 +130,23 @@ class Mesh(Interned, Mapping[str, int]):
         """The number of devices."""
         return math.prod(size for _, size in self.pairs)
 
-    def coordinates(self) -> Iterator[dict[Placed, int]]:
+    @property
+    def in_space(self) -> Mesh:
+        """The mesh without its loops."""
+        return intern(Mesh, self.pairs, self.slow, self.devices, self.chip, ()) if self.trips else self
+
+    @property
+    def iterations(self) -> int:
+        """The number of iterations of all devices: each runs all trips of the loops."""
+        return self.size * math.prod(trips for _, trips in self.trips)
+
+    def coordinates(self) -> Iterator[dict[Place, int]]:
         """The coordinates of each device, in device order: the last axis varies fastest."""
         for device in range(self.size):
             yield {place: coordinate(place, device) for place in self.places}
 
     @checked
-    def place(self, name: str) -> MeshAxis:
+    def place(self, name: str) -> Place:
         """The axis, or the sub-axis of a refined mesh, that a text names: `data`, `data.0:2`, `data@left`.
 
         Raises `Error` for one that the mesh does not have.
@@ -165,7 +185,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return _mesh(axes, self.slow, self.devices, self.chip.name)
+        return _mesh(axes, self.slow, self.devices, self.chip.name, self.trips)
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
@@ -175,12 +195,17 @@ class Mesh(Interned, Mapping[str, int]):
     def having(self, name: str) -> Mesh:
         """Returns a mesh that has this axis. A name like `data.0:2` splits `data` in two, if no mesh axis is called so yet.
 
+        A name like `t:8` is a loop: a place in time, of 8 trips. It needs no devices.
+
         ```
         Mesh(data=8), data.0:2  -->  Mesh({"data.0": 2, "data.1": 4})
+        Mesh(data=8), t:4       -->  data=8, t:4
         ```
         """
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("name", "the name of an axis", name)
+        if loop := _LOOP.fullmatch(name):
+            return self._with_loop(loop["name"], int(loop["trips"][:19]))
         whole, dot, part = name.partition(".")
         if not dot or self.parts(name, ()):
             return self
@@ -200,23 +225,37 @@ class Mesh(Interned, Mapping[str, int]):
             raise _undivided(name, whole, size)
         return self.refine(**{whole: (size // count, count) if index else (count, size // count)})
 
+    def _with_loop(self, name: str, trips: int) -> Mesh:
+        """Returns a mesh that has this loop too, inside of those that it has."""
+        have, helps = dict(self.trips).get(name, trips), [f'a loop has a name of its own: "t:{trips}"']
+        if self.parts(name, ()) and name not in dict(self.trips):
+            raise Error(f"`{name}:{trips}` cannot be a loop: `{name}` is an axis of the mesh", helps=helps)
+        if have != trips:
+            title = f"loop `{name}` has {have} trips, and cannot have {trips} too"
+            raise Error(title, helps=[f'write "{name}:{have}"', f'or use another loop: "u:{trips}"'])
+        if not 0 < trips < INTEGER_BOUND:
+            raise Error(f"loop `{name}` has {trips} trips", helps=["a loop runs at least once"])
+        trips_of = self.trips if name in dict(self.trips) else (*self.trips, (name, trips))
+        return intern(Mesh, self.pairs, self.slow, self.devices, self.chip, trips_of)
+
     def whole(self) -> Mesh:
         """Returns the mesh before it was refined."""
         wholes = {place.name: place.axis.size for place in self.places}
-        return _mesh(wholes, [name.partition(".")[0] for name in self.slow], self.devices, self.chip.name)
+        slow = [name.partition(".")[0] for name in self.slow]
+        return _mesh(wholes, slow, self.devices, self.chip.name, self.trips)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
         """Whether data sent over these axes crosses slow links."""
         return not set(self.slow).isdisjoint(axes)
 
-    def split(self, axis: MeshAxis) -> tuple[MeshAxis, ...]:
+    def split(self, axis: Place) -> tuple[Place, ...]:
         """Returns the axis itself or, if the mesh splits it, the sub-axes that replace it, major to minor."""
-        if not isinstance(axis, Axis | SubAxis):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(axis, Place):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("axis", "an axis of the mesh, as a place", axis, 'write mesh.split(mesh.place("data"))')
-        return (axis,) if axis in self.places else tuple(each for each in self.places if each.axis is axis)
+        return (axis,) if axis in (*self.places, *self.loops) else tuple(each for each in self.places if each.axis is axis)
 
-    def named(self, name: str) -> tuple[MeshAxis, ...]:
+    def named(self, name: str) -> tuple[Place, ...]:
         """Returns the places of the axes that `parts` names. Raises `Error` for an unknown name."""
         self.parts(name)
         return _names(self)[name]
@@ -227,17 +266,22 @@ class Mesh(Interned, Mapping[str, int]):
             raise refused("name", "the name of an axis", name)
         places = _names(self).get(name, ())
         if places or default is not None:
-            return tuple(axis for axis, place in zip(self, self.places, strict=True) if place in places) or default or ()
+            return tuple(own for own, place in self.own_names() if place in places) or default or ()
         raise self._unknown(str.__str__(name))
+
+    def own_names(self) -> Iterator[tuple[str, Place]]:
+        """Each place with the name that the mesh has for it: `data`, `data.0:2`, `t:8`."""
+        yield from zip(self, self.places, strict=True)
+        yield from ((str(loop), loop) for loop in self.loops)
 
     def __getitem__(self, name: str) -> int:
         for axis, size in self.pairs:
             if axis == name:
                 return size
-        return math.prod(map(self.axes.__getitem__, self.parts(name)))
+        return math.prod(place.size for place in self.named(name))
 
     def _unknown(self, name: str) -> UnknownAxis:
-        axes = [*map(str, self.places)]
+        axes = [*map(str, (*self.places, *self.loops))]
         have = ", ".join(f"`{axis}`" for axis in axes) or "no axes"
         helps = did_you_mean(name, axes, f"the mesh has {have}", most=3)
         return UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
@@ -261,21 +305,22 @@ class Mesh(Interned, Mapping[str, int]):
     def __str__(self) -> str:
         far = f"@{self.devices}" if self.devices else ""
         axes = (f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
-        return ", ".join([*axes, *([] if self.chip.name == DEFAULT else [f"chip={self.chip.name}"])])
+        return ", ".join([*axes, *map(str, self.loops), *([] if self.chip.name == DEFAULT else [f"chip={self.chip.name}"])])
 
     def __repr__(self) -> str:
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
         chip = [] if self.chip.name == DEFAULT else [f"chip={self.chip.name!r}"]
         on = f'.on("{self.devices}")' if self.devices else ""
-        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow, *chip])}){on}"
+        loops = "".join(f'.having("{loop}")' for loop in self.loops)
+        return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow, *chip])}){on}{loops}"
 
 
 @cache
-def _names(mesh: Mesh) -> Mapping[str, tuple[MeshAxis, ...]]:
+def _names(mesh: Mesh) -> Mapping[str, tuple[Place, ...]]:
     """Maps each accepted name to its axes: `data.0:2`, `data.0`, `data@left`, and `data` for all parts of `data`."""
-    found: dict[str, dict[MeshAxis, None]] = {}
-    for own, place in zip(mesh, mesh.places, strict=True):
+    found: dict[str, dict[Place, None]] = {}
+    for own, place in mesh.own_names():
         for text in (str(place), own, str(place.axis), place.name):
             for name in (text, _short(text)):
                 found.setdefault(name, {})[place] = None
@@ -288,7 +333,7 @@ def _undivided(name: str, whole: str, size: int) -> Error:
     return Error(f"`{name}` does not divide `{whole}` ({size} devices)", helps=[f"sizes that do: {fits}"])
 
 
-def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
+def axis_of(name: str, *meshes: Mesh, split: bool = False) -> Place:
     """Finds the axis of this name in any of the meshes. Raises `Error` if none has it, or if it names different axes.
 
     With `split`, it may be an axis that the mesh splits.
@@ -303,7 +348,7 @@ def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
     found = [axis for axis in axes if name in (str(axis), _short(str(axis)))] or [*axes]
     if len(found) > 1:
         sizes = " and ".join(str(axis.size) for axis in found)
-        sets = " or ".join(f"`{axis}`" for axis in found if axis.axis.devices.name) or f"`{name}@left`"
+        sets = " or ".join(f"`{axis}`" for axis in found if "@" in str(axis)) or f"`{name}@left`"
         helps = [f"name the device set that it belongs to: {sets}"]
         raise Error(f"`{name}` names several axes, with {sizes} devices", helps=helps)
     wholes = [places[0].axis for places in named if split]
@@ -311,16 +356,27 @@ def axis_of(name: str, *meshes: Mesh, split: bool = False) -> MeshAxis:
     return next(iter([*found, *wholes]), None) or next(near, meshes[-1]).place(name)
 
 
+def loop_of(name: str, trips: int, *meshes: Mesh) -> Loop:
+    """The loop of this name in any of the meshes; if none has it, a loop on no mesh. Raises Error if it has other trips."""
+    found = next((loop for mesh in meshes for loop in mesh.loops if loop.name == name), Loop(name, trips))
+    if found.size != trips:
+        raise Error(f"loop `{name}` has {found.size} trips, not {trips}", helps=[f"write `{found}`"])
+    return found
+
+
 @cache
 def _parsed(text: str) -> Mesh:
     axes: dict[str, int] = {}
-    slow: list[str] = []
+    slow, loops = list[str](), list[str]()
     sets, chips = dict[str, None](), list[str]()
     for part in filter(str.strip, text.split(",")):
         name, equals, size = (word.strip() for word in part.partition("="))
         size, *marks = size.split() or [""]
         if name == "chip" and size.isidentifier() and not marks:
             chips.append(size)
+            continue
+        if _LOOP.fullmatch(part.strip()):
+            loops.append(part.strip())
             continue
         name, _, devices = name.partition("@")
         sets[devices] = None
@@ -338,15 +394,19 @@ def _parsed(text: str) -> Mesh:
         raise Error(f"the axes of a mesh belong to one device set: `{text}`")
     if len(chips) > 1:
         raise Error(f"the devices of a mesh are one kind of chip: `{text}`")
-    return _mesh(axes, slow, "".join(sets), *chips)
+    made = _mesh(axes, slow, "".join(sets), "".join(chips) or DEFAULT)
+    return reduce(Mesh.having, loops, made)
 
 
-def _mesh(axes: Mapping[str, int], slow: Sequence[str], devices: str, chip: str = DEFAULT) -> Mesh:
+def _mesh(
+    axes: Mapping[str, int], slow: Sequence[str], devices: str, chip: str = DEFAULT, trips: Sequence[tuple[str, int]] = ()
+) -> Mesh:
     """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
-    return Mesh(axes, slow=slow, chip=chip).on(devices)
+    space = Mesh(axes, slow=slow, chip=chip).on(devices)
+    return intern(Mesh, space.pairs, space.slow, space.devices, space.chip, tuple(trips))
 
 
-def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[MeshAxis]:
+def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[Place]:
     """Yields the axes as places, major to minor. Raises `Error` unless the sub-axes of an axis are its parts, in order."""
     groups = [(axis, [*of]) for axis, of in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0])]
     wholes = tuple((axis, math.prod(size for _, size in parts)) for axis, parts in groups)

@@ -26,7 +26,7 @@ from .ground.errors import Error
 from .layouts import Layout, Pending, parse_array
 from .mesh import Mesh, axis_of
 from .program_text import TextAttr, meshes, take_match
-from .ranges.algebra import MeshAxis
+from .ranges.algebra import Place, nesting
 from .ranges.factor import Factor
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Reader(NamedTuple):
     def number(self, name: str) -> int | None:
         return next(iter(self.numbers(name)), None)
 
-    def axes(self, text: str) -> tuple[MeshAxis, ...]:
+    def axes(self, text: str) -> tuple[Place, ...]:
         """Reads `(data, model)`."""
         return tuple(axis_of(each.strip(), *self.known) for each in text.strip("()").split(","))
 
@@ -213,7 +213,7 @@ class Point(NamedTuple):
     """The axes on which a constraint sets the layout of its result."""
 
     node: str
-    axes: tuple[MeshAxis, ...]
+    axes: tuple[Place, ...]
 
     def __str__(self) -> str:
         return _at(self.node, f"({', '.join(map(str, self.axes))})")
@@ -267,7 +267,7 @@ class Conflict(NamedTuple):
     """Claims on an axis that cannot all hold at a node, or at an argument; each with the position of its value."""
 
     where: str
-    axis: MeshAxis
+    axis: Place
     claims: tuple[tuple[Claimed, int], ...]
 
     def __str__(self) -> str:
@@ -295,7 +295,7 @@ class ConflictAttr(Said[Conflict]):
         return Conflict(of.text("where"), of.axes(of.text("axis"))[0], tuple(every))
 
 
-class Place(NamedTuple):
+class OpPlace(NamedTuple):
     """The placed factors of the indices of a node, major axis first."""
 
     node: str
@@ -306,7 +306,7 @@ class Place(NamedTuple):
 
 
 @irdl_attr_definition
-class PlaceAttr(Said[Place]):
+class PlaceAttr(Said[OpPlace]):
     """Where an op runs: `#plan.place<0 data*64, 2 model*8>`."""
 
     name = "plan.place"
@@ -314,9 +314,9 @@ class PlaceAttr(Said[Place]):
     FORM = re.compile(rf"(?:(?P<node>{_NODE}): )?(?P<placed>{_PLACED}(?:, {_PLACED})*)")
 
     @classmethod
-    def said(cls, of: Reader) -> Place:
+    def said(cls, of: Reader) -> OpPlace:
         every = (each.partition(" ") for each in re.findall(_PLACED, of.text("placed")))
-        return Place(of.text("node"), tuple((int(at), of.factor(factor)) for at, _, factor in every))
+        return OpPlace(of.text("node"), tuple((int(at), of.factor(factor)) for at, _, factor in every))
 
 
 class Home(NamedTuple):
@@ -347,7 +347,7 @@ class Carried(NamedTuple):
 
     node: str
     pending: tuple[Pending, ...]
-    once: tuple[tuple[int, tuple[MeshAxis, ...]], ...]
+    once: tuple[tuple[int, tuple[Place, ...]], ...]
 
     def __str__(self) -> str:
         once = ", ".join(f"{at} ({', '.join(map(str, axes))})" for at, axes in self.once)
@@ -367,7 +367,7 @@ class SumAttr(Said[Carried]):
 
     @classmethod
     def said(cls, of: Reader) -> Carried:
-        pending = sorted(of.layout(f"[]{of.text('sum')}").pending, key=lambda each: -each.axis.stride)
+        pending = sorted(of.layout(f"[]{of.text('sum')}").pending, key=lambda each: nesting(each.axis))
         once = (each.partition(" ") for each in re.findall(_ONCE, of.text("once")))
         return Carried(of.text("node"), tuple(pending), tuple((int(at), of.axes(axes)) for at, _, axes in once))
 

@@ -30,7 +30,7 @@ from .ground.dtypes import Array
 from .ground.monoids import MONOID_NAMES
 from .op_text import ArrayOp, KeywordProperty, array_types
 from .program_text import TextAttr, take_match
-from .ranges.algebra import MeshAxis
+from .ranges.algebra import Place
 from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]
@@ -127,7 +127,7 @@ class Collective(ArrayOp):
     JOINS: ClassVar[tuple[str, str] | None] = None
 
     @property
-    def axes(self) -> tuple[MeshAxis, ...]:
+    def axes(self) -> tuple[Place, ...]:
         return self.over.data
 
     def number(self, name: str) -> int:
@@ -163,7 +163,7 @@ class Collective(ArrayOp):
         return [join(part, dim, block) for part in parts]
 
     @classmethod
-    def make(cls, x: SSAValue, axes: Sequence[MeshAxis], **properties: str | int | PairsAttr | RowsAttr) -> Self:
+    def make(cls, x: SSAValue, axes: Sequence[Place], **properties: str | int | PairsAttr | RowsAttr) -> Self:
         """Makes the op, and infers its result type from its operand: `AllGatherOp.make(x, [data], dim=0, block=8)`."""
         over = AxesAttr(tuple(axes))
         all_of_them: dict[str, Attribute] = {"over": over}

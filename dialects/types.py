@@ -13,7 +13,7 @@ from .ground.errors import Error
 from .layouts import Layout, parse_array
 from .mesh import axis_of
 from .program_text import TextAttr, meshes, take_match
-from .ranges.algebra import Extent, MeshAxis
+from .ranges.algebra import Extent, Place
 
 # A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
 # Pending reductions follow without a blank, so a `{` after a blank is always something else.
@@ -103,7 +103,7 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
 
 
 @irdl_attr_definition
-class AxesAttr(TextAttr[tuple[MeshAxis, ...]]):
+class AxesAttr(TextAttr[tuple[Place, ...]]):
     """Mesh axes, major to minor: `(data, model)`.
 
     A factor of an axis is written `data.0:2`, as in a layout, or by its name `data.0` if the mesh is refined.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.table import Key
 from ...rewrites.program.program import NodeId, ValueId
@@ -93,7 +93,7 @@ def _ways(found: Sequence[Conflict]) -> Sequence[str]:
     return [f"{explained(open_keys(first.plan)[first.key])} shows the ways out of the first one"]
 
 
-def met_at(plan: State, node: NodeId, value: ValueId, axis: MeshAxis) -> str:
+def met_at(plan: State, node: NodeId, value: ValueId, axis: Place) -> str:
     """Describes the open conflict at an op or argument: its claims, and how to see its ways out; empty if there is none."""
     key = node, value, axis
     number = open_keys(plan).get(key)

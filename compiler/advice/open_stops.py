@@ -6,7 +6,7 @@ sort(x), x on `data`: a stop   --  replicate('x', 'data') first, or tile('sort#0
 from collections.abc import Iterator
 from itertools import product
 
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.table import BlockedOp
 from ...rewrites.program.program import NodeId
 from ..plan.state import State
@@ -45,7 +45,7 @@ def is_open(plan: State, stop: BlockedOp) -> bool:
     return any((stop.node, stop.operand, axis) in ends for axis in axes)
 
 
-def _ends(plan: State) -> frozenset[tuple[NodeId, int, MeshAxis]]:
+def _ends(plan: State) -> frozenset[tuple[NodeId, int, Place]]:
     """The operands and results of ops at which an axis stops."""
     return frozenset((each.node, each.operand, each.axis) for each in open_stops(plan))
 

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ...dialects.ground.amounts import of_bytes, of_flops
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.program.program import Program
 from ..cost.alike_ends import alike_ends, ends
 from ..cost.collectives import bytes_by_axes
@@ -160,16 +160,16 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
     return ["; ".join(said)] if said else []
 
 
-def _whole_on(plan: State, placed: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
+def _whole_on(plan: State, placed: Iterable[Place]) -> tuple[Place, ...]:
     """The mesh axes with more than one device that are not among `placed`."""
     return tuple(axis for axis in plan.decided.mesh.places if axis.size > 1 and axis not in placed)
 
 
-def _texts(axes: Iterable[MeshAxis]) -> tuple[str, ...]:
+def _texts(axes: Iterable[Place]) -> tuple[str, ...]:
     return tuple(map(str, axes))
 
 
-def _excess(size: int, axes: Sequence[MeshAxis]) -> int:
+def _excess(size: int, axes: Sequence[Place]) -> int:
     """The part of `size` beyond a device's share, if all devices of these axes have it."""
     return size - -(-size // prod(axis.size for axis in axes))
 

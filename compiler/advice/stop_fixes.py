@@ -18,7 +18,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import SubIndex
 from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
-from ...dialects.ranges.algebra import SubAxis
+from ...dialects.ranges.algebra import Axis, SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.regions import TRIPS
 from ...rewrites.decide.table import BlockedOp, Table, next_factor
@@ -266,11 +266,11 @@ def _one_block(stop: BlockedOp) -> Factor | None:
 
 def _fewer(plan: State, stop: BlockedOp, node: Node) -> int | None:
     """The greatest number of devices, less than the axis has, in whose blocks the op can run; None if there is none."""
-    if stop.axis is not stop.axis.axis or stop.factor.has_halo or stop.factor.span < stop.extent:
+    if not isinstance(stop.axis, Axis) or stop.factor.has_halo or stop.factor.span < stop.extent:
         return None
     others = replace(plan.table, axes={axis: table for axis, table in plan.table.axes.items() if axis != stop.axis})
     sizes = (size for size in range(stop.size - 1, 1, -1) if stop.size % size == 0)
-    parts = ((size, Factor(SubAxis(stop.axis.axis, (size, stop.size // size), 0), stop.factor.span // size)) for size in sizes)
+    parts = ((size, Factor(SubAxis(stop.axis, (size, stop.size // size), 0), stop.factor.span // size)) for size in sizes)
     return next((size for size, part in parts if _fits(others, stop, node, part)), None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...dialects.ground.amounts import of_bytes, of_flops
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import BlockedOp
@@ -237,14 +237,14 @@ def _apart(plan: State, weight: ValueId) -> str:
     return f"give the parts of `{plan.source.addresses.names[weight]}` a dim of their own"
 
 
-def _wanted(plan: State) -> dict[tuple[NodeId, int, MeshAxis], list[tuple[NodeId, int]]]:
+def _wanted(plan: State) -> dict[tuple[NodeId, int, Place], list[tuple[NodeId, int]]]:
     """For each stop, the operands that its op needs whole because of it. Each operand is counted for one stop only.
 
     A stop at an operand needs that operand. A stop at a result needs the op's operands, except those at which the axis stops
     too.
     """
-    found: dict[tuple[NodeId, int, MeshAxis], list[tuple[NodeId, int]]] = {}
-    counted = set[tuple[NodeId, int, MeshAxis]]()
+    found: dict[tuple[NodeId, int, Place], list[tuple[NodeId, int]]] = {}
+    counted = set[tuple[NodeId, int, Place]]()
     for each in sorted(open_stops(plan), key=lambda stop: stop.operand < 0):
         ends = [(each.node, each.operand)] if each.operand >= 0 else [*_reads(plan.source.program.nodes[each.node])]
         found[each.node, each.operand, each.axis] = [end for end in ends if (*end, each.axis) not in counted]
@@ -252,7 +252,7 @@ def _wanted(plan: State) -> dict[tuple[NodeId, int, MeshAxis], list[tuple[NodeId
     return found
 
 
-def _in_full(plan: State, axis: MeshAxis) -> dict[NodeId, list[Node]]:
+def _in_full(plan: State, axis: Place) -> dict[NodeId, list[Node]]:
     """Maps each op at which the axis stops to itself and the later ops that are not on the axis, each counted for one stop."""
     program = plan.source.program
     stopped = sorted({each.node for each in open_stops(plan) if each.axis == axis})
@@ -267,7 +267,7 @@ def _in_full(plan: State, axis: MeshAxis) -> dict[NodeId, list[Node]]:
     return found
 
 
-def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: MeshAxis | None = None) -> int:
+def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: Place | None = None) -> int:
     """The bytes that a device receives in a call to bring these operands into the layouts that their ops want."""
     moves = dict[int, Move]()
     for use in uses:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.table import Claim
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, NodeId, ValueId
@@ -53,7 +53,7 @@ def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Err
 
 
 def _moved_in_parts(
-    plan: State, values: Iterable[ValueId], parts: Iterable[MeshAxis]
+    plan: State, values: Iterable[ValueId], parts: Iterable[Place]
 ) -> tuple[Sequence[Node], Collection[NodeId]]:
     """The ops that only move values, in parts, and the ops that read what these make."""
     program, placed = plan.source.program, [plan.table.axes[part].nodes for part in parts]
@@ -112,7 +112,7 @@ def unpaired(plan: State, columns: Mapping[str, ValueId], rows: Mapping[str, Val
     return None
 
 
-def _products(passes: Passes, value: ValueId, axis: MeshAxis) -> Iterator[WeightUse]:
+def _products(passes: Passes, value: ValueId, axis: Place) -> Iterator[WeightUse]:
     """Yields the placed forward products that read a value, also through casts, moves and borders of loops."""
     program, claims = passes.plan.source.program, passes.plan.table.axes[axis].nodes
     for each in program.downstream([value], is_seen_through):
@@ -122,7 +122,7 @@ def _products(passes: Passes, value: ValueId, axis: MeshAxis) -> Iterator[Weight
                 yield WeightUse(node, operand, claim)
 
 
-def _problem(plan: State, name: str, product: WeightUse, axis: MeshAxis, is_row: bool) -> Error | None:
+def _problem(plan: State, name: str, product: WeightUse, axis: Place, is_row: bool) -> Error | None:
     node, source = product.node, line_of(plan, product.node.results[0], product.node)
     where = f"`{node.op_name}`{at_line(source)}"
     side, other = ("row", "column") if is_row else ("column", "row")
@@ -143,7 +143,7 @@ def _problem(plan: State, name: str, product: WeightUse, axis: MeshAxis, is_row:
     return None
 
 
-def _summed(passes: Passes, axis: MeshAxis) -> Error | None:
+def _summed(passes: Passes, axis: Place) -> Error | None:
     """The error for a product of two computed values, inside of a pair, that sums over the dim that a column places.
 
     scores = q @ k, with the width of each head on the axis   -->   an all_reduce of the scores
@@ -174,7 +174,7 @@ def _is_weight(passes: Passes, value: ValueId) -> bool:
     return argument(program, value) is not None or (maker is not None and passes.is_later(maker))
 
 
-def _gathered(passes: Passes, axis: MeshAxis) -> Error | None:
+def _gathered(passes: Passes, axis: Place) -> Error | None:
     """The error for a value inside of a pair that is gathered, because an op between column and row cannot keep the axis."""
     plan = passes.plan
     program, number = plan.source.program, len(plan.actions) - 1

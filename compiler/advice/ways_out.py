@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ground.errors import Error
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import first_use
 from ...rewrites.decide.price import Price
@@ -380,13 +380,13 @@ def _smallest(plan: State, value: ValueId, others: Iterator[ValueId]) -> list[Va
     return [min(found, key=lambda each: sizes[each])] if found else []
 
 
-def _before(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
+def _before(plan: State, value: ValueId, axis: Place) -> Iterator[ValueId]:
     """Yields the values with a claim on the axis from which `value` is computed, the nearest first."""
     made_of = plan.source.program.made_of
     return islice(reached([value], lambda each: (v for v in made_of(each) if _is_tiled(plan, v, axis))), 1, FARTHEST)
 
 
-def _behind(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
+def _behind(plan: State, value: ValueId, axis: Place) -> Iterator[ValueId]:
     """Yields values with a claim on the axis that later ops read together with `value`, or with what follows from it."""
     program, ahead, seen = plan.source.program, [value], set[NodeId]()
     for each in ahead:
@@ -397,6 +397,6 @@ def _behind(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[ValueId]:
                 yield from (operand for operand in node.operands if operand not in ahead and _is_tiled(plan, operand, axis))
 
 
-def _is_tiled(plan: State, value: ValueId, axis: MeshAxis) -> bool:
+def _is_tiled(plan: State, value: ValueId, axis: Place) -> bool:
     claim = plan.table.claim(value, axis)
     return claim is not None and claim.at != WHOLE

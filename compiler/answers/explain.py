@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...dialects.definitions import printer
 from ...dialects.ground.errors import Error
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move, nearly_elsewhere
 from ...rewrites.decide.price import START
@@ -143,7 +143,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     yield from _each_trip_instead(plan, move)
 
 
-def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[Reason]:
+def _other_uses(plan: State, move: Move, axes: Sequence[Place]) -> Iterator[Reason]:
     """Yields the further ops that read the moved value and run in full because of a conflict."""
     nodes = plan.source.program.nodes
     for node in (nodes[number] for number in dict.fromkeys(number for number, _ in move.uses[1:]) if number < len(nodes)):
@@ -154,7 +154,7 @@ def _other_uses(plan: State, move: Move, axes: Sequence[MeshAxis]) -> Iterator[R
                 yield from _gain(plan, node, axis, 2)
 
 
-def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iterator[Reason]:
+def _terms(plan: State, terms: Iterable[Node], axes: Sequence[Place]) -> Iterator[Reason]:
     """Yields the ops that make the terms of a sum. Those of layers that are alike are shown once."""
     reasons = (tuple(_op(plan, node, axes, "sums")) for node in terms)
     alike = grouped(reasons, lambda some: tuple(starred(each.text) for each in some))
@@ -163,7 +163,7 @@ def _terms(plan: State, terms: Iterable[Node], axes: Sequence[MeshAxis]) -> Iter
         yield from rest
 
 
-def _accumulated(plan: State, terms: Sequence[Node], axes: Collection[MeshAxis]) -> Iterator[Reason]:
+def _accumulated(plan: State, terms: Sequence[Node], axes: Collection[Place]) -> Iterator[Reason]:
     """Yields what a device holds while a sum waits for the end of a loop, or why it does not wait."""
     nodes, sums = plan.source.program.nodes, {value for term in terms for value in term.results}
     several = [each for each in plan.decisions.accumulated if each.axis in axes]
@@ -181,7 +181,7 @@ def _accumulated(plan: State, terms: Sequence[Node], axes: Collection[MeshAxis])
             yield Reason(f"each trip scatters it, as {room}: until the loop ends, a device would hold {holds}", 1)
 
 
-def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reason]:
+def _source(plan: State, move: Move, axes: Iterable[Place]) -> Iterator[Reason]:
     """Yields the layout that a value leaves, and for each axis the tactic that placed it."""
     name, made = plan.source.addresses.names[parameter(plan, move.value)], line_of(plan, move.value, None)
     for axis in axes:
@@ -191,7 +191,7 @@ def _source(plan: State, move: Move, axes: Iterable[MeshAxis]) -> Iterator[Reaso
         yield Reason(f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, tactics)
 
 
-def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterator[Reason]:
+def _op(plan: State, node: Node, axes: Iterable[Place], does: str) -> Iterator[Reason]:
     """Yields an op's definition, and for each axis the index that it is on."""
     where, definition = line_of_op(plan, node), node.signature.definition
     if node.op_name == "whole":
@@ -213,7 +213,7 @@ def _op(plan: State, node: Node, axes: Iterable[MeshAxis], does: str) -> Iterato
         yield from _gain(plan, node, axis)
 
 
-def _gain(plan: State, node: Node, axis: MeshAxis, depth: int = 3) -> Iterator[Reason]:
+def _gain(plan: State, node: Node, axis: Place, depth: int = 3) -> Iterator[Reason]:
     """Yields what an op saves because it runs elsewhere than tactics say, or would save."""
     placements, names = plan.decisions.placements, plan.source.addresses.names
     if (moved := placements.elsewhere.get(node.number, {}).get(axis)) is not None:
@@ -267,9 +267,7 @@ def _stop(plan: State, stop: Stop) -> Iterator[Reason]:
     yield from (Reason(f"help: {line.strip()}", 1) for each in stop.helps for line in each.splitlines()[:1])
 
 
-def _layout_steps(
-    plan: State, name: str, value: ValueId, carried: dict[MeshAxis, dict[ValueId, list[Move]]]
-) -> Iterator[Reason]:
+def _layout_steps(plan: State, name: str, value: ValueId, carried: dict[Place, dict[ValueId, list[Move]]]) -> Iterator[Reason]:
     """Yields a value's layout, the tactic that placed each axis, and the later ops at which that claim loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
@@ -295,7 +293,7 @@ def _layout_steps(
         yield Reason(text.format(at_line(place)), 1, place)
 
 
-def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]:
+def _reconciled(plan: State, number: NodeId, axis: Place) -> Iterator[Reason]:
     """Explains which of the program's claims an op took where several met: the one that costs least."""
     if (met := plan.table.reconciled.get((number, NO_VALUE, axis))) is not None:
         node = plan.source.program.nodes[number]
@@ -303,14 +301,14 @@ def _reconciled(plan: State, number: NodeId, axis: MeshAxis) -> Iterator[Reason]
         yield Reason(f"of what is asked of `{node.op_name}`, this costs a device the least: {claims}", 2)
 
 
-def _left_whole(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
+def _left_whole(plan: State, value: ValueId, axis: Place) -> Iterator[Reason]:
     """Yields the claims of the program on an argument that want the axis on different dims."""
     if (met := plan.table.reconciled.get((NO_NODE, value, axis))) is not None:
         claims = "; ".join(claims_text(plan, met))
         yield Reason(f"whole along `{axis}`, and each use takes its part of it: {claims}", 1)
 
 
-def _contradicted(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
+def _contradicted(plan: State, value: ValueId, axis: Place) -> Iterator[Reason]:
     """Yields the conflict that keeps a value, or the op that makes it, off an axis."""
     number = plan.source.program.producer[value]
     key = (number, NO_VALUE) if number >= 0 else (NO_NODE, value)
@@ -318,7 +316,7 @@ def _contradicted(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reaso
         yield Reason(f"whole along `{axis}`, because of {said}", 1, line_of(plan, value, None))
 
 
-def _stopped(plan: State, value: ValueId, axis: MeshAxis) -> Iterator[Reason]:
+def _stopped(plan: State, value: ValueId, axis: Place) -> Iterator[Reason]:
     """Yields the stop because of which a tactic leaves an argument whole, and its cures."""
     if (stop := plan.once(_weights).get((value, str(axis)))) is not None:
         tactic = stop.first.tactic
@@ -382,7 +380,7 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
     yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
 
 
-def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
+def _lost(plan: State, move: Move, axis: Place) -> str:
     """Names the earlier tactic that already uses the axis in the op that reads the value; empty if there is none."""
     node = use_of(plan, move)
     if node is None or not move.uses or is_own(move):
@@ -394,7 +392,7 @@ def _lost(plan: State, move: Move, axis: MeshAxis) -> str:
     return f"`{node.op_name}` already uses `{axis}` by {first}, which was earlier than {later}"
 
 
-def _lost_ahead(plan: State, axis: MeshAxis, moves: dict[ValueId, list[Move]]) -> dict[ValueId, list[Move]]:
+def _lost_ahead(plan: State, axis: Place, moves: dict[ValueId, list[Move]]) -> dict[ValueId, list[Move]]:
     """Maps each value to the nearest later redistributions at which an earlier tactic wins over its claim.
 
     One backward sweep follows each claim through the ops to which the same tactic has carried it.

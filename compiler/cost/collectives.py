@@ -124,7 +124,7 @@ def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[C
     return (
         CountedCollective(step.kind, step.names, part, move.trips, where(move.region))
         for move, step in steps
-        for part in step.parts
+        for part in step.collectives
     )
 
 
@@ -148,7 +148,7 @@ def collectives(plan: State) -> Listing[Collective]:
 def of_move(plan: State, number: int) -> list[Collective]:
     """The collectives of one redistribution, by its number."""
     move = plan.decisions.moves[number]
-    return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.parts]
+    return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.collectives]
 
 
 _COLUMNS = ("value", "collective", "over", "when", "times", "total bytes", "for", "at", "tactic")

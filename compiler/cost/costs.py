@@ -89,7 +89,7 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:
     amounts, held = defaultdict[tuple[Axes | Amount, int], Bytes](int), 0
     for move in moves:
         for step in move.path.steps:
-            for part in step.parts:
+            for part in step.collectives:
                 amounts[step.names, move.region] += part
                 amounts[Amount.COLLECTIVES, move.region] += 1
     for node in nodes:

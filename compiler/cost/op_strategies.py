@@ -10,7 +10,7 @@ the array is gathered first. The order of tactics decides, and these texts repor
 from collections.abc import Iterator
 
 from ...dialects.definitions.requirement_terms import Lookup, Rows
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import is_contiguous, is_padded
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move
@@ -83,7 +83,7 @@ def lines(plan: State, value: ValueId) -> Iterator[tuple[str, Node]]:
                 )
 
 
-def _placed_indices(plan: State, node: Node, axes: tuple[MeshAxis, ...]) -> Iterator[int]:
+def _placed_indices(plan: State, node: Node, axes: tuple[Place, ...]) -> Iterator[int]:
     """The indices of an op that are placed on these axes."""
     placement = plan.decisions.placements.nodes[node.number].placement
     return (index for index, factor in placement if factor.axis in axes)

@@ -6,7 +6,7 @@ params/embed: f32[data*4096, 1024]
 
 from collections.abc import Iterator
 
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import summed_ops
 from ...rewrites.decide.decide import SELECTED, Move
 from ...rewrites.decide.placements import Instead
@@ -33,7 +33,7 @@ def follows(plan: State, move: Move, step: Step) -> str:
     return ""
 
 
-def _said(plan: State, node: Node, axis: MeshAxis, instead: Instead) -> str:
+def _said(plan: State, node: Node, axis: Place, instead: Instead) -> str:
     """Where an op runs, and for the sake of which value; of a value along which it runs, only its name."""
     name = plan.source.addresses.names[parameter(plan, instead.value)]
     if instead.claim is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import Place, major_to_minor
 from ...rewrites.decide.constraints import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table
 from ...rewrites.program.program import ValueId
@@ -66,7 +66,7 @@ def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[ValueId, Said],
     axes = major_to_minor(seed.place for own in of.values() for seed in own)
     for axis in dict.fromkeys((*table.axes, *axes)):
         table.touch(axis)
-    points: dict[ValueId, Mapping[MeshAxis, Claim]] = {}
+    points: dict[ValueId, Mapping[Place, Claim]] = {}
     for value, own in of.items():
         closed = frozenset(dim for dim, on in enumerate(said[value].dims) if on is not None)
         _lay_out(plan, table, value, own, closed, action)
@@ -88,7 +88,7 @@ def _lay_out(
         if axis not in asked and have is not None and have.at != WHOLE and (axis in named or have.at in dims):
             table.axes[axis].values[value] = Claim(WHOLE, table.axes[axis].whole, number)
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, Claim | None]]:
+    def claims(axis: Place) -> Iterator[tuple[ValueId, Claim | None]]:
         for seed in (each for each in seeds if each.place is axis):
             new, (_, have) = new_claim(plan, table, seed, number, False, axis not in asked), before[axis]
             yield value, have if have is not None and new is not None and have[:2] == new[:2] else new

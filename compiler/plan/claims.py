@@ -14,7 +14,7 @@ from typing import TypeVar
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
@@ -225,7 +225,7 @@ def crossing(plan: Some, axis: str) -> Some:
     return plan
 
 
-def _claimed_values(table: Table, axis: MeshAxis) -> dict[ValueId, Claim]:
+def _claimed_values(table: Table, axis: Place) -> dict[ValueId, Claim]:
     """The values with a claim on the axis."""
     found = ((value, table.claim(value, axis)) for value in table.program.values)
     return {value: claim for value, claim in found if claim is not None}
@@ -268,7 +268,7 @@ def place_own(plan: Some) -> Some:
     action = Action("# the program's own shard_map" if mapped else "# what one device runs for all", "place")
     table = plan.table.copy()
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, None]]:
+    def claims(axis: Place) -> Iterator[tuple[ValueId, None]]:
         touched = table.touch(axis)
         for node, index in found[axis]:
             touched.nodes[node.number] = Claim(index, touched.whole.at(1), 0)
@@ -280,8 +280,8 @@ def place_own(plan: Some) -> Some:
 
 def put(
     table: Table,
-    axes: Iterable[MeshAxis],
-    claims: Callable[[MeshAxis], Iterable[tuple[ValueId, Claim | None]]],
+    axes: Iterable[Place],
+    claims: Callable[[Place], Iterable[tuple[ValueId, Claim | None]]],
     action: Action,
     number: int,
     padded: bool = False,
@@ -308,7 +308,7 @@ def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
         table.touch(axis)
     moved = _leave(plan, table, [seed for seed in seeds if seed.place in axes], number)
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, Claim | None]]:
+    def claims(axis: Place) -> Iterator[tuple[ValueId, Claim | None]]:
         refused = list[Refused]()
         for seed in seeds:
             if seed.place is axis:

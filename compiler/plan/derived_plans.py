@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.constraints import carry_said, claims_of, is_point
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor, produced
 from ...rewrites.program.program import ValueId
@@ -28,14 +28,14 @@ class Kin(NamedTuple):
     value: ValueId
     dims: tuple[int, ...]
 
-    def claim(self, axis: MeshAxis, tactic: int) -> Claim | None:
+    def claim(self, axis: Place, tactic: int) -> Claim | None:
         """The claim that a tactic made on the value, translated to the adopting value's dims; None if it made none."""
         found = self.table.claim(self.value, axis)
         if found is None or found.tactic != tactic:
             return None
         return found if found.at == WHOLE else found._replace(at=self.dims[found.at])
 
-    def moved(self, axis: MeshAxis) -> bool:
+    def moved(self, axis: Place) -> bool:
         """Whether a tactic placed the value on another dim of the axis than the value's op does."""
         table = self.table.axes[axis]
         claim, made = table.values[self.value], produced(self.table.program, table, self.value)
@@ -59,9 +59,9 @@ def follow(root: State, traced: Traced, ends: Sequence[Kin | None]) -> State:
 
 def placed_as(plan: State, kin: Mapping[ValueId, Kin], tactic: int, action: Action) -> Table:
     """The plan's table with the claims that one tactic made on the kin of its values, propagated as there."""
-    table, touched, again = plan.table.copy(), list[MeshAxis](), plan.mesh.parts(action.again, ())
+    table, touched, again = plan.table.copy(), list[Place](), plan.mesh.parts(action.again, ())
 
-    def claims(axis: MeshAxis) -> Iterator[tuple[ValueId, Claim | None]]:
+    def claims(axis: Place) -> Iterator[tuple[ValueId, Claim | None]]:
         found: dict[ValueId, Claim | None] = {}
         if str(axis) in again:
             found |= {value: None for value in plan.source.program.values if table.claim(value, axis)}
@@ -80,7 +80,7 @@ def placed_as(plan: State, kin: Mapping[ValueId, Kin], tactic: int, action: Acti
         # What the program says of one axis may place ops on another one.
         for axis in table.axes:
             table.touch(axis)
-        points: dict[ValueId, Mapping[MeshAxis, Claim]] = {}
+        points: dict[ValueId, Mapping[Place, Claim]] = {}
         for value, other in kin.items():
             if is_point(plan.source.program, value) and is_point(other.table.program, other.value):
                 number = other.table.program.producer[other.value]
@@ -90,7 +90,7 @@ def placed_as(plan: State, kin: Mapping[ValueId, Kin], tactic: int, action: Acti
     return table
 
 
-def _in_trips(plan: State, table: Table, value: ValueId, axis: MeshAxis, claim: Claim, kin: Kin) -> Claim:
+def _in_trips(plan: State, table: Table, value: ValueId, axis: Place, claim: Claim, kin: Kin) -> Claim:
     """Adapts a claim to loop trips, if this program splits the dim into the trips of a loop and the other one does not.
 
     An argument that a result replaces is stored as it was.
@@ -107,7 +107,7 @@ def _in_trips(plan: State, table: Table, value: ValueId, axis: MeshAxis, claim: 
     return claim if factor is None else claim._replace(factor=factor)
 
 
-def _smaller(plan: State, table: Table, value: ValueId, axis: MeshAxis, claim: Claim, padded: bool) -> Claim:
+def _smaller(plan: State, table: Table, value: ValueId, axis: Place, claim: Claim, padded: bool) -> Claim:
     """Adapts a claim to a value that is a part of its kin, in one trip. Raises Error if the axis does not divide the part."""
     factor = next_factor(table, value, claim.at, axis, axis.size if padded else 0)
     if factor is None:
@@ -117,7 +117,7 @@ def _smaller(plan: State, table: Table, value: ValueId, axis: MeshAxis, claim: C
     return claim._replace(factor=factor)
 
 
-def _fits(table: Table, value: ValueId, axis: MeshAxis, claim: Claim, kin: Kin) -> bool:
+def _fits(table: Table, value: ValueId, axis: Place, claim: Claim, kin: Kin) -> bool:
     """Whether a claim fits a value. An earlier tactic may have propagated another claim to it."""
     have = table.claim(value, axis)
     if have is not None and (have.at == claim.at or not kin.moved(axis) or table.axes[axis].values[value] is not None):

@@ -47,7 +47,8 @@ def lowered(plan: State, constructor: Start) -> ModuleOp:
     """Writes a plan's decisions by a constructor."""
     with without_collector():
         module = materialise(_decided(plan), constructor)
-        set_mesh(module, plan.decided.mesh)
+        mesh = plan.decided.mesh
+        set_mesh(module, mesh.in_space if issubclass(constructor, Local) else mesh)
         return module
 
 

@@ -8,7 +8,7 @@ from math import isqrt, prod
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from ...rewrites.program.program import ValueId
 from .addresses import Within
@@ -68,7 +68,7 @@ class Seed:
 class SeedOn(Seed):
     """A claim to make, on a place of the plan's mesh."""
 
-    place: MeshAxis = field(kw_only=True)
+    place: Place = field(kw_only=True)
 
     @property
     def blocks(self) -> int:
@@ -170,7 +170,7 @@ def not_in_turn(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     )
 
 
-def kept_whole(plan: State, axis: MeshAxis) -> Error | None:
+def kept_whole(plan: State, axis: Place) -> Error | None:
     """The error for an axis that cannot be split into sub-axes; None if it can."""
     if axis not in plan.source.program.mapped:
         return None
@@ -188,7 +188,7 @@ def _instead(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     return helps or [f"make it a multiple of {axis.size}, or leave the value replicated"]
 
 
-def _other_axes(plan: State, table: Table, value: ValueId, dim: int, axis: MeshAxis) -> list[str]:
+def _other_axes(plan: State, table: Table, value: ValueId, dim: int, axis: Place) -> list[str]:
     used = {*table.layout(value).axes, axis}
     others = [each for each in plan.mesh.places if each not in used and each.size > 1]
     axes = [f"`{each}` ({each.size} devices)" for each in others if next_factor(table, value, dim, each) is not None]
@@ -220,7 +220,7 @@ def not_widened(name: str, *, is_computed: bool) -> Error:
     )
 
 
-def widened_late(plan: State, name: str, value: ValueId, axis: MeshAxis, have: Claim) -> Error:
+def widened_late(plan: State, name: str, value: ValueId, axis: Place, have: Claim) -> Error:
     """The error for widening a value whose op is placed already."""
     return Error(
         f"`{name}` cannot be widened: its dim {have.at} is on `{axis}` already ({plan.layout_text(value)}), "

@@ -16,7 +16,7 @@ from typing import Never, Self, TypeVar, cast
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import MeshAxis, SubAxis
+from ...dialects.ranges.algebra import Place, SubAxis
 from ...rewrites.decide.decide import Decisions, decide
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
@@ -186,7 +186,7 @@ class State:
         vars(made)["decisions"] = self.decisions
         return made
 
-    def placed_on(self, axis: MeshAxis, number: NodeId) -> bool:
+    def placed_on(self, axis: Place, number: NodeId) -> bool:
         """Whether the table places an op on an axis, or on any of the sub-axes that the mesh has instead."""
         tables = (self.table.axes.get(part) for part in self.mesh.split(axis))
         return any(table is not None and table.nodes[number] is not None for table in tables)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.price import Price
 from ...rewrites.decide.propagate import Sweep
 from ...rewrites.decide.table import BlockedOp, Claim, Weight, claim_of, next_factor
@@ -136,7 +136,7 @@ class NoPair(Exception):
 class Reached:
     """What the propagation of one candidate reaches: ops and arguments, in the order in which they take the axis."""
 
-    seeded: list[MeshAxis] = field(default_factory=list[MeshAxis])
+    seeded: list[Place] = field(default_factory=list[Place])
     """The axes on which the candidate has been claimed."""
     nodes: list[Node] = field(default_factory=list[Node])
     arguments: list[ValueId] = field(default_factory=list[ValueId])
@@ -145,7 +145,7 @@ class Reached:
 class Watched(Sweep):
     """A propagation through the forward pass. It reports each op that takes the axis to a judge, and records it."""
 
-    def __init__(self, search: "Search", axis: MeshAxis, tactic: int, trial: Reached) -> None:
+    def __init__(self, search: "Search", axis: Place, tactic: int, trial: Reached) -> None:
         super().__init__(search.table, axis, tactic, False, search.padded)
         self.trial, self.judge, self.is_forward = trial, search.judge, search.passes.is_forward
 
@@ -333,7 +333,7 @@ class Search:
                 if have is not None:
                     self.read_in_place(value, have, part)
 
-    def read_in_place(self, value: ValueId, have: Claim, part: MeshAxis) -> None:
+    def read_in_place(self, value: ValueId, have: Claim, part: Place) -> None:
         for use, position in self.program.reads(value):
             claim = self.table.axes[part].nodes[use.number]
             if not self.passes.is_forward(use):

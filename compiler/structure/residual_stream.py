@@ -6,7 +6,7 @@ h = gelu(x @ w1); x = x + h @ w2, units on `model`   -->   h @ w2 forward; backw
 from collections.abc import Iterable, Iterator, Set
 from functools import partial
 
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.decide import Decisions, as_claimed
 from ...rewrites.decide.table import AxisTable
 from ...rewrites.program.breadth_first import reached
@@ -37,7 +37,7 @@ def stream(plan: State, axis: str) -> dict[ValueId, tuple[ValueId, ...]]:
     return found
 
 
-def _parameters(plan: State, decisions: Decisions, end: ValueId, parts: Set[MeshAxis]) -> Iterator[ValueId]:
+def _parameters(plan: State, decisions: Decisions, end: ValueId, parts: Set[Place]) -> Iterator[ValueId]:
     """Yields the parameters of the products and lookups whose sums over these axes are pending until a value."""
     program, waiting = plan.source.program, decisions.placements.sources
     tables = [plan.table.axes[part] for part in parts if part in plan.table.axes]
@@ -66,7 +66,7 @@ def _tileable(plan: State, value: ValueId, kinds: Set[frozenset[int]]) -> list[V
     return [result for result in read if dim_classes(plan, result) in kinds] or [value]
 
 
-def _rows(plan: State, part: MeshAxis) -> Iterator[ValueId]:
+def _rows(plan: State, part: Place) -> Iterator[ValueId]:
     """Yields the results of forward products with a parameter that sum over the axis."""
     passes, table = Passes(plan), plan.table.axes.get(part)
     for node in passes.products() if table is not None else ():

@@ -17,7 +17,7 @@ from enum import Flag
 from typing import TypeAlias
 
 from ..ranges.affine_read import AffineRead
-from ..ranges.algebra import Axis, SubAxis
+from ..ranges.algebra import Place
 from .syntax_tree import Param
 
 
@@ -115,7 +115,7 @@ class Merging(Along):
     ties: bool
 
 
-Term: TypeAlias = "str | int | Axis | SubAxis | Detail | tuple[Term, ...]"
+Term: TypeAlias = "str | int | Place | Detail | tuple[Term, ...]"
 
 OP = "op"
 """The leaf of a term: the op itself, with the requirements of its other indices."""

@@ -24,7 +24,7 @@ from .terms import (
     Loop,
     Of,
     Pad,
-    Placed,
+    Place,
     Product,
     Range,
     Sub,
@@ -87,7 +87,7 @@ def local(r: Range) -> int:
             return size(r)
 
 
-def denote(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
+def denote(r: Range, coordinates: Mapping[Place, int]) -> list[int | None]:
     """The positions that the iteration at `coordinates` holds, in order; None where there is none (padding).
 
     A place that `coordinates` leaves out runs over all of its values, so `{}` gives the whole range.
@@ -95,7 +95,7 @@ def denote(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
     return [_defined(position) for _, position in _points(r, coordinates)]
 
 
-def local_block(r: Range, coordinates: Mapping[Placed, int]) -> list[int | None]:
+def local_block(r: Range, coordinates: Mapping[Place, int]) -> list[int | None]:
     """As `denote`, in an array of `local(r)` elements, with None for positions outside of the range."""
     if isinstance(r, Sub) and r.is_padded:
         return [p if p is not None and p < r.length else None for p in denote(r.base, coordinates)]
@@ -110,7 +110,7 @@ def _defined(position: int | None) -> int | None:
     return None if position is None or position < 0 else position
 
 
-def _points(r: Range, at: Mapping[Placed, int]) -> list[_Point]:
+def _points(r: Range, at: Mapping[Place, int]) -> list[_Point]:
     """The indices of one iteration, each with its position, computed term by term."""
     match r:
         case Extent(n):
@@ -136,7 +136,7 @@ def _points(r: Range, at: Mapping[Placed, int]) -> list[_Point]:
             raise TypeError(r)
 
 
-def _product_points(parts: tuple[Range, ...], at: Mapping[Placed, int]) -> list[_Point]:
+def _product_points(parts: tuple[Range, ...], at: Mapping[Place, int]) -> list[_Point]:
     points: list[_Point] = [(0, 0)]
     for part in parts:
         inner, count, room = _points(part, at), size(part), space(part)
@@ -145,7 +145,7 @@ def _product_points(parts: tuple[Range, ...], at: Mapping[Placed, int]) -> list[
     return points
 
 
-def _sum_points(parts: tuple[Range, ...], at: Mapping[Placed, int]) -> list[_Point]:
+def _sum_points(parts: tuple[Range, ...], at: Mapping[Place, int]) -> list[_Point]:
     points: list[_Point] = []
     before = start = 0
     for part in parts:
@@ -155,14 +155,14 @@ def _sum_points(parts: tuple[Range, ...], at: Mapping[Placed, int]) -> list[_Poi
     return points
 
 
-def _window_points(w: Window, at: Mapping[Placed, int]) -> list[_Point]:
+def _window_points(w: Window, at: Mapping[Place, int]) -> list[_Point]:
     """The inputs that the held outputs read, from the first to the last, each with its index in the whole range."""
     read = _interval(w, at)
     start = _interval(w, {}).start if read else 0
     return [(position - start, position) for position in read]
 
 
-def _interval(w: Window, at: Mapping[Placed, int]) -> range:
+def _interval(w: Window, at: Mapping[Place, int]) -> range:
     outputs = [position for _, position in _points(w.base, at)]
     held = [i for i, position in enumerate(outputs) if position is not None]
     if not held:
@@ -194,7 +194,7 @@ def space(r: Range) -> int:
             return size(r)
 
 
-def _values(factor: Placed, at: Mapping[Placed, int]) -> list[int]:
+def _values(factor: Place, at: Mapping[Place, int]) -> list[int]:
     """The coordinates that a place may have: the one in `at`, or all that agree with other parts of its axis in `at`."""
     if factor in at:
         return [at[factor]]
@@ -224,7 +224,7 @@ def _even(r: Range) -> bool:
             return True
 
 
-def _iterations(r: Range) -> Iterator[dict[Placed, int]]:
+def _iterations(r: Range) -> Iterator[dict[Place, int]]:
     """Yields the coordinates of every iteration of a range: each of its axes, sub-axes and loops takes all its values."""
     factors = placed(r)
     for values in itertools.product(*(range(factor.size) for factor in factors)):

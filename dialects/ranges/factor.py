@@ -27,7 +27,7 @@ from ..ground.errors import Error
 from ..ground.interned import Interned, intern
 from .denotation import size
 from .laws import product, sub, window
-from .terms import MeshAxis, Of, Placed, Product, Range, axes, placed
+from .terms import Of, Place, Product, Range, placed
 from .windows import windows_of
 
 
@@ -45,26 +45,26 @@ class Factor(Interned):
     ```
     """
 
-    place: Placed | Product
+    place: Place | Product
     stride: int
     halo: tuple[int, int] | None
     size: int = field(init=False)
 
-    def __new__(cls, place: Placed | Product, stride: int, halo: tuple[int, int] | None = None) -> Factor:
+    def __new__(cls, place: Place | Product, stride: int, halo: tuple[int, int] | None = None) -> Factor:
         return intern(cls, place, stride, halo)
 
     def check(self) -> None:
         object.__setattr__(self, "size", size(self.place))
 
     @property
-    def axis(self) -> MeshAxis:
+    def axis(self) -> Place:
         """The mesh axis of the factor, which must be on one axis alone."""
-        return cast(MeshAxis, self.place)
+        return cast(Place, self.place)
 
     @property
-    def axes(self) -> tuple[MeshAxis, ...]:
+    def axes(self) -> tuple[Place, ...]:
         """The mesh axes of the factor, major to minor. Most factors have one."""
-        return axes(self.place)
+        return placed(self.place)
 
     @property
     def parts(self) -> list[Factor]:
@@ -221,12 +221,12 @@ def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
         return None
     *_, minor = ordered
     place = product(*(each.place for each in ordered))
-    assert isinstance(place, Placed | Product), "a product of places is a place"
+    assert isinstance(place, Place | Product), "a product of places is a place"
     blocks = Factor(place, minor.stride)
     return windowed(extent, blocks, minor.before, minor.after) if minor.has_halo else blocks
 
 
-def _split_factor(places: Sequence[Placed | Product], one: Factor) -> list[Factor]:
+def _split_factor(places: Sequence[Place | Product], one: Factor) -> list[Factor]:
     """Splits a factor into one factor on each of these places, major to minor."""
     found, stride = list[Factor](), one.stride
     for place in reversed(places):
@@ -354,7 +354,7 @@ def windows_over(dim: Range) -> Factor | None:
     if win is None:
         return None
     base = win.base
-    if not isinstance(base, Placed | Product) or product(*placed(base)) is not base:
+    if not isinstance(base, Place | Product) or product(*placed(base)) is not base:
         raise Error(
             f"`{dim}` is not a range of windows, one for each device", helps=["write axes as the base: `win<...>(data)`"]
         )

@@ -104,7 +104,7 @@ class Axis(Range):
         """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
 
-    def __lt__(self, other: MeshAxis) -> bool:
+    def __lt__(self, other: Place) -> bool:
         return str(self) < str(other)
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class SubAxis(Range):
         """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
 
-    def __lt__(self, other: MeshAxis) -> bool:
+    def __lt__(self, other: Place) -> bool:
         return str(self) < str(other)
 
     def __str__(self) -> str:
@@ -150,18 +150,31 @@ class SubAxis(Range):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Loop(Range):
-    """A named loop of `n` iterations, one after another on the same device: `t:8`."""
+    """A named loop of `size` iterations, one after another on the same device: `t:8`.
+
+    `stride` is how far apart two iterations are, where each iteration of each device has a number: as if the loop were an axis
+    major to those of the mesh, and to the loops outside of it. A loop on no mesh has none.
+    """
 
     name: str
     size: int
+    stride: int
 
-    def __new__(cls, name: str, size: int) -> Loop:
-        return intern(cls, name, int(size))
+    def __new__(cls, name: str, size: int, stride: int = 0) -> Loop:
+        return intern(cls, name, int(size), int(stride))
 
     def check(self) -> None:
         _check_name(self.name)
         if self.size < 1:
             raise Error(f"loop `{self.name}` has {self.size} iterations", helps=["a loop runs at least once"])
+
+    @property
+    def axis(self) -> Loop:
+        """The loop itself, as the `axis` of an axis is the axis."""
+        return self
+
+    def __lt__(self, other: Place) -> bool:
+        return str(self) < str(other)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.size}"
@@ -303,37 +316,40 @@ class Of(Range):
         return f"({self.base}) of {self.n}" if _is_compound(self.base) else f"{self.base} of {self.n}"
 
 
-MeshAxis: TypeAlias = Axis | SubAxis
-"""A place in space: a mesh axis, or a part of one."""
-Placed: TypeAlias = MeshAxis | Loop
-"""A placed factor: on a mesh axis in space, or on a loop in time."""
+Place: TypeAlias = Axis | SubAxis | Loop
+"""A place: a mesh axis or a part of one, in space, or a loop, in time."""
 
 
-def coordinate(axis: MeshAxis, device: int) -> int:
-    """The coordinate along an axis of the device with this number in the device set."""
+def coordinate(axis: Place, device: int) -> int:
+    """The coordinate along an axis of the device with this number in the device set; along a loop, of this iteration."""
     return device // axis.stride % axis.size
 
 
-def major_to_minor(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
-    """Sorts the axes, without duplicates, in the order in which their device set numbers devices."""
-    return tuple(sorted(dict.fromkeys(axes), key=lambda axis: (-axis.stride, axis.size == 1)))
+def major_to_minor(axes: Iterable[Place]) -> tuple[Place, ...]:
+    """Sorts places, each once: axes in the order in which their device set numbers devices, then loops, outer first."""
+    return tuple(sorted(dict.fromkeys(axes), key=nesting))
 
 
-def all_axes(some: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
+def nesting(place: Place) -> tuple[bool, int, bool]:
+    """The key by which places are sorted, outer first."""
+    return (True, place.stride, False) if isinstance(place, Loop) else (False, -place.stride, place.size == 1)
+
+
+def all_axes(some: Iterable[Place]) -> tuple[Place, ...]:
     """All axes of the device set of these axes, in its order. An axis of which a part is named appears as all its parts."""
-    named = {axis.axis: axis for axis in some}
-    every = next(iter(named)).devices.places if named else ()
+    named = {axis.axis: axis for axis in some if not isinstance(axis, Loop)}
+    every = next(iter(named)).axis.devices.places if named else ()
     return tuple(part for axis in every for part in _parts(named.get(axis, axis)))
 
 
-def _parts(axis: MeshAxis) -> tuple[MeshAxis, ...]:
+def _parts(axis: Axis | SubAxis) -> tuple[Axis | SubAxis, ...]:
     if isinstance(axis, Axis):
         return (axis,)
     return tuple(SubAxis(axis.axis, axis.split, index) for index in range(len(axis.split)))
 
 
 @lru_cache(maxsize=1 << 16)
-def placed(r: Range) -> tuple[Placed, ...]:
+def placed(r: Range) -> tuple[Place, ...]:
     """The placed factors that a range uses, in the order in which it prints, each once."""
     match r:
         case Axis() | SubAxis() | Loop():
@@ -346,21 +362,13 @@ def placed(r: Range) -> tuple[Placed, ...]:
             return ()
 
 
-def axes(r: Range) -> tuple[MeshAxis, ...]:
-    """The mesh axes that a range is placed on, in the order in which it prints: `data`, `model.0:2`.
-
-    Loops are left out: they are places in time and every device runs all of their iterations.
-    """
-    return tuple(factor for factor in placed(r) if not isinstance(factor, Loop))
-
-
-def twice(ranges: Iterable[Range]) -> Placed | None:
+def twice(ranges: Iterable[Range]) -> Place | None:
     """The first placed factor that overlaps an earlier one: the same axis or loop, or overlapping parts of one axis."""
     used = [factor for r in ranges if not isinstance(r, Extent) for factor in placed(r)]
     return next((each for number, each in enumerate(used) if any(meet(each, other) for other in used[:number])), None)
 
 
-def meet(one: Placed, other: Placed) -> bool:
+def meet(one: Place, other: Place) -> bool:
     """Whether two places overlap: the same axis or loop, or overlapping parts of one axis."""
     if isinstance(one, SubAxis) and isinstance(other, SubAxis) and one.axis is other.axis and one is not other:
         return one.stride < other.stride * other.size and other.stride < one.stride * one.size

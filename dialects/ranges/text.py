@@ -14,11 +14,11 @@ from .. import grammar
 from ..grammar import TooDeep, Word
 from ..ground.errors import Error, Location
 from ..ground.monoids import MONOIDS_BY_SIGN
-from ..mesh import Mesh, axis_of
+from ..mesh import Mesh, axis_of, loop_of
 from . import laws as laws
-from .terms import Extent, Loop, MeshAxis, Of, Range
+from .terms import Extent, Loop, Of, Place, Range
 
-PendingText: TypeAlias = tuple[str, MeshAxis] | tuple[str, MeshAxis, int, bool]
+PendingText: TypeAlias = tuple[str, Place] | tuple[str, Place, int, bool]
 """A pending reduction as (monoid, axis); a pending scan as (monoid, axis, dim, whether it is backwards)."""
 _GRAMMAR = Path(__file__).with_name("ranges.lark")
 _DEEPEST = 50
@@ -113,14 +113,14 @@ class _Read(Transformer[Word, object]):
     def extent(self, parts: list[Word]) -> Range:
         return Extent(int(parts[0].text))
 
-    def axis(self, parts: list[Word]) -> MeshAxis:
+    def axis(self, parts: list[Word]) -> Place:
         return axis_of(parts[0].text, *self.meshes)
 
     subaxis = place = axis
 
     def loop(self, parts: list[Word]) -> Range:
         name, size = parts[0].text.split(":")
-        return Loop(name, int(size))
+        return loop_of(name, int(size), *self.meshes)
 
     def sub(self, parts: list[Range | Word]) -> Range:
         return _applied(laws.sub, parts)
@@ -131,17 +131,17 @@ class _Read(Transformer[Word, object]):
     def window(self, parts: list[Range | Word]) -> Range:
         return _applied(laws.window, [parts[-1], *parts[1:-1]])
 
-    def added(self, parts: list[MeshAxis]) -> tuple[str, MeshAxis]:
+    def added(self, parts: list[Place]) -> tuple[str, Place]:
         return MONOIDS_BY_SIGN["+"].name, parts[0]
 
-    def folded(self, parts: tuple[Word, MeshAxis]) -> tuple[str, MeshAxis]:
+    def folded(self, parts: tuple[Word, Place]) -> tuple[str, Place]:
         return parts[0].text, parts[1]
 
-    def before(self, parts: tuple[tuple[str, MeshAxis], Word]) -> PendingText:
+    def before(self, parts: tuple[tuple[str, Place], Word]) -> PendingText:
         (monoid, axis), dim = parts
         return monoid, axis, int(dim.text), False
 
-    def behind(self, parts: tuple[tuple[str, MeshAxis], Word]) -> PendingText:
+    def behind(self, parts: tuple[tuple[str, Place], Word]) -> PendingText:
         (monoid, axis), dim = parts
         return monoid, axis, int(dim.text), True
 

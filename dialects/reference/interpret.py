@@ -36,7 +36,7 @@ def interpret(program: Operation, args: Sequence[Array], mesh: Mesh | None = Non
     entry = entry_of(program)
     if mesh is None:
         mesh = mesh_of(entry) if any(MESH in each.attributes for each in enclosing_ops(entry)) else Mesh()
-    machine = Machine(mesh.size)
+    machine = Machine(mesh.iterations)
     block = entry.regions[0].block
     if len(args) != len(block.args):
         raise Error(f"the program takes {counted(len(block.args), 'argument')}, not {len(args)}")

@@ -13,7 +13,7 @@ from ..ground.dtypes import Array
 from ..ground.errors import Error
 from ..ground.monoids import MONOIDS
 from ..layouts import Layout
-from ..ranges.algebra import MeshAxis, Placed, coordinate, local_block
+from ..ranges.algebra import Place, coordinate, local_block
 from ..ranges.windows import windows_of
 from .scans import across
 
@@ -26,7 +26,7 @@ Positions = tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]
 @lru_cache(maxsize=1 << 14)
 def _positions(layout: Layout, device: int) -> Positions:
     """For each dim the positions of the elements that a device holds; -1 for padding."""
-    at: dict[Placed, int] = {axis: coordinate(axis, device) for axis in layout.axes}
+    at: dict[Place, int] = {axis: coordinate(axis, device) for axis in layout.axes}
     held = [local_block(dim, at) for dim in layout.dims]
     return tuple(np.array([-1 if position is None else position for position in dim], np.int64) for dim in held)
 
@@ -40,7 +40,7 @@ def _zeroed(array: Array, layout: Layout, held: Positions) -> Array:
     return array
 
 
-def rank(axes: Sequence[MeshAxis], device: int) -> int:
+def rank(axes: Sequence[Place], device: int) -> int:
     """The coordinate of a device along several axes, counted major to minor."""
     number = 0
     for axis in axes:
@@ -49,7 +49,7 @@ def rank(axes: Sequence[MeshAxis], device: int) -> int:
 
 
 @lru_cache(maxsize=1 << 12)
-def groups(axes: tuple[MeshAxis, ...], devices: int) -> tuple[tuple[int, ...], ...]:
+def groups(axes: tuple[Place, ...], devices: int) -> tuple[tuple[int, ...], ...]:
     """The groups of devices that differ only along `axes`, each group in their order."""
     ranks: dict[int, list[int]] = {}
     for device in range(devices):

@@ -9,25 +9,25 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 from math import prod
 
-from ...dialects.ranges.algebra import MeshAxis, SubAxis
+from ...dialects.ranges.algebra import Axis, Place, SubAxis
 from ..program.program import NO_NODE, NodeId, ValueId
 from .propagate import propagate
 from .table import Table
 
 
-def split_tables(table: Table, reads: Set[tuple[NodeId, MeshAxis]]) -> Iterator[Table]:
+def split_tables(table: Table, reads: Set[tuple[NodeId, Place]]) -> Iterator[Table]:
     """Yields the table with one axis split, for each split with which claims pass a stop, and for one with which all pass.
 
     Only the stops at `reads` count: ops with an operand that is sent over the axis. Layers that are alike stop alike, and are
     tried together.
     """
-    ways = dict[MeshAxis, dict[tuple[int, ...], None]]()
+    ways = dict[Axis, dict[tuple[int, ...], None]]()
     for stop in table.blocked.values() if table.may_split else ():
-        if (stop.node, stop.axis) in reads and (sizes := table.ways_across(stop)):
+        if isinstance(stop.axis, Axis) and (stop.node, stop.axis) in reads and (sizes := table.ways_across(stop)):
             ways.setdefault(stop.axis, {})[sizes] = None
     for axis, found in ways.items():
         for sizes in dict.fromkeys([*found, _common(found)]):
-            yield _split(table, axis, [SubAxis(axis.axis, sizes, number) for number in range(len(sizes))])
+            yield _split(table, axis, [SubAxis(axis, sizes, number) for number in range(len(sizes))])
 
 
 def _common(ways: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ def _common(ways: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     return first if any(a % b for a, b in pairwise(spans)) else tuple(a // b for a, b in pairwise(spans))
 
 
-def _split(table: Table, axis: MeshAxis, parts: Sequence[SubAxis]) -> Table:
+def _split(table: Table, axis: Place, parts: Sequence[SubAxis]) -> Table:
     """The table with these parts instead of the axis, propagated on from where the axis ended."""
     made = table.refined({axis: parts})
     for (tactic, held), values in sorted(_ends(table, axis).items()):
@@ -51,7 +51,7 @@ def _split(table: Table, axis: MeshAxis, parts: Sequence[SubAxis]) -> Table:
     return made
 
 
-def _ends(table: Table, axis: MeshAxis) -> dict[tuple[int, bool], dict[ValueId, None]]:
+def _ends(table: Table, axis: Place) -> dict[tuple[int, bool], dict[ValueId, None]]:
     """The values at which propagation along an axis ended, by the tactic that propagated, and whether its claims are held."""
     claims = table.axes[axis]
     held = {claim.tactic for claim in (*claims.nodes, *claims.values) if claim is not None and claim.held}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..program.program import Node
 from ..redistribute.steps import Step
 from .decide import SELECTED, Decisions, Move
@@ -40,13 +40,13 @@ def causes_of(decisions: Decisions, move: Move, *steps: Step) -> list[int]:
     return sorted({each for step in steps for each in _tactics(decisions, move, step.axes) or _tactics(decisions, move, every)})
 
 
-def _tactics(decisions: Decisions, move: Move, axes: Iterable[MeshAxis]) -> set[int]:
+def _tactics(decisions: Decisions, move: Move, axes: Iterable[Place]) -> set[int]:
     """The tactics that cause a redistribution along some axes, and those that cause others with which it shares collectives."""
     moves = move.together or (move,)
     return {claim.tactic for axis in axes for each in moves for claim in _claims(decisions, each, axis)}
 
 
-def _claims(decisions: Decisions, move: Move, axis: MeshAxis) -> Iterator[Claim]:
+def _claims(decisions: Decisions, move: Move, axis: Place) -> Iterator[Claim]:
     """Yields the claims along an axis that make a value change its layout: those that it leaves, and those that it reaches."""
     placements = decisions.placements
     program, table = placements.program, placements.table.axes.get(axis)
@@ -69,7 +69,7 @@ def _claims(decisions: Decisions, move: Move, axis: MeshAxis) -> Iterator[Claim]
     yield from (claim for claim in claims if claim is not None)
 
 
-def _is_along(placements: Placements, node: Node, position: int, axis: MeshAxis) -> bool:
+def _is_along(placements: Placements, node: Node, position: int, axis: Place) -> bool:
     """Whether the op reads an operand in blocks along the axis."""
     claim = placements.claim(node.number, axis)
     return claim is not None and claim.at in node.signature.operand_at[position]

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
 from ..redistribute.kinds.halo import sharers
@@ -341,7 +341,7 @@ def common_layout(layouts: Sequence[Layout]) -> Layout:
     return Layout.of(shape, shared)
 
 
-def sent_over(source: Layout, target: Layout) -> set[MeshAxis]:
+def sent_over(source: Layout, target: Layout) -> set[Place]:
     """The axes on which a move changes what lies where, or resolves a sum."""
     resolved = {pend.axis for pend in source.pending} - {pend.axis for pend in target.pending}
     return {factor.axis for _, factor in {*source.factors} ^ {*target.factors}} | resolved
@@ -359,7 +359,7 @@ def is_stored(placements: Placements, value: ValueId) -> bool:
     return False
 
 
-def _is_taken(placements: Placements, number: NodeId, axis: MeshAxis, own: Claim) -> bool:
+def _is_taken(placements: Placements, number: NodeId, axis: Place, own: Claim) -> bool:
     """Whether an op does not follow a value's claim: an earlier tactic placed it, or propagation did not get there."""
     table, node = placements.table, placements.program.nodes[number]
     claim = table.axes[axis].nodes[number]

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import Place, major_to_minor
 from ...dialects.ranges.factor import Factor
 from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
@@ -30,15 +30,15 @@ def is_point(program: Program, value: ValueId) -> bool:
     return number >= 0 and program.nodes[number].op_name == "constrain"
 
 
-def claims_of(table: Table, value: ValueId, axes: Iterable[MeshAxis]) -> dict[MeshAxis, Claim]:
+def claims_of(table: Table, value: ValueId, axes: Iterable[Place]) -> dict[Place, Claim]:
     """The claims of a value on those of the axes on which it has one."""
     return {axis: claim for axis in axes if (claim := table.claim(value, axis)) is not None}
 
 
 def carry_said(
     table: Table,
-    points: Mapping[ValueId, Mapping[MeshAxis, Claim]],
-    axes: Sequence[MeshAxis],
+    points: Mapping[ValueId, Mapping[Place, Claim]],
+    axes: Sequence[Place],
     values: Sequence[ValueId],
     tactic: int,
     said: Collection[int],
@@ -58,7 +58,7 @@ def carry_said(
         reconcile(table, tactic, said)
 
 
-def _make_point(table: Table, node: Node, claims: Mapping[MeshAxis, Claim]) -> None:
+def _make_point(table: Table, node: Node, claims: Mapping[Place, Claim]) -> None:
     (at,) = node.signature.result_dims
     for axis, claim in claims.items():
         of = table.axes[axis]
@@ -79,7 +79,7 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
     """
     for axis in [axis for axis in major_to_minor(table.axes) if table.axes[axis].points]:
         _Meeting(table, axis, tactic, []).before()
-    keys, of = sorted(table.conflicts), dict[MeshAxis, _Meeting]()
+    keys, of = sorted(table.conflicts), dict[Place, _Meeting]()
     while keys:
         number, _, axis = key = heapq.heappop(keys)
         met = table.conflicts.get(key)
@@ -95,7 +95,7 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
 class _Meeting(Sweep):
     """Propagation in which points claim their operands. The keys of the conflicts that it meets go to a heap."""
 
-    def __init__(self, table: Table, axis: MeshAxis, tactic: int, keys: list[Key]) -> None:
+    def __init__(self, table: Table, axis: Place, tactic: int, keys: list[Key]) -> None:
         super().__init__(table, axis, tactic, False, False)
         self.asking = True
         self.keys = keys

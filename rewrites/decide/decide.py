@@ -73,7 +73,7 @@ class Move:
     @property
     def communicates(self) -> bool:
         """Whether any step of the path is a collective."""
-        return bool(self.path.collectives)
+        return self.path.communicates
 
 
 @dataclass(slots=True)

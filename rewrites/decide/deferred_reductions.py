@@ -37,7 +37,7 @@ from ...dialects.definitions.requirement_terms import counts_once
 from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, Program, ValueId
 from ..program.union_find import UnionFind
@@ -64,7 +64,7 @@ class DeferredReduction:
     """
 
     pend: Unreduced
-    once: tuple[tuple[int, tuple[MeshAxis, ...]], ...] = ()
+    once: tuple[tuple[int, tuple[Place, ...]], ...] = ()
 
     def keeps(self, pend: Unreduced) -> Unreduced:
         """What the op carries of an operand's pending sum: `kept`."""
@@ -343,7 +343,7 @@ class _Reach:
         own = self.pending[value]
         return own == pend or (given is not None and set(own) <= set(pend))
 
-    def missing(self, value: ValueId, pend: Unreduced) -> tuple[MeshAxis, ...]:
+    def missing(self, value: ValueId, pend: Unreduced) -> tuple[Place, ...]:
         """The axes of `pend` on which a term is not pending."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
@@ -481,7 +481,7 @@ def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _received(layout: Layout, pend: Unreduced, sliced: frozenset[MeshAxis]) -> Bytes:
+def _received(layout: Layout, pend: Unreduced, sliced: frozenset[Place]) -> Bytes:
     """The elements that a device receives to resolve a value in this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape), devices(sliced)
     rest = devices({each.axis for each in pend} - sliced)

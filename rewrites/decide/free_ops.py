@@ -14,7 +14,7 @@ from itertools import chain
 from math import prod
 
 from ...dialects.definitions.flops import flops
-from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import Place, major_to_minor
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, NodeId, Position, Signature
 from .choices import Choices
@@ -38,11 +38,11 @@ class FreeOps:
         self.is_wide = len(self.table.axes) > MOST_AXES
         settled = (self.program.producer[value] for value in placements.pinned)
         self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
-        self.found = dict[NodeId, dict[MeshAxis, Instead]]()
+        self.found = dict[NodeId, dict[Place, Instead]]()
         """The ops that were moved, and what they take instead of their claims."""
         self.small: dict[object, bool] = {}
         self.fitting: dict[object, bool] = {}
-        self.movable: dict[tuple[NodeId, MeshAxis], bool] = {}
+        self.movable: dict[tuple[NodeId, Place], bool] = {}
         """Whether an op may move along an axis. This and the next hold until the op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
 
@@ -51,7 +51,7 @@ class FreeOps:
         self.movable = {key: known for key, known in self.movable.items() if key[0] not in moved}
         self.patient = {key: known for key, known in self.patient.items() if key[0] not in moved}
 
-    def may_move(self, node: Node, axis: MeshAxis) -> bool:
+    def may_move(self, node: Node, axis: Place) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it.
 
         An op that is held and carries a sum may still be placed where it is held.
@@ -60,18 +60,18 @@ class FreeOps:
             known = self.movable[node.number, axis] = self.is_movable(node, axis)
         return known
 
-    def is_movable(self, node: Node, axis: MeshAxis) -> bool:
+    def is_movable(self, node: Node, axis: Place) -> bool:
         if not self.choices.is_free(node) or node.number in self.staying:
             return False
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
-        axes = set[MeshAxis]() if carry is None else {each.axis for each in carry.pend}
+        axes = set[Place]() if carry is None else {each.axis for each in carry.pend}
         asked = {(claim.at, claim.factor) for claim in self.claims(node) if claim is not None and claim.factor.axis not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
         return not held and asked >= set(placement)
 
-    def may_be_whole(self, node: Node, axis: MeshAxis) -> bool:
+    def may_be_whole(self, node: Node, axis: Place) -> bool:
         """Whether all devices of an axis may run an op.
 
         A parameter that is moved or cast is gathered anew for each use. What loops carry, stack and take apart is stored, and
@@ -82,7 +82,7 @@ class FreeOps:
         is_same = node.op_name == "enter" and node.passes_on
         return is_small and not is_copy and (is_same or not node.is_border) and self.may_move(node, axis)
 
-    def looks_up_at_hand(self, node: Node, axis: MeshAxis) -> bool:
+    def looks_up_at_hand(self, node: Node, axis: Place) -> bool:
         """Whether an op looks up elements of a value that devices may hold whole along the axis.
 
         It is no larger than what the op reads of it, or another op, where claims have it, needs it whole.
@@ -113,7 +113,7 @@ class FreeOps:
             known = self.patient[number, positions] = self.waits(number, positions)
         return known
 
-    def may_carry(self, node: Node, axis: MeshAxis) -> bool:
+    def may_carry(self, node: Node, axis: Place) -> bool:
         """Whether an op that is not placed on an axis could carry the sums over it that it reads."""
         read = ((at, self.placements.sources.get(value, ())) for at, value in enumerate(node.operands))
         sums = frozenset(at for at, pend in read if is_sum(pend) and any(each.axis == axis for each in pend))
@@ -127,7 +127,7 @@ class FreeOps:
             return False
         return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
 
-    def indices(self, node: Node, axis: MeshAxis) -> Iterator[int | None]:
+    def indices(self, node: Node, axis: Place) -> Iterator[int | None]:
         """The indices along which an op could run on an axis, and None if it could run on all devices, or carry a sum there."""
         now = self.placements.nodes[node.number]
         for index in range(len(node.signature.indices)):
@@ -137,12 +137,12 @@ class FreeOps:
         if self.may_be_whole(node, axis) or self.may_carry(node, axis):
             yield None
 
-    def along(self, node: Node, axis: MeshAxis, index: int | None) -> OpPlacement | None:
+    def along(self, node: Node, axis: Place, index: int | None) -> OpPlacement | None:
         """The op's placement with an index on an axis, or without the axis; None if the index does not divide."""
         claim = None if index is None else self.claim(node, axis, index)
         return self.under(node, axis, claim) if index is None or claim is not None else None
 
-    def under(self, node: Node, axis: MeshAxis, claim: Claim | None) -> OpPlacement | None:
+    def under(self, node: Node, axis: Place, claim: Claim | None) -> OpPlacement | None:
         """The op's placement under a claim on an axis, or without the axis; None if it does not fit.
 
         It has to fit beside the claims on all axes too, because an op that carries a sum is not placed along these, and may not
@@ -165,7 +165,7 @@ class FreeOps:
         moved, every = self.found.get(node.number, {}), self.table.axes.items()
         return [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
 
-    def claim(self, node: Node, axis: MeshAxis, index: int) -> Claim | None:
+    def claim(self, node: Node, axis: Place, index: int) -> Claim | None:
         """The claim that puts an index on an axis otherwise than now: as a value lies that the op reads or makes, or in blocks.
 
         An op that only shifts elements may also run in the windows in which they are read. None if the index does not divide.
@@ -179,27 +179,27 @@ class FreeOps:
             return None
         return Claim(index, Factor(axis, block // axis.size) if lies is None else lies, self.tactic(node, axis, index))
 
-    def lying(self, node: Node, axis: MeshAxis, index: int) -> Iterator[Factor]:
+    def lying(self, node: Node, axis: Place, index: int) -> Iterator[Factor]:
         """The factors by which the dims of an index lie on an axis, in the values that an op reads and makes."""
         for value, at in node.ends:
             place, extent = at.get(index), node.signature.indices[index].extent
             if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
                 yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
 
-    def asked(self, node: Node, axis: MeshAxis, index: int) -> Iterator[Factor]:
+    def asked(self, node: Node, axis: Place, index: int) -> Iterator[Factor]:
         """The factors by which the dims of an index are wanted on an axis, by the ops that read the results."""
         for value, at in zip(node.results, node.signature.result_at, strict=True):
             for use in self.placements.uses(value) if index in at else ():
                 yield from (f for dim, f in self.placements.wanted(*use).factors if dim == at[index].dim and f.axis == axis)
 
-    def tactic(self, node: Node, axis: MeshAxis, index: int) -> int:
+    def tactic(self, node: Node, axis: Place, index: int) -> int:
         """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
         claims = [(self.table.claim(value, axis), at.get(index)) for value, at in node.ends]
         along = (claim for claim, at in claims if claim is not None and at is not None and claim.at == at.dim)
         every = (*along, self.table.axes[axis].nodes[node.number], *(claim for claim, _ in claims))
         return next((each.tactic for each in every if each is not None), 0)
 
-    def placement(self, node: Node, axis: MeshAxis, claim: Claim | None) -> Placement:
+    def placement(self, node: Node, axis: Place, claim: Claim | None) -> Placement:
         """The op's placement with the claim on the axis."""
         kept = {factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
         kept.pop(axis, None)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Choices, reads_of
@@ -35,7 +35,7 @@ def gather_before_loops(choices: Choices) -> None:
 class Accumulated:
     """A carry tiled on an axis, to which each trip adds a sum over that axis, with the ops that need not be tiled."""
 
-    axis: MeshAxis
+    axis: Place
     carry: NodeId
     nodes: frozenset[NodeId]
     more: int = 0
@@ -78,7 +78,7 @@ def _carried(
         found = kept
 
 
-def _axes(carry: DeferredReduction | None) -> set[MeshAxis]:
+def _axes(carry: DeferredReduction | None) -> set[Place]:
     return set() if carry is None else {each.axis for each in carry.pend}
 
 
@@ -150,7 +150,7 @@ def _accumulated(placements: Placements) -> Iterator[Accumulated]:
 class _Sum:
     """The ops by which one trip adds to a carry."""
 
-    def __init__(self, placements: Placements, carry: Node, axis: MeshAxis) -> None:
+    def __init__(self, placements: Placements, carry: Node, axis: Place) -> None:
         self.placements = placements
         self.program = placements.program
         self.carry = carry

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from ...dialects.definitions.requirement_terms import Merging, Scan, Selection
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout, Pending
-from ...dialects.ranges.algebra import MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import Loop, Place, major_to_minor, nesting
 from ...dialects.ranges.factor import Factor, overhang
 from ..program.program import Node, NodeId, Position, Program, Signature, ValueId
 from ..redistribute.kinds.merge import Merge
@@ -43,7 +43,7 @@ class Instead(NamedTuple):
     saved: float = 0
 
 
-Elsewhere = Mapping[NodeId, Mapping[MeshAxis, Instead]]
+Elsewhere = Mapping[NodeId, Mapping[Place, Instead]]
 """Op -> axis -> what the op takes there instead."""
 
 
@@ -74,6 +74,11 @@ class OpPlacement:
     is_plain: bool
     """Whether each device runs the op itself on its blocks, and nothing else is required."""
 
+    @property
+    def trips(self) -> int:
+        """How often one device runs the op in the loops that it is placed in."""
+        return prod(factor.size for _, factor in self.placement if isinstance(factor.place, Loop))
+
     def with_sum(self, pend: Unreduced) -> Unreduced | None:
         """The sum that a result is if operands are this sum: that and the op's own, as a sum of sums is one sum.
 
@@ -90,7 +95,7 @@ def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
     every = {each for pend in sums for each in pend}
     if len({each.axis for each in every}) < len(every):
         return None
-    return tuple(sorted(every, key=lambda each: -each.axis.stride))
+    return tuple(sorted(every, key=lambda each: nesting(each.axis)))
 
 
 def place_op(signature: Signature, placement: Placement) -> OpPlacement:
@@ -179,13 +184,13 @@ class Placements:
     homes: list[Layout] = field(default_factory=list[Layout])
     sources: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
     returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
-    elsewhere: Elsewhere = field(default_factory=dict[NodeId, Mapping[MeshAxis, Instead]])
+    elsewhere: Elsewhere = field(default_factory=dict[NodeId, Mapping[Place, Instead]])
     """The ops that do not take the table's claims, with what they take instead."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
     """The layouts in which ops return their results that are placed otherwise than the table says: those of the table."""
-    opened: dict[tuple[ValueId, MeshAxis], bool] = field(default_factory=dict[tuple[ValueId, MeshAxis], bool])
+    opened: dict[tuple[ValueId, Place], bool] = field(default_factory=dict[tuple[ValueId, Place], bool])
     """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
-    stops: dict[MeshAxis, Set[NodeId]] = field(default_factory=dict[MeshAxis, Set[NodeId]])
+    stops: dict[Place, Set[NodeId]] = field(default_factory=dict[Place, Set[NodeId]])
     """The ops at which claims on an axis stop, or are in conflict, for the axes that were asked for."""
     sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
     """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
@@ -201,14 +206,14 @@ class Placements:
         nodes, homes = [*self.nodes], [*self.homes]
         return replace(self, nodes=nodes, homes=homes, results=results, sources=sources, reduced_at_def=at_def)
 
-    def claim(self, number: NodeId, axis: MeshAxis) -> Claim | None:
+    def claim(self, number: NodeId, axis: Place) -> Claim | None:
         """The claim that an op takes on an axis; None if it has none, as on an axis on which no tactic has placed anything."""
         if (instead := self.elsewhere.get(number, {}).get(axis)) is not None:
             return instead.claim
         table = self.table.axes.get(axis)
         return None if table is None else table.nodes[number]
 
-    def reaches(self, number: NodeId, axis: MeshAxis) -> bool:
+    def reaches(self, number: NodeId, axis: Place) -> bool:
         """Whether claims on an axis reach an op: one places it, or some stop there or are in conflict."""
         if (claims := self.table.axes.get(axis)) is None or claims.nodes[number] is not None:
             return claims is not None
@@ -252,7 +257,7 @@ class Placements:
         moved = {factor.axis for _, factor in {*claimed.factors} ^ {*lies.factors}}
         return lies if moved and all(self.is_open(value, axis) for axis in moved) else claimed
 
-    def is_open(self, value: ValueId, axis: MeshAxis) -> bool:
+    def is_open(self, value: ValueId, axis: Place) -> bool:
         """Whether a result has no claim on an axis because the claims of what it is made of stopped, or were in conflict."""
         if (found := self.opened.get((value, axis))) is None:
             table = self.table
@@ -321,7 +326,7 @@ class Placements:
         assert made is not None, "an op that carries a sum makes it no other fold"
         self.set_sum(node, made)
 
-    def without(self, node: Node, axes: Set[MeshAxis]) -> OpPlacement:
+    def without(self, node: Node, axes: Set[Place]) -> OpPlacement:
         """The op's placement without some axes."""
         return place_op(node.signature, self.kept(node, axes))
 
@@ -329,12 +334,12 @@ class Placements:
         """The op's placement without the pending axes."""
         return self.without(node, {each.axis for each in pend})
 
-    def kept(self, node: Node, axes: Set[MeshAxis]) -> Placement:
+    def kept(self, node: Node, axes: Set[Place]) -> Placement:
         """The op's factors on all axes but these."""
         placement = self.nodes[node.number].placement
         return tuple([each for each in placement if each[1].axis not in axes]) if placement else placement
 
-    def axes(self, node: Node) -> set[MeshAxis]:
+    def axes(self, node: Node) -> set[Place]:
         """The axes on which the op is placed."""
         return {factor.axis for _, factor in self.nodes[node.number].placement}
 
@@ -477,7 +482,7 @@ def _pinned(table: Table) -> dict[ValueId, Layout]:
     return {value: table.layout(value) for value in own}
 
 
-def scattered(layout: Layout, axes: Iterable[MeshAxis]) -> Layout:
+def scattered(layout: Layout, axes: Iterable[Place]) -> Layout:
     """The layout with these axes too, each on the first dim whose blocks it divides; without those that divide none."""
     for axis in axes:
         dims = (dim for dim, length in enumerate(layout.local_shape) if length and length % axis.size == 0)

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self, cast
 from ...dialects.definitions.flops import flops
 from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..program.program import Node
 from ..redistribute.search import Path
 from ..redistribute.steps import Bytes
@@ -76,14 +76,14 @@ def slow_bytes(on: Mesh, way: Path) -> Bytes:
     return sum(step.bytes for step in way.steps if is_slow(on, step.axes))
 
 
-def is_slow(on: Mesh, axes: Iterable[MeshAxis]) -> bool:
+def is_slow(on: Mesh, axes: Iterable[Place]) -> bool:
     """Whether data sent over these axes crosses slow links of a mesh, or of one whose axes they are parts of."""
     slow = _slow(on)
     return any(axis in slow or axis.axis in slow for axis in axes)
 
 
 @cache
-def _slow(on: Mesh) -> frozenset[MeshAxis]:
+def _slow(on: Mesh) -> frozenset[Place]:
     return frozenset(place for name, place in zip(on, on.places, strict=True) if name in on.slow)
 
 
@@ -101,7 +101,7 @@ def charged(placements: Placements, node: Node, placed: OpPlacement) -> int:
 def computed(node: Node, placed: OpPlacement) -> int:
     """The flops of one device in one run of an op. Where they are unknown, each element that it reads counts once."""
     known = known_flops(node, placed)
-    return sum(prod(layout.local_shape) for layout in placed.wanted) if known is None else known
+    return placed.trips * sum(prod(layout.local_shape) for layout in placed.wanted) if known is None else known
 
 
 def known_flops(node: Node, placed: OpPlacement) -> int | None:
@@ -114,4 +114,5 @@ def known_flops(node: Node, placed: OpPlacement) -> int | None:
 @lru_cache(maxsize=1 << 14)
 def _flops(name: str, params: ParamsAttr, placed: OpPlacement) -> int | None:
     ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
-    return flops(name, params, ins, outs)
+    known = flops(name, params, ins, outs)
+    return None if known is None else known * placed.trips

@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import TypeAlias
 
 from ...dialects.definitions.tilings import SubIndex
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, Position, ValueId
@@ -37,7 +37,7 @@ Candidates = dict[tuple[int, Factor], tuple[Claim, int]]
 
 
 def propagate(
-    table: Table, axis: MeshAxis, changed: Iterable[ValueId], tactic: int, held: bool = False, padded: bool = False
+    table: Table, axis: Place, changed: Iterable[ValueId], tactic: int, held: bool = False, padded: bool = False
 ) -> None:
     """Carries the axis's claims from the changed values until nothing changes; updates `table` in place.
 
@@ -66,7 +66,7 @@ FORWARD, BACKWARD, ARGUMENTS, SHIFTED, WIDENED, LOOKUP, PADDED = range(7)
 class Sweep:
     """One propagation. Each pass and rank has a heap of the nodes or arguments that a changed claim may concern."""
 
-    def __init__(self, table: Table, axis: MeshAxis, tactic: int, held: bool, padded: bool) -> None:
+    def __init__(self, table: Table, axis: Place, tactic: int, held: bool, padded: bool) -> None:
         self.table = table
         self.padded = padded
         self.program = table.program

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import fit
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, Node, NodeId, ValueId
@@ -50,7 +50,7 @@ Claims = dict[NodeId, Claim | None]
 """Op -> the claim that it takes along an axis; None: it is not placed on the axis."""
 
 
-Key = tuple[NodeId, MeshAxis, Claim | None]
+Key = tuple[NodeId, Place, Claim | None]
 """An op, and what it could do on an axis."""
 
 
@@ -74,7 +74,7 @@ class Promising(NamedTuple):
 class Option(NamedTuple):
     """Claims that ops could follow along an axis, and the value for which they do."""
 
-    axis: MeshAxis
+    axis: Place
     claims: Claims
     value: ValueId
     follows: bool
@@ -143,9 +143,9 @@ class _Search:
         self.is_many = len(placements.table.axes) > FEW_AXES
         self.placements, self.program, self.table = placements, placements.program, placements.table
         self.carried, self.choices, self.found = carried, self.ops.choices, self.ops.found
-        self.nearly = dict[NodeId, dict[MeshAxis, Instead]]()
+        self.nearly = dict[NodeId, dict[Place, Instead]]()
         """What would save too little time."""
-        self.steps = dict[MeshAxis, list[Set[NodeId]]]()
+        self.steps = dict[Place, list[Set[NodeId]]]()
         """The ops that have left together where the tactics put them."""
         self.tried: dict[Key, Set[NodeId]] = {}
         """The ops of the region in which this was tried."""
@@ -159,7 +159,7 @@ class _Search:
         """These four hold until something changes next to such a region."""
         self.touched = set[NodeId]()
         """The ops of all regions that were tried for some moves."""
-        self.known_ways: dict[tuple[NodeId, MeshAxis, object, Unreduced | None], Alternative | None] = {}
+        self.known_ways: dict[tuple[NodeId, Place, object, Unreduced | None], Alternative | None] = {}
 
     def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
@@ -219,7 +219,7 @@ class _Search:
             for number in dict.fromkeys(ends):
                 yield from self.options(number, axis, each)
 
-    def unplaced(self) -> Iterator[tuple[NodeId, MeshAxis]]:
+    def unplaced(self) -> Iterator[tuple[NodeId, Place]]:
         """The ops that run whole along an axis because a claim has stopped there, or several are in conflict."""
         table, nodes = self.table, self.program.nodes
         for number, _, axis in () if self.ops.is_wide else (*table.conflicts, *table.blocked):
@@ -235,7 +235,7 @@ class _Search:
                 left = _without(lies, axes)
                 yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
 
-    def options(self, number: NodeId, axis: MeshAxis, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
+    def options(self, number: NodeId, axis: Place, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
         """What an op could do along an axis: run along another index, or on all devices, and the ops around it too.
 
         None for what it would do in a region that was tried from another op.
@@ -267,12 +267,12 @@ class _Search:
                         yield option._replace(claims=claims | before)
             self.touched |= promising.ops
 
-    def is_covered(self, node: Node, axis: MeshAxis, index: int | None) -> bool:
+    def is_covered(self, node: Node, axis: Place, index: int | None) -> bool:
         """Whether a large region was tried in which the op would run along an index, or on all devices."""
         claim = None if index is None else self.ops.claim(node, axis, index)
         return (node.number, axis, claim) in self.covered
 
-    def grown(self, node: Node, twins: Sequence[Node], axis: MeshAxis, index: int | None, seen: set[NodeId]) -> Claims | None:
+    def grown(self, node: Node, twins: Sequence[Node], axis: Place, index: int | None, seen: set[NodeId]) -> Claims | None:
         """The ops that could run along an index with an op, or on all devices; None if the op would stay where it is.
 
         `twins` are tried with it. The ops that were looked at are added to `seen`.
@@ -299,7 +299,7 @@ class _Search:
         return region.found
 
     def side(
-        self, node: Node, axis: MeshAxis, region: _Whole | _Around, claims: Claims, least: float, seen: set[NodeId]
+        self, node: Node, axis: Place, region: _Whole | _Around, claims: Claims, least: float, seen: set[NodeId]
     ) -> Set[NodeId]:
         """The ops of a region that would move under these claims if those beyond it followed: with an op, if it would move."""
         ways = self.ways(axis, {number: claim for number, claim in claims.items() if number not in region.waiting})
@@ -310,7 +310,7 @@ class _Search:
                 break
         return found.keys()
 
-    def before(self, node: Node, axis: MeshAxis, claims: Claims) -> Claims:
+    def before(self, node: Node, axis: Place, claims: Claims) -> Claims:
         """The ops before an op that could be computed whole: what is read in several layouts."""
         makers = (self.program.producer[value] for value in node.operands)
         every = (each for each in dict.fromkeys((*claims, *makers)) if 0 <= each < node.number)
@@ -381,12 +381,12 @@ class _Search:
         self.ops.forget(ways.keys())
         return near
 
-    def note(self, where: dict[NodeId, dict[MeshAxis, Instead]], chosen: Option, best: Best, numbers: Iterable[NodeId]) -> None:
+    def note(self, where: dict[NodeId, dict[Place, Instead]], chosen: Option, best: Best, numbers: Iterable[NodeId]) -> None:
         """Notes what these ops do."""
         for number in numbers:
             where.setdefault(number, {})[chosen.axis] = Instead(chosen.claims.get(number), chosen.value, best.saved)
 
-    def departs(self, axis: MeshAxis, moved: Set[NodeId]) -> bool:
+    def departs(self, axis: Place, moved: Set[NodeId]) -> bool:
         """Whether ops leave the order of the tactics by one step more. They do not if they replace all of an earlier step."""
         return not any(step <= moved for step in self.steps.get(axis, ()))
 
@@ -404,10 +404,10 @@ class _Search:
         wanted = [self.placements.wanted(*use) for value in node.results for use in self.placements.uses(value)]
         return node.signature, self.placements.nodes[node.number], reads, tuple(wanted)
 
-    def may_be_whole(self, number: NodeId, axis: MeshAxis) -> bool:
+    def may_be_whole(self, number: NodeId, axis: Place) -> bool:
         return self.ops.may_be_whole(self.program.nodes[number], axis)
 
-    def region(self, node: Node, twins: Sequence[Node], axis: MeshAxis, index: int | None) -> _Whole | _Around | None:
+    def region(self, node: Node, twins: Sequence[Node], axis: Place, index: int | None) -> _Whole | _Around | None:
         """The op that could run along an index, or on all devices, for others to follow it; None if it could not."""
         if self.ops.along(node, axis, index) is None:
             return None
@@ -423,7 +423,7 @@ class _Search:
             table.axes[axis].nodes[twin.number] = self.ops.claim(twin, axis, index)
         return _Around(table, axis, claim.tactic, self, [node, *twins])
 
-    def twins(self, node: Node, axis: MeshAxis, index: int) -> list[Node]:
+    def twins(self, node: Node, axis: Place, index: int) -> list[Node]:
         """The ops like one that read what it reads, if few do: they could share what moves for them along an index."""
         found = dict[NodeId, Node]()
         for value in node.operands:
@@ -433,7 +433,7 @@ class _Search:
         every = (each for each in found.values() if self.ops.may_move(each, axis))
         return [each for each in every if self.ops.claim(each, axis, index) is not None]
 
-    def ways(self, axis: MeshAxis, claims: Claims) -> dict[NodeId, Alternative]:
+    def ways(self, axis: Place, claims: Claims) -> dict[NodeId, Alternative]:
         """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""
         found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
         while ahead:
@@ -454,12 +454,12 @@ class _Search:
                     heapq.heappush(ahead, user)
         return found
 
-    def carries(self, number: NodeId, axis: MeshAxis) -> bool:
+    def carries(self, number: NodeId, axis: Place) -> bool:
         """Whether an op carries a sum over an axis now. What a loop carries stays a sum."""
         carry = None if self.program.nodes[number].is_border else self.carried.get(number)
         return carry is not None and any(each.axis == axis for each in carry.pend)
 
-    def way(self, node: Node, axis: MeshAxis, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
+    def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim and claim[:2], waits
         if key not in self.known_ways:
@@ -476,7 +476,7 @@ class _Search:
         made = placed.with_sum(waits)
         return None if made is None else Alternative(placed, made, waits)
 
-    def carrying(self, node: Node, axis: MeshAxis, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced | None:
+    def carrying(self, node: Node, axis: Place, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced | None:
         """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not.
 
         An op that is asked to move could also carry a sum that another op makes as it is now.
@@ -492,14 +492,14 @@ class _Search:
         return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else None
 
 
-def _followed(node: Node, axis: MeshAxis, mismatch: Mismatch) -> set[int]:
+def _followed(node: Node, axis: Place, mismatch: Mismatch) -> set[int]:
     """The indices of an op that run along the dims on which a value that changes its layout lies or is wanted."""
     dims = {dim for dim, factor in (*mismatch.source.factors, *mismatch.target.factors) if factor.axis == axis}
     found = (index_of(at, dim) for value, at in node.ends if value == mismatch.value for dim in dims)
     return {index for index in found if index is not None}
 
 
-def _without(layout: Layout, axes: Set[MeshAxis]) -> Layout:
+def _without(layout: Layout, axes: Set[Place]) -> Layout:
     """The layout without these axes. A dim on which the others are no layout then, as one that is padded for all, is whole."""
     shape, kept = layout.global_shape, [each for each in layout.factors if each[1].axis not in axes]
     fits = {dim for dim, extent in enumerate(shape) if fit(extent, [factor for on, factor in kept if on == dim])}
@@ -514,7 +514,7 @@ def _is_plain(pending: tuple[Unreduced, ...]) -> bool:
 class _Whole:
     """An op that would run on all devices of an axis, and those around it that compute little or could carry its sum."""
 
-    def __init__(self, node: Node, axis: MeshAxis, search: _Search) -> None:
+    def __init__(self, node: Node, axis: Place, search: _Search) -> None:
         self.axis, self.search = axis, search
         self.found: Claims = {node.number: None}
         self.waiting = {node.number: node}
@@ -549,7 +549,7 @@ class _Around(Sweep):
     Propagation through the ops that may run elsewhere, up to those that already follow the claim.
     """
 
-    def __init__(self, table: Table, axis: MeshAxis, tactic: int, search: _Search, nodes: Iterable[Node]) -> None:
+    def __init__(self, table: Table, axis: Place, tactic: int, search: _Search, nodes: Iterable[Node]) -> None:
         super().__init__(table, axis, tactic, False, False)
         self.search, self.most = search, -1
         self.found: Claims = {}

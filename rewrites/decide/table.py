@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...dialects.definitions.requirement_terms import Held, Merging, Selection
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis, SubAxis
+from ...dialects.ranges.algebra import Axis, Place, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
 from ..program.program import Node, NodeId, Program, Signature, ValueId
 from ..redistribute.kinds.merge import pays
@@ -98,7 +98,7 @@ class BlockedOp:
 
     node: NodeId
     operand: int
-    axis: MeshAxis
+    axis: Place
     dim: int
     extent: int
     factor: Factor
@@ -114,7 +114,7 @@ class BlockedOp:
         return self.factor.size
 
 
-Key: TypeAlias = tuple[NodeId, ValueId, MeshAxis]
+Key: TypeAlias = tuple[NodeId, ValueId, Place]
 """Where claims meet: an op or NO_NODE, an argument or NO_VALUE, and the axis."""
 
 
@@ -124,7 +124,7 @@ class Clash:
 
     node: NodeId
     value: ValueId
-    axis: MeshAxis
+    axis: Place
     claims: tuple[tuple[Claim, int], ...]
     """Each claim, and the position of its value at the op."""
 
@@ -134,10 +134,8 @@ class Table:
     """All axis tables of a plan over one program."""
 
     program: Program
-    axes: dict[MeshAxis, AxisTable] = field(default_factory=dict[MeshAxis, AxisTable])
-    blocked: dict[tuple[NodeId, int, MeshAxis], BlockedOp] = field(
-        default_factory=dict[tuple[NodeId, int, MeshAxis], BlockedOp]
-    )
+    axes: dict[Place, AxisTable] = field(default_factory=dict[Place, AxisTable])
+    blocked: dict[tuple[NodeId, int, Place], BlockedOp] = field(default_factory=dict[tuple[NodeId, int, Place], BlockedOp])
     conflicts: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
     widened: frozenset[ValueId] = frozenset()
     """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
@@ -149,8 +147,8 @@ class Table:
     """Values whose layout the program sets -> the dims that it sets, on which propagation puts no other axis."""
     reconciled: dict[Key, Clash] = field(default_factory=dict[Key, Clash])
     """Conflicts of the program's claims alone: an op takes the claim that receives least, and an argument stays whole."""
-    too_wide: dict[tuple[ValueId, MeshAxis], tuple[Factor, bool]] = field(
-        default_factory=dict[tuple[ValueId, MeshAxis], tuple[Factor, bool]]
+    too_wide: dict[tuple[ValueId, Place], tuple[Factor, bool]] = field(
+        default_factory=dict[tuple[ValueId, Place], tuple[Factor, bool]]
     )
     """Values of `widened` with a window wider than all blocks of the axis -> it, and whether its uses read windows far apart.
 
@@ -172,7 +170,7 @@ class Table:
             too_wide={},
         )
 
-    def refined(self, split: Mapping[MeshAxis, Sequence[MeshAxis]]) -> Table:
+    def refined(self, split: Mapping[Place, Sequence[Place]]) -> Table:
         """The same placements with sub-axes instead of the axes in `split`; what was blocked along those is dropped."""
         made = replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={})
         for axis, table in self.axes.items():
@@ -197,7 +195,7 @@ class Table:
         dim of (i: 4, j: 4), data*2 (8 devices)   -->   4, 2: the major part lies in i, the other one in j
         ```
         """
-        if stop.axis is not stop.axis.axis or stop.weight is not None or stop.axis in self.program.mapped:
+        if not isinstance(stop.axis, Axis) or stop.weight is not None or stop.axis in self.program.mapped:
             return ()
         node, factor = self.program.nodes[stop.node], stop.factor
         dims = node.signature.operand_dims[stop.operand] if stop.operand >= 0 else node.signature.result_dims[-1 - stop.operand]
@@ -210,13 +208,13 @@ class Table:
         others = replace(self, axes={axis: table for axis, table in self.axes.items() if axis != stop.axis})
         for number, stride in enumerate(ends[1:]):
             digit = next((each for each in digits if each.minor <= stride), digits[-1])
-            part = Factor(SubAxis(stop.axis.axis, sizes, number), stride)
+            part = Factor(SubAxis(stop.axis, sizes, number), stride)
             index = digit.inward(part, False, node.signature.shifts)
             if index is None or others.misfit(node, digit.at, index) is not None:
                 return ()
         return sizes
 
-    def touch(self, axis: MeshAxis) -> AxisTable:
+    def touch(self, axis: Place) -> AxisTable:
         """The axis's table, as this table's own copy."""
         old = self.axes.get(axis)
         if old is None:
@@ -227,7 +225,7 @@ class Table:
         new = self.axes[axis] = old.copy()
         return new
 
-    def claim(self, value: ValueId, axis: MeshAxis) -> Claim | None:
+    def claim(self, value: ValueId, axis: Place) -> Claim | None:
         """A value's claim on the axis: its own, or the one that its op gives it.
 
         None or WHOLE if it is not tiled on the axis.
@@ -235,7 +233,7 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
-    def is_stopped(self, value: ValueId, axis: MeshAxis) -> bool:
+    def is_stopped(self, value: ValueId, axis: Place) -> bool:
         """Whether the value lies whole on an axis because claims ended at an op that it is computed from.
 
         They stop there, are in conflict, or another claim makes the op a fold.
@@ -244,7 +242,7 @@ class Table:
         makers = self.program.upstream([value], lambda node: all(self.claim(made, axis) is None for made in node.results))
         return any(node.number in stops or self.is_outvoted(node, axis) for node in makers)
 
-    def is_outvoted(self, node: Node, axis: MeshAxis) -> bool:
+    def is_outvoted(self, node: Node, axis: Place) -> bool:
         """Whether an op folds along an axis, and so no claim on another of its operands reaches the result.
 
         gather %t {data*8, 64}, %i {data*4}   -->   the sum over rows of %t has the axis, and the claim on %i ends
@@ -261,12 +259,12 @@ class Table:
         claims = [c for axis in self.axes if (c := self.claim(value, axis)) is not None and c.at != WHOLE]
         return Layout.of(self.program.shape(value), [(c.at, c.factor) for c in claims])
 
-    def on_dim(self, value: ValueId, dim: int, but: MeshAxis | None = None) -> list[Factor]:
+    def on_dim(self, value: ValueId, dim: int, but: Place | None = None) -> list[Factor]:
         """The factors of a dim of a value, on all axes but one."""
         claims = (self.claim(value, axis) for axis in self.axes if axis != but)
         return settled(self.program.shape(value)[dim], [c.factor for c in claims if c is not None and c.at == dim])
 
-    def on_index(self, node: Node, index: int, but: MeshAxis | None = None) -> list[Factor]:
+    def on_index(self, node: Node, index: int, but: Place | None = None) -> list[Factor]:
         """The factors of an index of an op, on all axes but one."""
         claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
         extent = node.signature.indices[index].extent
@@ -390,7 +388,7 @@ def produced(program: Program, table: AxisTable, value: ValueId) -> Claim | None
     return None if position is None else claim.moved(position.dim, position.outward(claim.factor))
 
 
-def claim_layout(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> None:
+def claim_layout(table: Table, value: ValueId, axis: Place, claim: Claim) -> None:
     """Claims a value's own layout along an axis, which may leave the dim on which the value's op puts it.
 
     Claims on that dim that are minor to it move into its room, so that two axes can change places, one after the other: the
@@ -417,7 +415,7 @@ def claim_layout(table: Table, value: ValueId, axis: MeshAxis, claim: Claim) -> 
             table.touch(other).values[value] = own._replace(at=WHOLE, factor=table.axes[other].whole)
 
 
-def next_factor(table: Table, value: ValueId, dim: int, axis: MeshAxis, pads: int = 0, run: int | None = None) -> Factor | None:
+def next_factor(table: Table, value: ValueId, dim: int, axis: Place, pads: int = 0, run: int | None = None) -> Factor | None:
     """The factor of `axis` that splits the local part of a dim; None if that does not divide.
 
     With `pads`, a dim that is not tiled yet may be padded, to a multiple of it: 30 over 8 devices is `data*4 pad 30`. With
@@ -436,7 +434,7 @@ def next_factor(table: Table, value: ValueId, dim: int, axis: MeshAxis, pads: in
     return Factor(axis, block // size, halo)
 
 
-def same(left: Mapping[MeshAxis, AxisTable], right: Mapping[MeshAxis, AxisTable]) -> bool:
+def same(left: Mapping[Place, AxisTable], right: Mapping[Place, AxisTable]) -> bool:
     """Whether two tables have equal placements, ignoring which tactic made them."""
 
     def bare(claims: list[Claim | None]) -> list[tuple[int, Factor] | None]:

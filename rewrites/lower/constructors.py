@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.lax import RegionOp
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..redistribute.path_text import path_text
 from ..redistribute.search import Path, path
@@ -64,13 +64,13 @@ class Nest:
     """A builder under construction: its ops, the axes that they use, and the slices of values from outside."""
 
     ops: list[Operation] = field(default_factory=list[Operation])
-    axes: dict[MeshAxis, None] = field(default_factory=dict[MeshAxis, None])
+    axes: dict[Place, None] = field(default_factory=dict[Place, None])
     """The axes, outer to inner: in the order in which its ops use them."""
     slices: dict[Global, SSAValue] = field(default_factory=dict[Global, SSAValue])
     sliced: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
     sliced_at: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """The slices of placed values -> the number of ops before each."""
-    coordinates: dict[tuple[MeshAxis, ...], SSAValue] = field(default_factory=dict[tuple[MeshAxis, ...], SSAValue])
+    coordinates: dict[tuple[Place, ...], SSAValue] = field(default_factory=dict[tuple[Place, ...], SSAValue])
     leaves: dict[Built, None] = field(default_factory=dict["Built", None])
     """The values that are read outside the nest."""
 
@@ -85,11 +85,11 @@ class Constructor(Protocol):
 
     def slice(self, source: Global, target: ArrayType) -> SSAValue: ...
 
-    def coordinate(self, *axes: MeshAxis) -> SSAValue: ...
+    def coordinate(self, *axes: Place) -> SSAValue: ...
 
     def append(self, op: Operation) -> None: ...
 
-    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]: ...
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[Place]) -> list[Global]: ...
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         """Brings values into other layouts: by the cheapest paths, unless one value takes another way."""
@@ -137,7 +137,7 @@ def is_placed(type: ArrayType) -> bool:
 
 
 @cache
-def placed_axes(type: ArrayType) -> tuple[MeshAxis, ...]:
+def placed_axes(type: ArrayType) -> tuple[Place, ...]:
     """The axes that a type's dims are placed on or that its sums are pending over."""
     return (*type.layout.axes, *(each.axis for each in type.layout.pending))
 
@@ -167,12 +167,12 @@ def _ssa(values: Globals) -> list[SSAValue]:
     return cast("list[SSAValue]", values)
 
 
-def nested(axes: Iterable[MeshAxis]) -> tuple[MeshAxis, ...]:
+def nested(axes: Iterable[Place]) -> tuple[Place, ...]:
     """The axes of a nest, in the order to which `interchange` brings them."""
-    laws, placed = rules("builders"), list[MeshAxis]()
+    laws, placed = rules("builders"), list[Place]()
 
     def before(b: object, a: object) -> bool:
-        return cast(MeshAxis, b).stride > cast(MeshAxis, a).stride
+        return cast(Place, b).stride > cast(Place, a).stride
 
     for axis in dict.fromkeys(axes):
         at = len(placed)
@@ -201,7 +201,7 @@ class Plain:
         self.append(op)
         return op.out
 
-    def coordinate(self, *axes: MeshAxis) -> SSAValue:
+    def coordinate(self, *axes: Place) -> SSAValue:
         op = CoordinateOp(axes)
         self.append(op)
         return op.out
@@ -209,7 +209,7 @@ class Plain:
     def append(self, op: Operation) -> None:
         self.body.append(op)
 
-    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]:
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[Place]) -> list[Global]:
         if not axes:
             self.block.add_ops(self.body)
             return [local for local, _ in results]
@@ -294,7 +294,7 @@ class Nesting(ABC):
             self.nest.axes |= dict.fromkeys(step.axes)
         return local
 
-    def coordinate(self, *axes: MeshAxis) -> SSAValue:
+    def coordinate(self, *axes: Place) -> SSAValue:
         found = self.nest.coordinates.get(axes)
         if found is None:
             op = self.coordinate_op(axes)
@@ -304,12 +304,12 @@ class Nesting(ABC):
         return found
 
     @abstractmethod
-    def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation: ...
+    def coordinate_op(self, axes: Sequence[Place]) -> Operation: ...
 
     def append(self, op: Operation) -> None:
         self.nest.ops.append(op)
 
-    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[MeshAxis]) -> list[Global]:
+    def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[Place]) -> list[Global]:
         self.nest.axes |= dict.fromkeys(axes)
         return [self.build(local, type) for local, type in results]
 
@@ -354,7 +354,7 @@ class Fusing(Nesting):
             self.nest.axes |= dict.fromkeys(placed_axes(own))
         return found
 
-    def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
+    def coordinate_op(self, axes: Sequence[Place]) -> Operation:
         return CoordinateOp(axes)
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:

@@ -25,7 +25,7 @@ from ...dialects.definitions.requirement_terms import Begin, Lookup, Picks, Rows
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.lax import OPS
 from ...dialects.params import ParamsAttr
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, is_padded, joined, settled
 from ...dialects.types import ArrayType
 from ..decide.deferred_reductions import DeferredReduction
@@ -69,13 +69,13 @@ def localise(
     return local.bounded(local.emit())
 
 
-def on_first(value: SSAValue, axes: tuple[MeshAxis, ...], into: Constructor) -> SSAValue:
+def on_first(value: SSAValue, axes: tuple[Place, ...], into: Constructor) -> SSAValue:
     """Makes a replicated value a term of a sum over these axes: the first device keeps it, the others get zero."""
     ops = Emitter(into)
     return ops.select(_is_first(axes, ops, into), value)
 
 
-def _is_first(axes: tuple[MeshAxis, ...], ops: Emitter, into: Constructor) -> SSAValue:
+def _is_first(axes: tuple[Place, ...], ops: Emitter, into: Constructor) -> SSAValue:
     """Emits the condition that this device is the first along each of the axes."""
     return reduce(ops.both, [ops.equals(into.coordinate(axis), 0) for axis in axes])
 
@@ -240,7 +240,7 @@ class _Local:
 
     # Which rows count: masks, as functions that apply them to a local array, given where the array's indices are.
 
-    def on_first(self, over: int | tuple[MeshAxis, ...]) -> Keep:
+    def on_first(self, over: int | tuple[Place, ...]) -> Keep:
         axes = self.over(over) if isinstance(over, int) else over
         return lambda value, _: self.ops.select(_is_first(axes, self.ops, self.into), value)
 
@@ -425,7 +425,7 @@ class _Local:
         assert factor is not None, "an index has windows only if its factors are one"
         return factor
 
-    def over(self, index: int) -> tuple[MeshAxis, ...]:
+    def over(self, index: int) -> tuple[Place, ...]:
         """The axes that the index is placed on."""
         return tuple(factor.axis for factor in self.factors(index))
 

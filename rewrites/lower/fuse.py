@@ -26,7 +26,7 @@ from ...dialects.array import (
     keep_mesh,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..emit import type_at
 from .constructors import Constructor, Fusing, Global, returned, with_regions
@@ -99,7 +99,7 @@ class Replay:
         self.into.open()
         self.locals = {}
 
-    def close(self, op: Operation, leaves: Sequence[SSAValue], axes: Sequence[MeshAxis]) -> None:
+    def close(self, op: Operation, leaves: Sequence[SSAValue], axes: Sequence[Place]) -> None:
         """Builds the results of an op, of these leaves."""
         locals = [self.local(value) for value in leaves]
         self.make(op.results, self.into.close(list(zip(locals, types_of(op), strict=True)), axes))

@@ -19,7 +19,7 @@ from ...dialects.ground.argument_names import keep_names
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
 from ...dialects.module_op import Module
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Unreduced, boundary
@@ -51,7 +51,7 @@ class OpTypes(NamedTuple):
     wanted: Types
     results: Types
     local: Types
-    axes: Sequence[MeshAxis]
+    axes: Sequence[Place]
 
 
 def _all(parts_of_ops: Iterable[OpTypes]) -> OpTypes:
@@ -137,7 +137,7 @@ class Writer(Walk[Global]):
         """The pending sums in a value's type; those of a lookup whose elements each come from one device are `pick`."""
         return tuple(Pending("pick", each.axis) for each in pending) if value in self.picked else pending
 
-    def axes(self, node: Node) -> list[MeshAxis]:
+    def axes(self, node: Node) -> list[Place]:
         """The axes that an op's iterations run over, and those over which a result is pending."""
         pending = [each.axis for value in node.results for each in self.placements.made(value)]
         placed = (factor.axis for _, factor in self.placements.nodes[node.number].placement)
@@ -212,7 +212,7 @@ class Writer(Walk[Global]):
         """Rebuilds a value that only needs a slice: `build (slice x)` in the finer layout."""
         return made if type_of(made) is target else self.rebuilt(made, target, target)
 
-    def rebuilt(self, made: Global, at: ArrayType, target: ArrayType, once: tuple[MeshAxis, ...] | None = None) -> Global:
+    def rebuilt(self, made: Global, at: ArrayType, target: ArrayType, once: tuple[Place, ...] | None = None) -> Global:
         """A slice of a value, which counts on the first device alone along some axes, built again."""
         self.into.open()
         local = self.into.slice(made, at)

@@ -41,6 +41,7 @@ from .constructors import (
     type_of,
 )
 from .fuse import AsWritten, replayed
+from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import way_of
 from .materialise import Start
@@ -133,7 +134,7 @@ class WholeGraph(_Graph):
             self.block.add_op(_returned(outs))
             swap_products(self.block)
             join_transforms(self.block)
-            kernel = kernel_function(f"{name}_0", self.block)
+            kernel = kernel_function(f"{name}_0", run_in_time(self.block))
             kernels = [kernel]
             self.called(kernel, self.arguments, outs)
         return [self.graph_op(name, results), *kernels]

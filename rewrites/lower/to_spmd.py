@@ -17,12 +17,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
 from ...dialects.lax import RegionOp, ScanOp, WhileOp
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..redistribute.steps import Path
 from .before_loops import free_before_loops
 from .constructors import Built, End, Global, Globals, Make, Nest, Nesting, Types, function, on_device, type_of
 from .fuse import AsWritten, replayed
+from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import redistributed
 from .transposed_products import swap_products
@@ -50,7 +51,7 @@ class Local(Nesting):
         self.nest.sliced[local] = source
         return local
 
-    def coordinate_op(self, axes: Sequence[MeshAxis]) -> Operation:
+    def coordinate_op(self, axes: Sequence[Place]) -> Operation:
         return spmd.CoordinateOp(axes)
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
@@ -95,4 +96,4 @@ class Local(Nesting):
             free_before_loops(self.block, self.loops)
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        return [function(name, self.block, [type.local for type in results])]
+        return [function(name, run_in_time(self.block), [type.local for type in results])]

@@ -27,7 +27,7 @@ from ...dialects.plan import (
     ValueClaim,
     ValueMarks,
 )
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..decide.table import AxisTable, BlockedOp, Claim, Clash, Key, Table
 from ..program.program import NO_NODE, NO_VALUE, Program
 from .ends import RECONCILED, Ends, Holder, Notes, Texts, said
@@ -111,7 +111,7 @@ def read_claims(program: Program, texts: Texts) -> Table:
     return table
 
 
-def touched(table: Table, axis: MeshAxis) -> AxisTable:
+def touched(table: Table, axis: Place) -> AxisTable:
     """The table of an axis; made if there is none."""
     found = table.axes.get(axis)
     return table.touch(axis) if found is None else found

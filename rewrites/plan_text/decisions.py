@@ -17,7 +17,8 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.plan import Carried, Home, HomeAttr, MoveAttr, Moved, Place, PlaceAttr, ReadAttr, Reading, SumAttr
+from ...dialects.plan import Carried, Home, HomeAttr, MoveAttr, Moved, OpPlace, PlaceAttr, ReadAttr, Reading, SumAttr
+from ...dialects.ranges.algebra import nesting
 from ..decide.causes import causes_of, is_own
 from ..decide.decide import Decisions, Move, moved_so, starter
 from ..decide.deferred_reductions import DeferredReduction
@@ -51,7 +52,7 @@ def _note_places(placements: Placements, notes: Notes) -> None:
     program, ends = placements.program, notes.ends
     for node, placed in zip(program.nodes, placements.nodes, strict=True):
         if placed.placement:
-            notes.note(node.op, PlaceAttr(Place(ends.name(node), placed.placement)))
+            notes.note(node.op, PlaceAttr(OpPlace(ends.name(node), placed.placement)))
     laid = {value: home for value in program.arguments if (home := placements.homes[value]).axes}
     for value, layout in (laid | placements.pinned).items():
         holder, end = ends.result(value)
@@ -164,7 +165,7 @@ class _Moves:
         except Error as error:
             raise refused(node, error.title, *error.helps) from None
         move = Move(value, source, (), text.target, way, None, not text.is_alone, region, self.program.trips(region))
-        move.pending = tuple(sorted(pending, key=lambda each: -each.axis.stride))
+        move.pending = tuple(sorted(pending, key=lambda each: nesting(each.axis)))
         move.is_said = way is not path(text.source, text.target, width)
         if text.waits and use is not None:
             move.anchor = starter(self.placements, use[0])

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error
 from ...dialects.plan import PREFIX, ClaimAttr, HomeAttr, MoveAttr, OwnAttr, PlaceAttr, SumAttr
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..decide.decide import Decisions, decide, moved
 from ..decide.propagate import propagate
 from ..decide.table import Claim, claim_layout
@@ -52,7 +52,7 @@ def verified(module: ModuleOp) -> None:
 def propagated(module: ModuleOp) -> ModuleOp:
     """Carries the claims on values to all ops: those of one tactic after those of another, in the order of their numbers."""
     program, texts = _opened(module)
-    table, seeds = read_claims(program, texts), dict[tuple[int, MeshAxis], dict[ValueId, Claim]]()
+    table, seeds = read_claims(program, texts), dict[tuple[int, Place], dict[ValueId, Claim]]()
     for axis, each in table.axes.items():
         for value, claim in zip(program.values, each.values, strict=True):
             if claim is not None:

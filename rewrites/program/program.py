@@ -28,7 +28,7 @@ from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.affine_read import AffineRead
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, crossing
 from .breadth_first import reached
 
@@ -84,7 +84,7 @@ class Signature:
         self.placed: dict[object, object] = {}
         self.misfits: dict[object, str | None] = {}
         """Why factors do not fit an index together, for those that were tried; None if they do."""
-        self.own: dict[MeshAxis, int] = {}
+        self.own: dict[Place, int] = {}
         """For an op with its own mesh axes: maps each axis to the index that is always placed on it."""
         self.once = False
         """Whether only the first device runs the op. Its own axes are then all axes of the mesh."""
@@ -236,7 +236,7 @@ class Program:
     """Bound definitions by op, parameters and types, and by the identities of these while the program keeps them alive."""
     shifting: set[NodeId] = field(default_factory=set[NodeId])
     """The nodes that only shift elements, by windows."""
-    mapped: set[MeshAxis] = field(default_factory=set[MeshAxis])
+    mapped: set[Place] = field(default_factory=set[Place])
     """The axes on which a `shard_map` of the program runs. They cannot be split into sub-axes."""
     part: list[ValueId] = field(default_factory=list[ValueId])
     """Per value the part of the program that it is in, once `parts` has found them."""

@@ -17,7 +17,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices
 from ...dialects.mesh import Mesh
 from ...dialects.params import ParamsAttr
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from .program import Node, Program, Signature
 
 Spec = tuple[tuple[str, ...], ...]
@@ -53,7 +53,7 @@ def own_signature(params: ParamsAttr, mesh: Mesh, ins: Sequence[ArrayType], outs
     return signature
 
 
-def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> SubIndices:
+def _digits(shape: Sequence[int], spec: Spec, numbers: dict[Place, int]) -> SubIndices:
     """For each dim, a digit for each of its axes. A local block stays together."""
     dims: list[tuple[SubIndex, ...]] = []
     for extent, axes in zip(shape, spec, strict=True):
@@ -68,9 +68,9 @@ def _digits(shape: Sequence[int], spec: Spec, numbers: dict[MeshAxis, int]) -> S
     return tuple(dims)
 
 
-def own_claims(program: Program) -> dict[MeshAxis, list[tuple[Node, int]]]:
+def own_claims(program: Program) -> dict[Place, list[tuple[Node, int]]]:
     """Maps each axis to the nodes that have it as their own, each with the index that is placed on it."""
-    found: dict[MeshAxis, list[tuple[Node, int]]] = {}
+    found: dict[Place, list[tuple[Node, int]]] = {}
     for node in program.nodes:
         for axis, index in node.signature.own.items():
             found.setdefault(axis, []).append((node, index))

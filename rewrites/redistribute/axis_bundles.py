@@ -21,7 +21,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout, Pending
-from ...dialects.ranges.algebra import Devices, MeshAxis, major_to_minor
+from ...dialects.ranges.algebra import Devices, Place, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes
 from .steps import DimPart, Path, Step, devices, side_by_side
@@ -62,14 +62,14 @@ class Bundles:
         spots = {axis: (here.get(axis, _Spot()), there.get(axis, _Spot())) for axis in moving}
         bundled = _bundled(spots)
         grid = Devices(tuple((f"bundle{at}", devices(each)) for at, each in enumerate(bundled)))
-        self._axes: dict[MeshAxis, Axes] = dict(zip(grid.places, bundled, strict=True))
+        self._axes: dict[Place, Axes] = dict(zip(grid.places, bundled, strict=True))
         self.source, self.target = self._joined(here), self._joined(there)
         self.are_fewer = len(self._axes) < len(moving) + len(self._staying) or len(self._parts) < source.rank
         """Whether several axes move as one, or some dims take no part."""
         self.are_alike = len({axis.size for axis in self._axes}) <= 1
         """Whether all bundles have the same size."""
 
-    def _joined(self, spots: Mapping[MeshAxis, _Spot]) -> Layout:
+    def _joined(self, spots: Mapping[Place, _Spot]) -> Layout:
         """One of the two layouts, reduced to the dims that change, on bundles instead of axes."""
         placed, pending = list[tuple[int, Factor]](), list[Pending]()
         for name, axes in self._axes.items():
@@ -126,9 +126,9 @@ def _factors_inside(layout: Layout, part: DimPart) -> list[Factor]:
     return [each.at(each.stride // part.minor) for each in factors if part.minor <= each.stride < top]
 
 
-def _bundled(spots: Mapping[MeshAxis, tuple[_Spot, _Spot]]) -> list[Axes]:
+def _bundled(spots: Mapping[Place, tuple[_Spot, _Spot]]) -> list[Axes]:
     """Groups the axes that stay side by side at both ends into bundles, major to minor."""
-    bundles: list[list[MeshAxis]] = []
+    bundles: list[list[Place]] = []
     for axis in sorted(spots, key=lambda axis: [(str(spot.at), -spot.stride) for spot in spots[axis]]):
         last = spots[bundles[-1][-1]] if bundles else None
         if last is not None and all(map(_Spot.is_beside, last, spots[axis])):
@@ -138,7 +138,7 @@ def _bundled(spots: Mapping[MeshAxis, tuple[_Spot, _Spot]]) -> list[Axes]:
     return [*map(tuple, bundles)]
 
 
-def _spots(layout: Layout, parts: Sequence[DimPart]) -> dict[MeshAxis, _Spot]:
+def _spots(layout: Layout, parts: Sequence[DimPart]) -> dict[Place, _Spot]:
     placed = {
         factor.axis: _Spot(at, factor.stride, factor.span)
         for at, part in enumerate(parts)

@@ -11,12 +11,12 @@ from functools import cache
 from typing import cast
 
 from ...dialects.ground.monoids import MONOIDS
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ..rules.compile import Environment
 from ..rules.rule_files import rules
 from .steps import Step, devices
 
-Axes = tuple[MeshAxis, ...]
+Axes = tuple[Place, ...]
 Op = tuple[object, ...]
 
 # A rule sees the value that both steps are applied to as this leaf.

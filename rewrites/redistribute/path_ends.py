@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
 from .search_space import Run, homeward, neighbours
@@ -38,7 +38,7 @@ def with_all(few: Layout, many: Layout, *, apart: bool) -> Layout:
     return few if len(found) == len(few.factors) else Layout.of(shape, found, few.pending)
 
 
-def places(layout: Layout) -> dict[tuple[int, int, int], MeshAxis]:
+def places(layout: Layout) -> dict[tuple[int, int, int], Place]:
     """The axis at each place: a dim, a stride, and the size of the axis."""
     return {(dim, each.stride, each.size): each.axis for dim, each in layout.factors}
 

@@ -22,7 +22,7 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending, parse_array
 from ...dialects.mesh import Mesh, axis_of
 from ...dialects.plan import LAYOUT
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from .kinds.folds import Fold, ReduceScatter
 from .kinds.halo import Halo
@@ -84,7 +84,7 @@ class _Given(NamedTuple):
     itemsize: int
 
     @property
-    def axes(self) -> tuple[MeshAxis, ...]:
+    def axes(self) -> tuple[Place, ...]:
         names = self.found["axes"]
         return tuple(axis_of(each.strip(), *self.known) for each in names.split(",")) if names else ()
 

@@ -31,6 +31,7 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
+from .around_loops import AroundLoops, has_loops, innermost
 from .axis_bundles import Bundles
 from .collective_terms import Op, kind_of, step_of
 from .kinds.all_gather import AllGather
@@ -66,12 +67,27 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
         before = totals(start, scans[0].dim, itemsize) if scans else parts(start, folds, itemsize)
         later = start.with_pending(tuple(each for each in pending if each not in early))
         return before + path(later, target, itemsize)
+    if has_loops(source, target):
+        carried = tuple(each for each in source.pending if each not in pending)
+        return _around_loops(start, target, pending, carried, itemsize)
     ends = start.with_pending(pending), target, itemsize
     if way := _through_windows(*ends) or _among_many(*ends):
         return way
     way = with_shortcuts(_through_runs(*ends) or _Search(*ends).path(), itemsize)
     apart = _apart(*ends) if any(map(moves, way.steps)) else ()
     return min((way, *apart), key=lambda way: way.bytes)
+
+
+def _around_loops(
+    start: Layout, target: Layout, pending: tuple[Pending, ...], carried: tuple[Pending, ...], itemsize: int
+) -> Path:
+    """The path of a value that lies on loops: steps over loops, then over axes, then over loops."""
+    if rest := tuple(each for each in pending if each not in innermost(pending)):
+        folded = AroundLoops(start, start, innermost(pending), (*carried, *rest))
+        first = folded.around(path(*folded.over_axes, itemsize * folded.trips))
+        return first + _around_loops(start, target, rest, carried, itemsize)
+    split = AroundLoops(start, target, pending, carried)
+    return split.around(path(*split.over_axes, itemsize * split.trips))
 
 
 def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:

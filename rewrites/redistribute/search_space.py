@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis, all_axes, major_to_minor
+from ...dialects.ranges.algebra import Place, all_axes, major_to_minor
 from ...dialects.ranges.factor import Factor
 from .collective_terms import Axes, Op, turn
 from .steps import devices
@@ -94,16 +94,16 @@ class Space:
         most = max(extent, *(f.stride for f in factors), 1)
         return sorted((n for n in found if n <= most and (self.is_padded or extent % n == 0)), reverse=True)
 
-    def spots(self, at: State) -> Iterator[tuple[MeshAxis, Spot]]:
+    def spots(self, at: State) -> Iterator[tuple[Place, Spot]]:
         """Pairs each axis with its spot."""
         return zip(self.axes, at, strict=True)
 
-    def pending(self, at: State) -> dict[MeshAxis, str]:
+    def pending(self, at: State) -> dict[Place, str]:
         """Maps the axes that are pending to their monoids."""
         return {axis: spot for axis, spot in self.spots(at) if isinstance(spot, str)}
 
     def state(self, layout: Layout) -> State:
-        spots: dict[MeshAxis, Spot] = {factor.axis: (dim, factor.stride) for dim, factor in layout.factors}
+        spots: dict[Place, Spot] = {factor.axis: (dim, factor.stride) for dim, factor in layout.factors}
         spots |= {each.axis: each.monoid for each in layout.pending}
         return tuple(map(spots.get, self.axes))
 
@@ -229,7 +229,7 @@ class Space:
                 yield fold, self.put(at, free=axes)
             yield from self._sliced(at, fold, axes)
 
-    def _together(self, pending: Mapping[MeshAxis, str]) -> Iterator[Axes]:
+    def _together(self, pending: Mapping[Place, str]) -> Iterator[Axes]:
         """The groups of pending axes that are folded together, each with one monoid, in the order that the axes then have."""
         if not self.is_wide:
             every = (axes for count in range(1, len(pending) + 1) for axes in permutations(pending, count))
@@ -270,7 +270,7 @@ class Space:
         """Whether a gather of a run, followed by a slice over these other axes, equals a permute."""
         return any(op[0] == "permute" for op in turn(("slice", axes, *run[1:3]), ("all_gather", *run[:3])))
 
-    def _filled(self, sizes: tuple[int, ...], free: frozenset[MeshAxis]) -> list[tuple[Axes, ...]]:
+    def _filled(self, sizes: tuple[int, ...], free: frozenset[Place]) -> list[tuple[Axes, ...]]:
         """All choices of axes for runs with these numbers of devices."""
         if not sizes:
             return [()]
@@ -295,7 +295,7 @@ def rounded_up(extent: int, span: int) -> int:
     return -(-extent // span) * span
 
 
-def homeward(homes: Mapping[MeshAxis, MeshAxis | None], free: Iterable[MeshAxis]) -> dict[MeshAxis, MeshAxis]:
+def homeward(homes: Mapping[Place, Place | None], free: Iterable[Place]) -> dict[Place, Place]:
     """Maps each axis to the axis that takes its place: its home, if it has one, or else one that is left over.
 
     Those that can stay do so.

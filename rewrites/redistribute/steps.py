@@ -17,14 +17,14 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import MeshAxis
+from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.ranges.factor import Factor
 
 Bytes = int | Fraction
 """Exact bytes, rounded only for display: one of three devices receives 2/3 of each byte twice in an all_reduce."""
 
 Factors = list[tuple[int, Factor]]
-"""Placed factors of dims, each with its dim."""
+"""Place factors of dims, each with its dim."""
 
 NOT_YET = Layout(())
 """The value of `before` and `after` until a step has its place in a path."""
@@ -47,7 +47,7 @@ class Step:
     layouts around it, what is pending left out.
     """
 
-    axes: tuple[MeshAxis, ...] = ()
+    axes: tuple[Place, ...] = ()
     bytes: Bytes = 0
     before: Layout = NOT_YET
     after: Layout = NOT_YET
@@ -85,6 +85,16 @@ class Step:
         """Whether the step has a collective."""
         return bool(self.parts)
 
+    @property
+    def is_in_time(self) -> bool:
+        """Whether it runs over loops, where nothing is sent: it folds, stacks or takes what the trips of one device have."""
+        return bool(self.axes) and all(isinstance(axis, Loop) for axis in self.axes)
+
+    @property
+    def collectives(self) -> tuple[Bytes, ...]:
+        """The bytes that a device receives in each collective over axes."""
+        return () if self.is_in_time else self.parts
+
     @classmethod
     def of(cls, *args: object) -> Step:
         """The step of a term with these arguments."""
@@ -102,13 +112,14 @@ class Step:
     def placed(self, before: Layout, after: Layout, itemsize: int) -> Self:
         """Returns the step between these layouts, with its bytes."""
         larger = itemsize * max(prod(before.local_shape), prod(after.local_shape))
-        return replace(self, bytes=self.received(larger, devices(self.axes)), before=before, after=after)
+        bytes = 0 if self.is_in_time else self.received(larger, devices(self.axes))
+        return replace(self, bytes=bytes, before=before, after=after)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         """The ops that do the step on a local array. The result of the last one is the new local array."""
         raise NotImplementedError
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         """The same step over these axes, where it was over bundles of them.
 
         `parts` says for each dim of the step which part of a real dim it is. The layouts before and after are unchanged.
@@ -137,7 +148,12 @@ class Path:
     @property
     def collectives(self) -> int:
         """The number of collectives in the path."""
-        return sum(len(step.parts) for step in self.steps)
+        return sum(len(step.collectives) for step in self.steps)
+
+    @property
+    def communicates(self) -> bool:
+        """Whether any step takes what other devices, or other trips, have."""
+        return any(step.communicates for step in self.steps)
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.steps)) or "nothing"
@@ -149,13 +165,13 @@ def share(larger: int, group: int, times: int = 1) -> Bytes:
     return Fraction(shares, group) if shares % group else shares // group
 
 
-def side_by_side(axes: Sequence[MeshAxis], stride: int) -> Iterator[Factor]:
+def side_by_side(axes: Sequence[Place], stride: int) -> Iterator[Factor]:
     """The factors of neighbouring axes, given major to minor. Yields the minor one, with this stride, first."""
     for axis in reversed(axes):
         yield Factor(axis, stride)
         stride *= axis.size
 
 
-def devices(axes: Iterable[MeshAxis]) -> int:
+def devices(axes: Iterable[Place]) -> int:
     """The number of devices along all of these axes."""
     return prod(axis.size for axis in axes)

@@ -18,7 +18,7 @@ from lockstep import Value, run, summands
 from tiles import Tile, fits, layout
 
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.algebra import MeshAxis
+from partita.dialects.ranges.algebra import Place as MeshPlace
 from partita.rewrites.redistribute.collective_terms import FACTS
 from partita.rewrites.redistribute.search import Step
 from partita.rewrites.rules.compile import Environment
@@ -66,7 +66,7 @@ class Placed:
     def size(self, axes: tuple[str, ...]) -> int:
         return prod(self.mesh[axis] for axis in axes)
 
-    def places(self, axes: tuple[str, ...]) -> tuple[MeshAxis, ...]:
+    def places(self, axes: tuple[str, ...]) -> tuple[MeshPlace, ...]:
         return tuple(map(self.mesh.place, axes))
 
 
@@ -109,7 +109,7 @@ def applied(head: str, args: tuple[Any, ...], now: Placed) -> Placed:
     return replace(now, tiles=tiles, pending=pending, value=run(step, now.value, now.mesh))
 
 
-def _names(axes: Sequence[MeshAxis]) -> tuple[str, ...]:
+def _names(axes: Sequence[MeshPlace]) -> tuple[str, ...]:
     return tuple(map(str, axes))
 
 

@@ -24,7 +24,7 @@ import partita as pt
 from partita.compiler.api.plan import Plan, start
 from partita.compiler.plan.claims import Action
 from partita.compiler.trace.trace import Traced, trace
-from partita.dialects.ranges.algebra import MeshAxis
+from partita.dialects.ranges.algebra import Place as MeshPlace
 from partita.dialects.ranges.factor import Factor
 from partita.dialects.reference.interpret import interpret
 from partita.rewrites.decide.propagate import propagate
@@ -76,7 +76,7 @@ def place(plan: Plan, places: Sequence[Place]) -> Placed:
     return Placed(replace(plan, table=table, actions=(Action("by hand", "place"),)), tuple(held))
 
 
-def free(table: Table, axis: MeshAxis, node: Node) -> bool:
+def free(table: Table, axis: MeshPlace, node: Node) -> bool:
     return table.axes[axis].nodes[node.number] is None
 
 

@@ -16,7 +16,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Region
 
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.algebra import Placed
+from partita.dialects.ranges.algebra import Place
 from partita.dialects.reference.interpret import run_devices
 from partita.dialects.types import ArrayType
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
@@ -35,7 +35,7 @@ SUMS = ("add", "pick")
 FOLDS = {"add": np.add, "pick": np.add, "max": np.maximum, "min": np.minimum}
 
 
-def part(whole: Array, tiles: Sequence[Tile], at: Mapping[Placed, int], mesh: Mesh) -> Array:
+def part(whole: Array, tiles: Sequence[Tile], at: Mapping[Place, int], mesh: Mesh) -> Array:
     """The elements of `whole` that the device `at` holds, in order."""
     for dim, extent in enumerate(whole.shape):
         mine = [

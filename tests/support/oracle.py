@@ -26,7 +26,7 @@ from oracle_ways import Way, divides_its_work, way_of, ways
 from partita.compiler.api.plan import Plan
 from partita.dialects.ground.dtypes import itemsize
 from partita.dialects.layouts import Layout
-from partita.dialects.ranges.algebra import MeshAxis
+from partita.dialects.ranges.algebra import Place
 from partita.rewrites.decide.choices import is_stored
 from partita.rewrites.decide.decide import Decisions
 from partita.rewrites.decide.placements import boundary
@@ -113,7 +113,7 @@ class Oracle:
 
     # --- the ways of ops --------------------------------------------------------------------------------------------------
 
-    def around(self, node: Node) -> set[MeshAxis]:
+    def around(self, node: Node) -> set[Place]:
         """The axes that values of an op have in the plan."""
         return {axis for value in (*node.operands, *node.results) for axis in self.placements.with_sums(value).named}
 
@@ -130,7 +130,7 @@ class Oracle:
         yield own
         claims = ((axis, table.nodes[node.number]) for axis, table in self.placements.table.axes.items())
         claimed = {axis for axis, claim in claims if claim is not None}
-        divided = claimed if divides_its_work(self.program, node) else set[MeshAxis]()
+        divided = claimed if divides_its_work(self.program, node) else set[Place]()
         yield from (each for each in others if divided <= each.axes <= self.around(node) | own.axes)
 
     def decide(self, node: Node) -> Way:

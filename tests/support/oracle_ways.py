@@ -17,7 +17,7 @@ from partita.dialects.definitions.flops import flops
 from partita.dialects.ground.dtypes import divides, itemsize, widens
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.algebra import MeshAxis, major_to_minor
+from partita.dialects.ranges.algebra import Place, major_to_minor
 from partita.dialects.ranges.factor import Factor
 from partita.rewrites.decide import price
 from partita.rewrites.decide.linearity import linear_in
@@ -52,7 +52,7 @@ class Way:
         return self.moves + self.work
 
     @property
-    def axes(self) -> set[MeshAxis]:
+    def axes(self) -> set[Place]:
         """The axes on which it is placed."""
         return {factor.axis for _, factor in self.placed.placement}
 
@@ -96,7 +96,7 @@ def spread(signature: Signature, mesh: Mesh) -> Iterator[Placement]:
             yield placement
 
 
-def spots(signature: Signature, axis: MeshAxis, mesh: Mesh) -> Iterator[tuple[int, Factor]]:
+def spots(signature: Signature, axis: Place, mesh: Mesh) -> Iterator[tuple[int, Factor]]:
     """Where an axis may be: on each index, in blocks of its own, or of those that any of the other axes have within."""
     others = [each.size for each in mesh.places if each is not axis]
     groups = {axis.size * prod(some) for some in chain.from_iterable(combinations(others, n) for n in range(len(others) + 1))}

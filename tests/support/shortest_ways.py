@@ -26,7 +26,7 @@ from tiles import layout
 
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
-from partita.dialects.ranges.algebra import MeshAxis, Range, local_block
+from partita.dialects.ranges.algebra import Place, Range, local_block
 from partita.dialects.ranges.factor import Factor, fit, padded
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
@@ -248,7 +248,7 @@ class Padded:
         same = self.layouts[at].local_shape == self.layouts[to].local_shape
         return same and sorted(map(bytes, self.held[at])) == sorted(map(bytes, self.held[to]))
 
-    def exchanged(self, at: int, to: int, axes: list[MeshAxis]) -> tuple[int, ...] | None:
+    def exchanged(self, at: int, to: int, axes: list[Place]) -> tuple[int, ...] | None:
         """The lengths of the dims during an all_to_all that moves these axes and no others; None if there is none."""
         here, there = self.placed[at], self.placed[to]
         if at == to or here.keys() != there.keys() or any(here[axis] != there[axis] for axis in here if axis not in axes):

@@ -8,7 +8,7 @@ from typing import cast
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.factor import Factor, fit, is_padded
-from partita.dialects.ranges.terms import Loop, Placed
+from partita.dialects.ranges.terms import Loop, Place
 from partita.dialects.ranges.text import parse_range
 
 Tile = tuple[str, int, int]
@@ -20,7 +20,7 @@ def layout(shape: Sequence[int], tiles: Iterable[Tile], mesh: Mesh, pending: Ite
 
 
 def factors_of(tiles: Iterable[Tile], mesh: Mesh) -> list[tuple[int, Factor]]:
-    return [(dim, Factor(cast(Placed, parse_range(axis, mesh)), stride)) for axis, dim, stride in tiles]
+    return [(dim, Factor(cast(Place, parse_range(axis, mesh)), stride)) for axis, dim, stride in tiles]
 
 
 def tiles_of(layout: Layout) -> Tiles:

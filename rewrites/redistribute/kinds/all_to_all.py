@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.ranges.algebra import MeshAxis
+from ....dialects.ranges.algebra import Place
 from ..steps import DimPart, Factors
 from .tiled import Tiled
 
@@ -27,7 +27,7 @@ class AllToAll(Tiled):
     rank = 2
     terms = ("axes", "dim", "stride", "to_dim", "to_stride")
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         here, to = parts[self.dim], parts[self.to_dim]
         made = replace(self, axes=axes, dim=here.dim, stride=self.stride * here.minor)
         return replace(made, to_dim=to.dim, to_stride=self.to_stride * to.minor)

@@ -23,7 +23,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.params import Literal
-from ....dialects.ranges.algebra import MeshAxis
+from ....dialects.ranges.algebra import Place
 from ...emit import Emitter, Sink, type_at
 from ..permute_rounds import Pair
 from ..steps import Bytes, Step
@@ -48,7 +48,7 @@ class Exchange(Step):
 class Along(Emitter):
     """Emits ops of one device along one dim of its local arrays."""
 
-    def __init__(self, axes: tuple[MeshAxis, ...], dim: int, into: Sink) -> None:
+    def __init__(self, axes: tuple[Place, ...], dim: int, into: Sink) -> None:
         super().__init__(into)
         self.axes, self.dim = axes, dim
 

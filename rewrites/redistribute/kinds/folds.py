@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
-from ....dialects.ranges.algebra import MeshAxis, major_to_minor
+from ....dialects.ranges.algebra import Place, major_to_minor
 from ..steps import Bytes, DimPart, Factors, Step, share
 from .tiled import Tiled
 
@@ -30,7 +30,7 @@ class AllReduce(Step):
     def received(cls, larger: int, group: int) -> Bytes:
         return share(larger, group, times=2)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=major_to_minor(axes))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:

@@ -25,7 +25,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.ranges.algebra import MeshAxis
+from ....dialects.ranges.algebra import Place
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
 from ..permute_rounds import Pair, ends
@@ -123,7 +123,7 @@ class Halo(Exchange):
         """The pieces that the step moves between devices, or those that devices keep."""
         return tuple(hop for hop in hops(self.have, self.want, self.extent) if hop.moves is moving)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:

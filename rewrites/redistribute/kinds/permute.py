@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.ranges.algebra import MeshAxis
+from ....dialects.ranges.algebra import Place
 from ..steps import Bytes, Step
 
 
@@ -25,7 +25,7 @@ class Permute(Step):
 
     @classmethod
     def of(cls, *args: object) -> Permute:
-        a, b = cast(tuple[tuple[MeshAxis, ...], tuple[MeshAxis, ...]], args)
+        a, b = cast(tuple[tuple[Place, ...], tuple[Place, ...]], args)
         return cls(axes=tuple(dict.fromkeys(a + b)))
 
     @classmethod
@@ -43,7 +43,7 @@ class Permute(Step):
         have, want = (sorted(_piece(layout, at) for at in self.devices()) for layout in (self.before, self.after))
         return have == want
 
-    def devices(self) -> list[dict[MeshAxis, int]]:
+    def devices(self) -> list[dict[Place, int]]:
         """The coordinates of the devices along the axes, the last axis fastest."""
         return [dict(zip(self.axes, at, strict=True)) for at in product(*(range(axis.size) for axis in self.axes))]
 
@@ -64,7 +64,7 @@ class Permute(Step):
         return tuple((source, device) for device, source in enumerate(sources))
 
 
-def _piece(layout: Layout, at: Mapping[MeshAxis, int]) -> tuple[tuple[int, int], ...]:
+def _piece(layout: Layout, at: Mapping[Place, int]) -> tuple[tuple[int, int], ...]:
     """The first element of a device's part in each dim. It identifies the part among those that are exchanged."""
     begins: dict[int, int] = {}
     for dim, factor in layout.factors:

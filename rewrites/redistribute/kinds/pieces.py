@@ -24,7 +24,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
 from ....dialects.layouts import Layout
-from ....dialects.ranges.algebra import MeshAxis, major_to_minor
+from ....dialects.ranges.algebra import Place, major_to_minor
 from ....dialects.ranges.factor import Factor
 from ...emit import Sink, type_at
 from ..permute_rounds import Pair, busiest, rounds
@@ -55,7 +55,7 @@ class Pieces(Exchange):
         made = (Dealt if trade.is_dealt else Pieces)(axes=trade.axes, before=before, after=after, trade=trade, unit=unit)
         return made.receiving([units * trade.others for units, _ in trade.rounds])
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, trade=self.trade.renamed(axes, parts))
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
@@ -81,14 +81,14 @@ class Trade:
     """
 
     def __init__(
-        self, axes: tuple[MeshAxis, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]
+        self, axes: tuple[Place, ...], blocks: dict[int, int], have: list[Ids], want: list[Ids], inside: list[Ids]
     ) -> None:
         self.axes, self.blocks, self.have, self.want = axes, blocks, have, want
         self.pieces = _assigned(have, [np.setdiff1d(wanted, own) for own, wanted in zip(have, inside, strict=True)])
         lengths, others = {len(ids) for ids in self.pieces.values()}, len(have) - 1
         self.is_dealt = others > 1 and len(lengths) == 1 and len(self.pieces) == others * (others + 1)
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Trade:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Trade:
         """The same trade along other axes, with the dims renumbered."""
         other = copy(self)
         other.axes, other.blocks = axes, {parts[dim].dim: block * parts[dim].rows for dim, block in self.blocks.items()}
@@ -153,7 +153,7 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
     if count > DEVICES or listed > UNITS:
         return None
 
-    def held(device: Mapping[MeshAxis, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
+    def held(device: Mapping[Place, int], factors: Mapping[int, list[Factor]], length: Sequence[int]) -> Ids:
         """The units of a device, in local order."""
         found = np.zeros(1, np.int64)
         for dim, block in blocks.items():

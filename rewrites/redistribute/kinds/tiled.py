@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ....dialects.ranges.algebra import MeshAxis
+from ....dialects.ranges.algebra import Place
 from ..steps import DimPart, Factors, Step, side_by_side
 
 
@@ -18,7 +18,7 @@ class Tiled(Step):
     stride: int
     terms = ("axes", "dim", "stride")
 
-    def renamed(self, axes: tuple[MeshAxis, ...], parts: Sequence[DimPart]) -> Self:
+    def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         part = parts[self.dim]
         return replace(self, axes=axes, dim=part.dim, stride=self.stride * part.minor)
 

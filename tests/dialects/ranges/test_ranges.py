@@ -15,14 +15,13 @@ from partita.dialects.ranges.algebra import (
     Extent,
     Loop,
     Pad,
-    Placed,
+    Place,
     Product,
     Range,
     Sub,
     SubAxis,
     Sum,
     Window,
-    axes,
     coordinate,
     denote,
     local,
@@ -65,7 +64,7 @@ PAIRS = list(itertools.product(A, B))
 TRIPLES = list(itertools.product(A[1:3] + A[4:8] + A[9:13], B[1:3] + B[4:5] + B[9:11], C[1:3] + C[4:6] + C[9:12]))
 
 
-def coordinates(*ranges: Range) -> Iterator[dict[Placed, int]]:
+def coordinates(*ranges: Range) -> Iterator[dict[Place, int]]:
     """Every iteration of the ranges' axes and loops."""
     factors = list(dict.fromkeys(factor for r in ranges for factor in placed(r)))
     for values in itertools.product(*(range(size(factor)) for factor in factors)):
@@ -214,7 +213,8 @@ def test_block_cyclic_and_block_cyclic_of_blocks_differ_by_a_permutation(c: int,
 @pytest.mark.parametrize("parts", [(2, 4), (4, 2), (8, 1), (2, 2, 2)])
 def test_an_axis_is_the_product_of_its_sub_axes(parts: tuple[int, ...]):
     mesh = Mesh(a=8, b=2)
-    axis, refined = mesh.place("a").axis, mesh.refine(a=parts)
+    axis, refined = mesh.place("a"), mesh.refine(a=parts)
+    assert isinstance(axis, Axis)
     subs = product(*(SubAxis(axis, parts, i) for i in range(len(parts))))
     assert refined.named("a") == placed(subs)
     for device in range(8):
@@ -229,7 +229,7 @@ def test_sub_axes_lay_sixteen_out_as_four_by_four_on_eight_devices():
     axis, refined = mesh.place("a"), mesh.refine(a=(4, 2))
     rows, columns = parse_range("a.0:4", refined), parse_range("a.1:2*2", refined)
     for device in range(8):
-        at: dict[Placed, int] = {axis: device}
+        at: dict[Place, int] = {axis: device}
         grid = [(i or 0) * 4 + (j or 0) for i in denote(rows, at) for j in denote(columns, at)]
         assert grid == denote(parse_range("a*2", mesh), at)
 
@@ -268,7 +268,7 @@ def test_parts_of_one_axis_that_overlap_are_not_used_together():
 def test_a_loop_is_placed_in_time_and_an_axis_in_space():
     loop, data = Loop("t", 8), Axis("data", 2)
     r = parse_range("t:8*data*2", Mesh(data=2))
-    assert axes(r) == (data,) and placed(r) == (loop, data)
+    assert placed(r) == (loop, data)
     assert denote(r, {loop: 3, data: 1}) == [14, 15]
     assert local(r) == 2 and size(r) == 32
 
@@ -311,7 +311,7 @@ def test_axes_of_one_name_are_told_apart_by_their_device_sets():
     left, right = Mesh(data=4).on("left"), Mesh(data=8, model=2).on("right")
     for mesh, text in ((left, "data@left*2"), (right, "data@right*2")):
         r = parse_range(text, left, right)
-        assert str(r) == text and axes(r) == (mesh.place("data"),) and local(r) == 2 and size(r) == 2 * mesh["data"]
+        assert str(r) == text and placed(r) == (mesh.place("data"),) and local(r) == 2 and size(r) == 2 * mesh["data"]
     assert parse_range("model", left, right) is right.place("model")
     with pytest.raises(Error, match="`data` names several axes, with 4 and 8 devices"):
         parse_range("data*2", left, right)

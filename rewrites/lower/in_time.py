@@ -1,0 +1,432 @@
+"""From device-local code on axes and loops to code with explicit loops: each range that lies on a loop becomes a `lax.scan`.
+
+A slice over a loop is a row of each trip, a fold a carry, a gather a stack. These say which ops run in each trip, and where one
+loop has to end before the next can begin: an op that needs a fold, or a stack, runs in a later loop than what is folded. No
+name of another op is read.
+
+    %2 = spmd.slice %x dim 0 block 8 over (t:8)             %4 = lax.scan %x, %trips {length = 8, ...} {
+    %3 = lax.tanh %2                                -->       ... dynamic_slice, tanh, reduce_sum, add to the carry
+    %4 = spmd.all_reduce add (reduce_sum %3) over (t:8)     }
+
+`trip_ops` has how an op over a loop is written inside a trip, and `loop_schedule` in which loop an op runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects import spmd
+from ...dialects.array import Barrier, Coordinate
+from ...dialects.lax import CondOp, RegionOp, ScanOp, WhileOp, YieldOp
+from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import Loop, Place, nesting
+from ...dialects.types import ArrayType
+from ..emit import Appending, Emitter, again, type_at
+from .loop_schedule import Fold, Item, RunOp, Schedule, Stack, Stacked, Value
+from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
+
+
+def run_in_time(block: Block) -> Block:
+    """The block with its loops, outer ones first; itself if nothing in it runs over a loop."""
+    loops = dict.fromkeys(place for op in _every(block) for place in _places(op) if isinstance(place, Loop))
+    for loop in sorted(loops, key=nesting):
+        block = Cut(block, loop, ()).written()
+    return block
+
+
+def _every(block: Block) -> Iterator[Operation]:
+    for op in block.ops:
+        yield from op.walk()
+
+
+def _places(op: Operation) -> tuple[Place, ...]:
+    if isinstance(op, spmd.Collective):
+        return op.axes
+    return op.along.data if isinstance(op, Coordinate) else ()
+
+
+def _is_row(op: Operation) -> bool:
+    return isinstance(op, spmd.SliceOp | spmd.PickOp | Coordinate)
+
+
+class Cut:
+    """One block, whose ops over one loop become loops. The arguments in `stacked` have a row for each trip."""
+
+    def __init__(self, block: Block, loop: Loop, stacked: Iterable[int]) -> None:
+        self.block, self.loop = block, loop
+        self.items = list[Item]()
+        self.alias: dict[SSAValue, Value] = {}
+        """Values that are others, as the results of a barrier."""
+        self.stacks: dict[Value, Value] = {}
+        """Values of trips that come as stacks -> the stack."""
+        self.varying = set[Value]()
+        """The values that each trip has."""
+        numbers = set(stacked)
+        for arg in block.args:
+            if arg.index in numbers:
+                self.varying.add(arg)
+                self.stacks[arg] = Stacked(arg)
+        *ops, end = block.ops
+        self.end = end
+        for op in ops:
+            self.read(op)
+        self.returns = [self.value(each) for each in end.operands]
+
+    # --- what runs where ---------------------------------------------------------------------------------------------
+
+    def value(self, operand: SSAValue) -> Value:
+        return self.alias.get(operand, operand)
+
+    def add(self, op: Operation, reads: Sequence[Value], makes: Sequence[Value], inside: bool) -> None:
+        self.items.append(RunOp(reads=reads, makes=makes, inside=inside, op=op))
+        if inside:
+            self.varying.update(makes)
+
+    def stack(self, value: Value) -> Value:
+        """The stack of what the trips have of a value."""
+        if value not in self.stacks:
+            self.items.append(Stack(reads=[value], makes=[Stacked(value)]))
+            self.stacks[value] = Stacked(value)
+        return self.stacks[value]
+
+    def plain(self, value: Value) -> Value:
+        """A value outside of trips. All trips have the same of one that no fold or stack has made so: that of the last one."""
+        if value not in self.varying:
+            return value
+        same = Stacked(value, LAST)
+        self.fold(LAST, value, same)
+        return same
+
+    def fold(self, monoid: str, value: Value, made: Value) -> None:
+        self.items.append(Fold(reads=[value], makes=[made], monoid=monoid))
+
+    def read(self, op: Operation) -> None:
+        """Adds an op: to what runs in trips, or outside of them."""
+        operands = [self.value(each) for each in op.operands]
+        varies = [each in self.varying for each in operands]
+        over = self.loop in _places(op)
+        if over and not _is_row(op):
+            self.across(cast(spmd.Collective, op), operands[0])
+        elif isinstance(op, Barrier):
+            self.barrier(op, operands, varies)
+        elif isinstance(op, RegionOp) and self.ends_inside(op):
+            self.opened(op, operands, varies)
+        else:
+            inside = any(varies) or over or any(self.loop in _places(each) for each in op.walk())
+            self.add(op, operands, op.results, inside)
+
+    def ends_inside(self, op: RegionOp) -> bool:
+        """Whether a loop has to end within a region."""
+        return any(self.loop in _places(each) and not _is_row(each) for each in op.walk())
+
+    def across(self, op: spmd.Collective, operand: Value) -> None:
+        """A collective over the loop: a fold, or a stack of what it then takes."""
+        match op:
+            case spmd.AllReduceOp() if len(op.axes) == 1:
+                self.fold(op.monoid.data, operand, op.results[0])
+            case spmd.AllGatherOp() if len(op.axes) == 1:
+                self.add(op, [self.stack(operand)], op.results, inside=False)
+            case spmd.PermuteOp() if len(op.axes) == 1:
+                made = Stacked(op.results[0])
+                self.add(op, [self.stack(operand)], [made], inside=False)
+                self.varying.add(op.results[0])
+                self.stacks[op.results[0]] = made
+            case _:
+                raise NotImplementedError(f"`{op.name}` over loop `{self.loop}` and other places")
+
+    def barrier(self, op: Barrier, operands: Sequence[Value], varies: Sequence[bool]) -> None:
+        """A barrier in a trip orders what the trip has. What is computed before the loop does not wait for it."""
+        if not any(varies):
+            self.add(op, operands, op.results, inside=False)
+            return
+        inside = [at for at, each in enumerate(varies) if each]
+        self.alias |= {op.results[at]: each for at, each in enumerate(operands) if at not in inside}
+        if len(inside) > 1:
+            self.add(op, [operands[at] for at in inside], [op.results[at] for at in inside], inside=True)
+        else:
+            self.alias[op.results[inside[0]]] = operands[inside[0]]
+
+    def opened(self, op: RegionOp, operands: Sequence[Value], varies: Sequence[bool]) -> None:
+        """An op in whose regions a loop ends: it runs outside of the loop, on stacks, and the loop in its regions."""
+        opened = Opened(op, self.loop, varies)
+        reads = [
+            self.stack(value) if stacked and varied else self.plain(value)
+            for value, stacked, varied in zip(operands, opened.operands, varies, strict=True)
+        ]
+        makes = [Stacked(each) if stacked else each for each, stacked in zip(op.results, opened.results, strict=True)]
+        self.items.append(RunOpened(reads=reads, makes=makes, opened=opened))
+        for each, made in zip(op.results, makes, strict=True):
+            if each is not made:
+                self.varying.add(each)
+                self.stacks[each] = made
+
+    # --- the new block -----------------------------------------------------------------------------------------------
+
+    def written(self, stacked: Sequence[bool] = ()) -> Block:
+        """The new block. Of the results in `stacked` it returns stacks."""
+        wanted = stacked or [False] * len(self.returns)
+        given = dict(self.stacks)
+        ends = [
+            self.stack(value) if stack and value in self.varying else self.plain(value)
+            for value, stack in zip(self.returns, wanted, strict=True)
+        ]
+        made = {each for item in self.items if isinstance(item, Stack) for each in item.reads}
+        given = {value: stack for value, stack in given.items() if value not in made}
+        return _Writer(self, Schedule(self.items, frozenset(self.varying), given, ends)).written(ends, wanted)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class RunOpened(Item):
+    """An op in whose regions a loop ends."""
+
+    opened: Opened
+
+
+class _Writer:
+    """Writes a block whose loops are scheduled."""
+
+    def __init__(self, cut: Cut, schedule: Schedule) -> None:
+        self.cut, self.loop, self.schedule = cut, cut.loop, schedule
+        types = [stacked_type(type_at(arg), self.loop.size) if arg in cut.varying else type_at(arg) for arg in cut.block.args]
+        self.block = Block(arg_types=types)
+        self.emit = Emitter(Appending(self.block))
+        self.env: dict[Value, SSAValue] = {
+            Stacked(old) if old in cut.varying else old: new for old, new in zip(cut.block.args, self.block.args, strict=True)
+        }
+
+    def written(self, ends: Sequence[Value], wanted: Sequence[bool]) -> Block:
+        plain = [item for item in self.cut.items if not item.inside and not isinstance(item, Fold | Stack)]
+        last = {item: max((self.schedule.due.get(each, 0) for each in item.makes), default=0) for item in plain}
+        for loop in range(self.schedule.loops - 1, -1, -1):
+            for item in (item for item in plain if last[item] == loop + 1):
+                self.outside(item)
+            self.run(loop)
+        for item in (item for item in plain if last[item] == 0):
+            self.outside(item)
+        results = [
+            self.emit.spread(self.env[value], (self.loop.size, *type_at(self.env[value]).shape), _behind(self.env[value]))
+            if stack and not isinstance(value, Stacked)
+            else self.env[value]
+            for value, stack in zip(ends, wanted, strict=True)
+        ]
+        self.block.add_op(type(self.cut.end).create(operands=results))
+        return self.block
+
+    def outside(self, item: Item) -> None:
+        """Writes an op that runs once."""
+        operands = [self.env[each] for each in item.reads]
+        if isinstance(item, RunOpened):
+            results: Sequence[SSAValue] = item.opened.written(self.emit, operands)
+        else:
+            op = cast(RunOp, item).op
+            if isinstance(op, spmd.AllGatherOp) and self.loop in op.axes:
+                results = [arranged(self.emit, op, operands[0])]
+            elif isinstance(op, spmd.PermuteOp) and self.loop in op.axes:
+                results = [permuted(self.emit, op, operands[0])]
+            else:
+                made = copied(op, operands)
+                self.block.add_op(made)
+                results = made.results
+        self.env.update(zip(item.makes, results, strict=True))
+
+    def run(self, loop: int) -> None:
+        """Writes one loop."""
+        schedule, trips = self.schedule, self.loop.size
+        inside = [item for item in self.cut.items if loop in schedule.runs.get(item, ())]
+        made = {each for item in inside if item.inside for each in item.makes}
+        read = dict.fromkeys(each for item in inside for each in item.reads if each not in made)
+        folds = [item for item in inside if isinstance(item, Fold)]
+        stores = [item.reads[0] for item in inside if isinstance(item, Stack)]
+        stores += [each for each, first in schedule.stored.items() if first == loop and each not in stores]
+        rows = [each for each in read if each in self.cut.varying]
+        consts = [each for each in read if each not in self.cut.varying]
+        stacks = [self.env[schedule.given.get(each, Stacked(each))] for each in rows]
+        numbers = self.emit.iota((trips,), 0)
+        # The carries have the types of what is folded, which the body tells.
+        trip = _Trip(self, [self.env[each] for each in consts], stacks, numbers)
+        trip.env |= dict(zip(consts, trip.consts, strict=True)) | dict(zip(rows, trip.rows, strict=True))
+        for item in inside:
+            if item.inside:
+                trip.run(cast(RunOp, item))
+        parts = [trip.env[item.reads[0]] for item in folds]
+        starts = [begin_fold(self.emit, item.monoid, part) for item, part in zip(folds, parts, strict=True)]
+        sums = [(item.monoid, part) for item, part in zip(folds, parts, strict=True)]
+        done = trip.scan(starts, sums, [trip.env[each] for each in stores])
+        for item, part, total in zip(folds, parts, done, strict=False):
+            self.env[item.makes[0]] = self.emit.cast(total, type_at(part).dtype)
+        self.env.update(zip(map(Stacked, stores), done[len(folds) :], strict=True))
+
+
+class _Trip:
+    """The body of a loop, as a `lax.scan`."""
+
+    def __init__(self, around: _Writer, consts: Sequence[SSAValue], stacks: Sequence[SSAValue], numbers: SSAValue) -> None:
+        self.around, self.outer = around, (consts, stacks, numbers)
+        rows = [_row_type(type_at(each)) for each in (*stacks, numbers)]
+        self.block = Block(arg_types=[*(each.type for each in consts), *rows])
+        self.emit = Emitter(Appending(self.block))
+        self.consts = self.block.args[: len(consts)]
+        *self.rows, self.number = self.block.args[len(consts) :]
+        self.env: dict[Value, SSAValue] = {}
+
+    def run(self, item: RunOp) -> None:
+        """Writes an op of a trip."""
+        operands = [self.env[each] for each in item.reads]
+        loop, op = self.around.loop, item.op
+        if loop in _places(op):
+            results: Sequence[SSAValue] = [in_trip(self.emit, op, operands, loop, self.number)]
+        else:
+            made = with_number(op, operands, loop, self.number) if isinstance(op, RegionOp) else copied(op, operands)
+            self.block.add_op(made)
+            results = made.results
+        self.env.update(zip(item.makes, results, strict=True))
+
+    def scan(
+        self, starts: Sequence[SSAValue], folds: Sequence[tuple[str, SSAValue]], stores: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Ends the body, and writes the loop. Returns the folds, then the stacks."""
+        consts, stacks, numbers = self.outer
+        at, totals = len(consts), list[SSAValue]()
+        for number, (start, (monoid, part)) in enumerate(zip(starts, folds, strict=True)):
+            carry = self.block.insert_arg(start.type, at + number)
+            totals.append(accumulated(self.emit, monoid, carry, part))
+        self.block.add_op(YieldOp([*totals, *stores]))
+        types = [type_at(each) for each in totals]
+        types += [stacked_type(type_at(each), self.around.loop.size) for each in stores]
+        counts = {"length": self.around.loop.size, "num_carry": len(starts), "num_consts": len(consts)}
+        params = ParamsAttr.of(**counts, reverse=False, unroll=1)
+        op = ScanOp.of([*consts, *starts, *stacks, numbers], types, params, [Region(self.block)])
+        self.around.block.add_op(op)
+        return op.results
+
+
+class Opened:
+    """An op in whose regions a loop ends, as an op on stacks: which of its operands and results are stacks."""
+
+    def __init__(self, op: RegionOp, loop: Loop, varies: Sequence[bool]) -> None:
+        self.op, self.loop, self.entry = op, loop, op.entry
+        self.operands = list(varies)
+        body = len(op.regions) - 1
+        carries = range(len(op.operands))[self.entry.carries]
+        while True:
+            left = self.left(body)
+            grown = [number for number, stacked in zip(carries, left, strict=False) if stacked and not self.operands[number]]
+            if not grown:
+                break
+            for number in grown:
+                self.operands[number] = True
+        branches = range(len(op.regions)) if isinstance(op, CondOp) else [body]
+        self.results = [any(each) for each in zip(*(self.left(region) for region in branches), strict=True)]
+        for at, number in enumerate(carries):
+            self.results[at] = self.operands[number]
+
+    def stacked(self, region: int) -> list[int]:
+        """The arguments of a region that are stacks."""
+        entry, given = self.entry, self.operands
+        args = entry.arguments(region, given, given[entry.carries], given[entry.rows])
+        return [at for at, each in enumerate(args) if each]
+
+    def cut(self, region: int) -> Cut:
+        return Cut(self.op.regions[region].block, self.loop, self.stacked(region))
+
+    def left(self, region: int) -> list[bool]:
+        """Which values that a region yields each trip has."""
+        cut = self.cut(region)
+        return [value in cut.varying for value in cut.returns]
+
+    def written(self, emit: Emitter, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Writes the op, and returns its results."""
+        op, trips, entry = self.op, self.loop.size, self.entry
+        rows = range(len(operands))[entry.rows]
+        ins = list(operands)
+        for at, (value, old) in enumerate(zip(operands, op.operands, strict=True)):
+            if self.operands[at] and type_at(value) is type_at(old):
+                ins[at] = value = emit.spread(value, (trips, *type_at(value).shape), _behind(value))
+            if at in rows and self.operands[at]:
+                ins[at] = _turned(emit, value)
+        is_test = isinstance(op, WhileOp)
+        regions = [
+            Region(self.cut(number).written([False] if is_test and number == 0 else self.results))
+            for number in range(len(op.regions))
+        ]
+        ends = cast(Operation, regions[-1].block.last_op).operands
+        scanned = len(range(len(operands))[entry.carries]) if isinstance(op, ScanOp) else len(ends)
+        types = [
+            type_at(each) if at < scanned else stacked_type(type_at(each), cast(ScanOp, op).length)
+            for at, each in enumerate(ends)
+        ]
+        made = type(op).of(ins, types, op.params, regions)
+        emit.into.append(made)
+        return [_turned(emit, each) if at >= scanned and self.results[at] else each for at, each in enumerate(made.results)]
+
+
+def _turned(emit: Emitter, value: SSAValue) -> SSAValue:
+    """The array with its first two dims exchanged: a stack of rows, and rows of stacks."""
+    return emit.transpose(value, [1, 0, *range(2, len(type_at(value).shape))])
+
+
+def _behind(value: SSAValue) -> tuple[int, ...]:
+    """The dims of a value in a stack of it."""
+    return tuple(range(1, len(type_at(value).shape) + 1))
+
+
+def _row_type(type: ArrayType) -> ArrayType:
+    return ArrayType.whole(type.dtype, type.shape[1:])
+
+
+def stacked_type(type: ArrayType, trips: int) -> ArrayType:
+    """The type of a stack, which has a row for each trip."""
+    return ArrayType.whole(type.dtype, (trips, *type.shape))
+
+
+def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
+    """The op on other operands."""
+    if not op.regions:
+        return again(op, operands, op.result_types)
+    made = op.clone()
+    made.operands = list(operands)
+    return made
+
+
+def with_number(op: RegionOp, operands: Sequence[SSAValue], loop: Loop, number: SSAValue) -> RegionOp:
+    """The op on other operands. If a region has rows of a trip, the number of the trip enters it."""
+    made = cast(RegionOp, copied(op, operands))
+    if any(loop in _places(each) for each in made.walk()):
+        enter(made, loop, number)
+    return made
+
+
+def enter(op: RegionOp, loop: Loop, number: SSAValue) -> None:
+    """Writes what the regions of an op in a trip do over the loop, for which they get the number of the trip."""
+    entry, params = op.entry, op.params
+    for name in ("num_consts", "cond_nconsts", "body_nconsts"):
+        if isinstance(counted := params.get(name), int):
+            params = params.changed(**{name: counted + 1})
+    is_choice = isinstance(op, CondOp)
+    ends = [len(op.operands)] if is_choice else sorted((each.stop for each in entry.consts), reverse=True)
+    operands = list(op.operands)
+    for end in ends:
+        operands.insert(end, number)
+    op.operands = operands
+    op.properties["params"] = params
+    for region, consts in zip(op.regions, entry.consts, strict=True):
+        block = region.block
+        at = len(block.args) if is_choice else len(range(len(operands))[consts])
+        _enter_block(block, loop, block.insert_arg(number.type, at))
+
+
+def _enter_block(block: Block, loop: Loop, number: SSAValue) -> None:
+    for op in list(block.ops):
+        if loop in _places(op):
+            before = list[Operation]()
+            made = in_trip(Emitter(before), op, op.operands, loop, number)
+            block.insert_ops_before(before, op)
+            op.results[0].replace_all_uses_with(made)
+            op.detach()
+            op.erase()
+        elif isinstance(op, RegionOp) and any(loop in _places(each) for each in op.walk()):
+            enter(op, loop, number)
