@@ -143,7 +143,8 @@ class Layout(Interned):
     def natural(self) -> Layout:
         """The same axes on the same dims, in blocks of consecutive elements: `2*data*64 --> data*128`.
 
-        Windows become blocks, and loops are left out: whole in memory. Axes on dims that they do not divide are left out, because no `NamedSharding` has such blocks.
+        Windows become blocks. Loops are left out: all trips of a device share its memory. Axes on dims that they do not divide
+        are left out too, because no `NamedSharding` has such blocks.
         """
         return _natural(self)
 
@@ -282,7 +283,9 @@ def _verify(layout: Layout) -> None:
 def _natural(layout: Layout) -> Layout:
     shape = layout.global_shape
     if any(isinstance(factor.place, Loop) for _, factor in layout.factors):
-        layout = Layout.of(shape, ((dim, each) for dim, each in layout.factors if not isinstance(each.place, Loop)), layout.pending)
+        layout = Layout.of(
+            shape, ((dim, each) for dim, each in layout.factors if not isinstance(each.place, Loop)), layout.pending
+        )
     even = [dim for dim, extent in enumerate(shape) if extent == layout.padded_shape[dim]]
     windows = {dim: one for dim in even if (one := windows_over(layout.dims[dim])) is not None}
     blocks = [dim for dim in even if dim not in windows or shape[dim] % windows[dim].size == 0]

@@ -17,7 +17,8 @@ from ..cost.costs import price
 from ..inputs.message_language import option, step
 from ..plan.claims import Some, having, place
 from ..plan.history import redone
-from ..plan.refusals import Refused, Seed
+from ..plan.refusals import Refused
+from ..plan.seeds import Seed
 from ..plan.state import State
 from .stops import TRIED
 

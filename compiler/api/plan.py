@@ -44,7 +44,7 @@ from ..jax_private import Device
 from ..notation.show import notation
 from ..plan import annotation_outcomes, claims, layouts as queries, lowering, rewriting
 from ..plan.annotation_outcomes import Annotation
-from ..plan.claims import Seed
+from ..plan.seeds import Seed
 from ..plan.state import State
 from ..report.page import Page, html, write
 from ..run.boundary_resharding import PlacementWarning

@@ -18,7 +18,7 @@ from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotation_outcomes import even
 from .claims import Some, is_same, new_claim, on_parts, put, wanted
-from .refusals import Seed, SeedOn
+from .seeds import Seed, SeedOn
 from .state import Action, State
 
 

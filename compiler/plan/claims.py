@@ -14,7 +14,7 @@ from typing import TypeVar
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import Place
+from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
@@ -26,8 +26,6 @@ from ..inputs.message_language import step
 from ..inputs.names import Patterns
 from .refusals import (
     Refused,
-    Seed,
-    SeedOn,
     already_claimed,
     claims_elsewhere,
     kept_whole,
@@ -37,6 +35,7 @@ from .refusals import (
     uneven_claim,
     widened_late,
 )
+from .seeds import Seed, SeedOn
 from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
@@ -237,7 +236,8 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
     plan, seeds = on_parts(plan, seeds)
-    action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, redo=redo)
+    in_loops = tuple(seed for seed in seeds if isinstance(seed.place, Loop))
+    action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, redo=redo, in_loops=in_loops)
     with without_collector():
         table = _claimed(plan, seeds, action)
     return replace(plan, table=table, actions=(*plan.actions, replace(action, idle=is_same(plan.table, table))))
@@ -301,8 +301,23 @@ def put(
 
 
 def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
-    """A copy of the plan's table with these claims, propagated if wanted."""
-    table, number = plan.table.copy(), len(plan.actions)
+    """A copy of the plan's table with these claims, propagated if wanted.
+
+    Of a dim, axes are major to loops, whatever comes first: claims on loops are made again after claims on axes.
+    """
+    number = len(plan.actions)
+    if not any(action.in_loops for action in plan.actions) or len(action.in_loops) == len(seeds):
+        return _with_claims(plan, plan.table, seeds, action, number)
+    table = _with_claims(plan, plan.table.in_space(), seeds, replace(action, in_loops=()), number)
+    for at, earlier in enumerate((*plan.actions, action)):
+        if earlier.in_loops:
+            table = _with_claims(plan, table, earlier.in_loops, earlier, at)
+    return table
+
+
+def _with_claims(plan: State, table: Table, seeds: Sequence[SeedOn], action: Action, number: int) -> Table:
+    """A copy of a table with these claims."""
+    table = table.copy()
     axes = [axis for axis in dict.fromkeys(seed.place for seed in seeds) if axis.size > 1]
     for axis in axes:
         table.touch(axis)

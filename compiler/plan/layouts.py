@@ -1,6 +1,7 @@
 """The layouts of a plan, read off its decisions and its table."""
 
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import Loop
 from ...rewrites.decide.placements import boundary
 from ..inputs.names import Patterns
 from ..views.listing import TextTable
@@ -15,10 +16,15 @@ def layouts(plan: State, values: Patterns = "**") -> TextTable:
         outer = name in addresses.arguments or (name in addresses.results and value in result_values)
         layout = home = placements.home(value)
         if outer:
-            # There a padded dim is whole, since no array has parts of different sizes; the plan shows how it is placed.
+            # There a padded dim is whole, since no array has parts of different sizes, and so is one that lies on a loop.
+            # The plan shows how they are placed.
             at, shape = boundary(placements, value), home.global_shape
-            padded = [(dim, factor) for dim, factor in home.factors if home.padded_shape[dim] != shape[dim]]
-            layout = Layout.of(shape, [*at.factors, *padded], at.pending) if padded else at
+            inside = [
+                (dim, factor)
+                for dim, factor in home.factors
+                if home.padded_shape[dim] != shape[dim] or isinstance(factor.place, Loop)
+            ]
+            layout = Layout.of(shape, dict.fromkeys([*at.factors, *inside]), at.pending) if inside else at
         layout = layout.joined(plan.mesh.places)
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return TextTable(found, ("value", "layout"))

@@ -31,6 +31,7 @@ from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
 from .range_names import Inputs, guessed_inputs, range_names
+from .seeds import SeedOn
 
 T = TypeVar("T")
 
@@ -51,6 +52,8 @@ class Action:
     """If it also places the ops that such claims leave: the numbers of all actions that make them, with its own."""
     again: str = ""
     """The axis along which it propagates all claims; empty for other actions."""
+    in_loops: tuple[SeedOn, ...] = ()
+    """Its claims on loops. They are made again after later claims on axes, so that each device cuts its own part."""
     idle: bool = False
     """Whether it changes nothing: no claim is new, and nothing follows."""
     redo: Callable[[State], State] | None = field(default=None, compare=False)

@@ -235,7 +235,10 @@ class Sub(Range):
     def is_padded(self) -> bool:
         """Whether the range is `length` elements, padded so that they divide over the places of the base."""
         return (
-            self.offset == 0 and self.step == 1 and isinstance(self.base, Product | Axis | SubAxis) and bool(placed(self.base))
+            self.offset == 0
+            and self.step == 1
+            and isinstance(self.base, Product | Axis | SubAxis | Loop)
+            and bool(placed(self.base))
         )
 
     def __str__(self) -> str:

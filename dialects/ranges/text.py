@@ -16,7 +16,7 @@ from ..ground.errors import Error, Location
 from ..ground.monoids import MONOIDS_BY_SIGN
 from ..mesh import Mesh, axis_of, loop_of
 from . import laws as laws
-from .terms import Extent, Loop, Of, Place, Range
+from .terms import Extent, Of, Place, Range
 
 PendingText: TypeAlias = tuple[str, Place] | tuple[str, Place, int, bool]
 """A pending reduction as (monoid, axis); a pending scan as (monoid, axis, dim, whether it is backwards)."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...dialects.definitions.requirement_terms import Held, Merging, Selection
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Axis, Place, SubAxis
+from ...dialects.ranges.algebra import Axis, Loop, Place, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
 from ..program.program import Node, NodeId, Program, Signature, ValueId
 from ..redistribute.kinds.merge import pays
@@ -169,6 +169,18 @@ class Table:
             reconciled=dict(self.reconciled),
             too_wide={},
         )
+
+    def in_space(self) -> Table:
+        """The placements on axes alone, without those on loops."""
+
+        axes = {axis: claims for axis, claims in self.axes.items() if not isinstance(axis, Loop)}
+        left = replace(self, axes=axes, closed=dict(self.closed), too_wide={})
+        left.blocked = {key: each for key, each in self.blocked.items() if not isinstance(each.axis, Loop)}
+        left.conflicts, left.reconciled = (
+            {key: each for key, each in found.items() if not isinstance(each.axis, Loop)}
+            for found in (self.conflicts, self.reconciled)
+        )
+        return left
 
     def refined(self, split: Mapping[Place, Sequence[Place]]) -> Table:
         """The same placements with sub-axes instead of the axes in `split`; what was blocked along those is dropped."""
@@ -361,6 +373,8 @@ def _windows_fit(signature: Signature, index: int, factors: Sequence[Factor]) ->
         return True
     extent = signature.indices[index].extent
     one = joined(extent, factors)
+    if len(factors) > 1 and any(isinstance(factor.place, Loop) for factor in factors):
+        return False
     if one is None or (one.has_halo and not signature.follows_windows(index, one)):
         return False
     blocks = one.covers(extent) or one.is_in_turn(extent)

@@ -11,7 +11,7 @@ stays repeats that in each trip. At last it enters the loops that are new.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -19,8 +19,10 @@ from math import prod
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import Extent, Loop, local, placed
+from ...dialects.ranges.factor import Factor
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce
+from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
 from .path_ends import changed
 from .steps import Path, Step
@@ -59,18 +61,40 @@ class AroundLoops:
         """The folds and gathers over loops."""
         loops = tuple(each.axis for each in self.pending if isinstance(each.axis, Loop))
         fold = [AllReduce.of(self.pending[0].monoid, loops).placed(self.start, self.start, 0)] if loops else []
-        return *fold, *(_turned(step) for step in reversed(list(self._entering(self.start))))
+        blocks = list(self._blocks(self.start))
+        now = blocks[-1].after if blocks else self.start
+        return *fold, *blocks, *(_turned(step) for step in reversed(list(self._entering(now))))
 
     @cached_property
     def last(self) -> tuple[Step, ...]:
         """The slices over loops."""
         return tuple(self._entering(self.end))
 
-    def _entering(self, layout: Layout) -> Iterable[Step]:
+    def _windows(self, layout: Layout) -> Iterator[tuple[int, Factor]]:
+        """The dims of a layout that a loop reads in windows, except those that stay."""
+        for dim in range(layout.rank):
+            one = layout.windows(dim)
+            if one is not None and dim not in self.staying and isinstance(one.place, Loop):
+                yield dim, one
+
+    def _blocks(self, layout: Layout) -> Iterator[Step]:
+        """The steps from windows to equal blocks: each trip keeps those of its rows that no other one has."""
+        for dim, one in self._windows(layout):
+            blocks = one.even(layout.global_shape[dim], padded=True)
+            assert blocks is not None, "a padded dim has equal blocks"
+            then = changed(layout, dim, blocks.parts)
+            yield Halo.between(layout, then, dim, 0)
+            layout = then
+
+    def _entering(self, layout: Layout) -> Iterator[Step]:
         """The steps from the layout without its loops, except on dims that stay, to the layout itself."""
-        now = self._without(layout)
+        now, windows = self._without(layout), dict(self._windows(layout))
+        for dim, one in windows.items():
+            then = changed(now, dim, one.parts)
+            yield Halo.between(now, then, dim, 0)
+            now = then
         for dim, factor in layout.factors:
-            if dim in self.staying or not isinstance(factor.place, Loop):
+            if dim in windows or dim in self.staying or not isinstance(factor.place, Loop):
                 continue
             then = changed(now, dim, [*now.at(dim), factor])
             if then.padded_shape[dim] != now.padded_shape[dim]:

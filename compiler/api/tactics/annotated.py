@@ -11,7 +11,7 @@ from ...inputs.message_language import Question, question
 from ...inputs.names import Patterns
 from ...plan.annotation_claims import binds, place_said, seeds_of
 from ...plan.annotation_outcomes import misnamed, of_program, uneven_annotation
-from ...plan.claims import Seed
+from ...plan.seeds import Seed
 from ...trace.annotations import Said
 from ..plan import Plan
 from .base import Tactic

@@ -13,7 +13,8 @@ from ....rewrites.program.program import ValueId
 from ...inputs.checks import Axes, axes_of, block_of, checked_axis, flag_of, patterns_of
 from ...inputs.names import Patterns, as_patterns
 from ...inputs.tactic_calls import no_argument
-from ...plan.claims import Seed, having, wanted
+from ...plan.claims import having, wanted
+from ...plan.seeds import Seed
 from ...plan.state import State
 from ..plan import Plan
 from .combinators import Composable

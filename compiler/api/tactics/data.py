@@ -12,8 +12,8 @@ from ...advice.tactic_checks import batch_in_parts
 from ...inputs.checks import Axes, axes_of
 from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, trees
-from ...plan.claims import Seed
 from ...plan.range_names import BATCH
+from ...plan.seeds import Seed
 from ..plan import Plan
 from .base import Strategy
 

@@ -12,8 +12,8 @@ from ...inputs.checks import checked_axis
 from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, trees
 from ...plan.addresses import BORDERS
-from ...plan.claims import Seed
 from ...plan.range_names import LENGTH
+from ...plan.seeds import Seed
 from ...structure.attention_keys import keys
 from ...structure.products import Passes
 from ...structure.residual_stream import dim_classes, stream

@@ -12,7 +12,7 @@ from ....dialects.ground.errors import Error
 from ...inputs.checks import Axes, axes_of, dims_given, flag_of
 from ...inputs.message_language import step
 from ...inputs.names import Patterns
-from ...plan.claims import Seed
+from ...plan.seeds import Seed
 from ..plan import Plan
 from .base import Tactic, tiles
 

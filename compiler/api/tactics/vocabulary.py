@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
-from ...plan.claims import Seed
+from ...plan.seeds import Seed
 from ...structure.vocabulary import vocabulary
 from ..plan import Plan
 from .base import DimsByName, Structural

@@ -16,7 +16,7 @@ from ...advice.open_conflicts import open_keys
 from ...inputs.checks import Axes, axes_of, shown
 from ...inputs.message_language import step
 from ...inputs.names import Patterns, as_patterns, name_parts, trees
-from ...plan.claims import Seed
+from ...plan.seeds import Seed
 from ...structure.next_state import mistaken
 from ..plan import Plan
 from .base import Strategy

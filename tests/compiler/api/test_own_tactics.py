@@ -11,7 +11,7 @@ from models import chain
 from root import ROOT
 
 import partita as pt
-from partita.compiler.plan.refusals import Seed
+from partita.compiler.plan.seeds import Seed
 
 ARGS = [np.ones(shape, np.float32) for shape in ((256, 8), (8, 16), (16, 8))]
 MESH = pt.Mesh(data=4, model=2)

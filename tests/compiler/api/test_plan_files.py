@@ -25,7 +25,7 @@ from partita.compiler.notation.diagnostics import Text
 from partita.compiler.notation.parse import tree
 from partita.compiler.notation.tactic_statements import Statements, statement
 from partita.compiler.plan.history import without_tactics
-from partita.compiler.plan.refusals import Seed
+from partita.compiler.plan.seeds import Seed
 from partita.dialects.grammar import phrases
 
 MESH = pt.Mesh(data=4, model=2)
