@@ -122,7 +122,7 @@ def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[C
     """Yields the collectives of these steps of redistributions."""
     where = plan.source.program.where
     return (
-        CountedCollective(step.kind, step.names, part, move.trips, where(move.region))
+        CountedCollective(step.kind, step.names, part, move.trips * step.trips, where(move.region))
         for move, step in steps
         for part in step.collectives
     )
@@ -173,7 +173,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         step.kind,
         step.names,
         bytes,
-        move.trips,
+        move.trips * step.trips,
         program.where(move.region),
         value=addresses.names[value],
         use=node.op_name if node is not None else end_of(move),

@@ -90,8 +90,8 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:
     for move in moves:
         for step in move.path.steps:
             for part in step.collectives:
-                amounts[step.names, move.region] += part
-                amounts[Amount.COLLECTIVES, move.region] += 1
+                amounts[step.names, move.region] += part * step.trips
+                amounts[Amount.COLLECTIVES, move.region] += step.trips
     for node in nodes:
         placed, known = placements.nodes[node.number], flops[node.number]
         if known is None:

@@ -289,7 +289,7 @@ class Choices:
         if (found := self.owned.get(key := (placed, trips, reached, exchanges and node.number))) is None:
             ways = list[Path]()
             if (step := placed.merged) is not None:
-                ways.append(Path((step,), step.bytes))
+                ways.append(Path.of(step))
             if (lists := placed.selected) is not None:
                 read = (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
                 ways += [path(lists.apart, lists.gathered, width) for width in map(self.placements.width, read)]

@@ -309,7 +309,7 @@ class _Mover:
 
     def merge(self, node: Node, layout: Layout, step: Merge) -> None:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
-        trips, way = self.program.trips(node.region), Path((step,), step.bytes)
+        trips, way = self.program.trips(node.region), Path.of(step)
         uses = [(node.number, SELECTED)]
         self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
 

@@ -73,7 +73,7 @@ def seconds(on: Mesh, received: Bytes, slow: Bytes = 0, computed: int = 0) -> fl
 
 def slow_bytes(on: Mesh, way: Path) -> Bytes:
     """The bytes of a path that cross slow links of a mesh."""
-    return sum(step.bytes for step in way.steps if is_slow(on, step.axes))
+    return sum(step.bytes * step.trips for step in way.steps if is_slow(on, step.axes))
 
 
 def is_slow(on: Mesh, axes: Iterable[Place]) -> bool:

@@ -306,6 +306,8 @@ class Table:
             ):
                 return UNEVEN
         for merging in node.signature.indices[index].parts(Merging):
+            if len(factors) > 1 and any(isinstance(each.place, Loop) for each in factors):
+                return "a merge of {size} blocks is over axes, or over one loop"
             if not self.pays(node, merging, factors):
                 return "a merge of {size} blocks would receive more than a gather"
         return misfit(node.signature, index, factors) or (None if self.fits_results(node, index, factor) else UNEVEN)

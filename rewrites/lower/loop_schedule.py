@@ -126,16 +126,14 @@ class Schedule:
 
     def _repeat(self, item: Item) -> None:
         """An op in trips runs in each loop that needs it, unless the first of them stores it for the others."""
-        uses = {
-            (value, loop)
-            for value in item.makes
-            for loop in self._uses.get(value, ())
-            if loop >= self.stored.get(value, 0) or value not in self.stored
-        }
-        loops = {loop for _, loop in uses}
+        read = {value: self._uses.get(value, set()) for value in item.makes}
+        for value in (value for value in read if value in self.stored):
+            # Later loops read what is stored in any case.
+            read[value] = {loop for loop in read[value] if loop >= self.stored[value]}
+        loops = set[int]().union(*read.values())
         if len(loops) > 1 and not is_cheap(item):
             first = max(loops)
-            self.stored |= {value: first for value, loop in uses if loop != first}
+            self.stored |= {value: first for value, loops in read.items() if loops - {first}}
             loops = {first}
         if loops:
             self.runs[item] = frozenset(loops)

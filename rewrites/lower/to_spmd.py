@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
+from ...dialects.array import MESH, set_mesh
 from ...dialects.lax import RegionOp, ScanOp, WhileOp
+from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..redistribute.steps import Path
@@ -31,7 +33,11 @@ from .transposed_products import swap_products
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
     """Returns the device-local module of a placed one."""
-    return replayed(module, Local, AsWritten)
+    made = replayed(module, Local, AsWritten)
+    if (mesh := module.attributes.get(MESH)) is not None:
+        # What ran over loops has become loops.
+        set_mesh(made, Mesh.parse(cast(StringAttr, mesh).data).in_space)
+    return made
 
 
 class Local(Nesting):

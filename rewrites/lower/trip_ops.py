@@ -19,7 +19,7 @@ from ..emit import IDS, Emitter, type_at
 
 FOLDED = {"add": "add", "pick": "add", "max": "max", "min": "min"}
 """Monoids of collectives -> the op that folds two arrays."""
-ON_BOOL = {"max": "or", "min": "and"}
+ON_BOOL = {"max": "or", "min": "and", "pick": "or"}
 """The same for booleans."""
 
 LAST = "last"

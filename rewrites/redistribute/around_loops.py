@@ -59,11 +59,11 @@ class AroundLoops:
     @cached_property
     def first(self) -> tuple[Step, ...]:
         """The folds and gathers over loops."""
-        loops = tuple(each.axis for each in self.pending if isinstance(each.axis, Loop))
-        fold = [AllReduce.of(self.pending[0].monoid, loops).placed(self.start, self.start, 0)] if loops else []
+        loops = (each for each in reversed(self.pending) if isinstance(each.axis, Loop))
+        folds = (AllReduce.of(each.monoid, (each.axis,)).placed(self.start, self.start, 0) for each in loops)
         blocks = list(self._blocks(self.start))
         now = blocks[-1].after if blocks else self.start
-        return *fold, *blocks, *(_turned(step) for step in reversed(list(self._entering(now))))
+        return *folds, *blocks, *(_turned(step) for step in reversed(list(self._entering(now))))
 
     @cached_property
     def last(self) -> tuple[Step, ...]:
@@ -129,7 +129,7 @@ class AroundLoops:
             Layout(tuple(self.start.dims[dim] if dim in self.staying else each for dim, each in enumerate(layout.dims)))
             for layout in (step.before, step.after)
         )
-        return replace(step, before=before, after=after)
+        return replace(step, before=before, after=after, trips=self.trips)
 
 
 def _turned(step: Step) -> Step:

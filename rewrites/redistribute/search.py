@@ -84,10 +84,10 @@ def _around_loops(
     """The path of a value that lies on loops: steps over loops, then over axes, then over loops."""
     if rest := tuple(each for each in pending if each not in innermost(pending)):
         folded = AroundLoops(start, start, innermost(pending), (*carried, *rest))
-        first = folded.around(path(*folded.over_axes, itemsize * folded.trips))
+        first = folded.around(path(*folded.over_axes, itemsize))
         return first + _around_loops(start, target, rest, carried, itemsize)
     split = AroundLoops(start, target, pending, carried)
-    return split.around(path(*split.over_axes, itemsize * split.trips))
+    return split.around(path(*split.over_axes, itemsize))
 
 
 def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:

@@ -51,6 +51,8 @@ class Step:
     bytes: Bytes = 0
     before: Layout = NOT_YET
     after: Layout = NOT_YET
+    trips: int = 1
+    """How often a device runs it, in the loops on which the value lies before and after it."""
 
     kind: ClassVar[str] = ""
     """The name of the kind in reports, and the head of its terms."""
@@ -140,7 +142,7 @@ class Path:
     @staticmethod
     def of(*steps: Step) -> Path:
         """Makes a path of these steps."""
-        return Path(steps, sum(step.bytes for step in steps))
+        return Path(steps, sum(step.bytes * step.trips for step in steps))
 
     def __add__(self, then: Path) -> Path:
         return Path(self.steps + then.steps, self.bytes + then.bytes)
@@ -148,7 +150,7 @@ class Path:
     @property
     def collectives(self) -> int:
         """The number of collectives in the path."""
-        return sum(len(step.collectives) for step in self.steps)
+        return sum(len(step.collectives) * step.trips for step in self.steps)
 
     @property
     def communicates(self) -> bool:
