@@ -5,6 +5,7 @@
       range_names        names for ranges that nobody has named
     source_lines         where in the user's program a value or an op is
     claims               what a tactic says about values: checked, then propagated
+      seeds              the claims before they are checked
       refusals           why a claim cannot be made, and what to do instead
     annotation_outcomes  what the program says about layouts, and what the plan made of it
       annotation_claims  layouts that a program says, as claims

@@ -15,6 +15,9 @@
       joined_transforms     Fourier transforms along several dims at once
       gathered_folds        folds across devices without a collective
       before_loops          computes values that free memory before a loop
+    in_time                 device-local code over loops, as loops
+      loop_schedule         in which loop an op runs
+      trip_ops              what is over a loop, in one of its trips
     to_flow                 constructors of graphs of kernels
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.

@@ -2,6 +2,7 @@
 
     search            the cheapest way from one layout to another
     search_space      the layouts on the way, and the steps that lead from each to the next
+    around_loops      values on loops: steps over loops stay apart from those over axes
     axis_bundles      among many axes, axes that stay side by side move as one
     path_ends         among many axes, which are sliced first, and which gathered last
     shortcuts         replaces consecutive steps by one exchange of pieces

@@ -307,11 +307,3 @@ builtin.module attributes {array.mesh = "data=8"} {
 // CHECK: `data.0:2` is not an axis of the mesh
 // CHECK-NEXT: help: write the mesh with the sub-axes: `data.0=2, data.1=4`
 
-// -----
-builtin.module attributes {array.mesh = "data=8"} {
-  func.func @f(%x: !array.array<f32[data*8]>) {
-    %0 = array.redistribute %x : f32[data*8] -> f32[t:8*8]
-    func.return
-  }
-}
-// CHECK: `t:8` is not a mesh axis; place the dim on an axis of the mesh

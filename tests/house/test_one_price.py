@@ -44,6 +44,7 @@ NEEDED = {
     "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
+    "rewrites/lower/loop_schedule.py:is_cheap": MEMORY,
 }
 
 
