@@ -48,7 +48,7 @@ def lowered(plan: State, constructor: Start) -> ModuleOp:
     with without_collector():
         module = materialise(_decided(plan), constructor)
         mesh = plan.decided.mesh
-        set_mesh(module, mesh.in_space if constructor is Local else mesh)
+        set_mesh(module, mesh if constructor in (Fusing, Plain) else mesh.in_space)
         return module
 
 
