@@ -148,7 +148,9 @@ def lower(plan: State, granularity: str) -> Graph:
     start = cut_at(granularity, helps)
     if granularity == "collective" and plan.mesh.loops:
         loops = " and ".join(f"`{loop}`" for loop in plan.mesh.loops)
-        raise Error(f"a graph that is cut at each redistribution has no loops, and the plan has {loops}", helps=["take `whole`"])
+        raise Error(
+            f"a graph that is cut at each redistribution has no loops, and the plan has {loops}", helps=["take `whole`"]
+        )
     return plan.once(_lowering(start))
 
 

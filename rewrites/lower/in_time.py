@@ -297,7 +297,12 @@ class _Trip:
         self.block.add_op(YieldOp([*totals, *stores]))
         types = [type_at(each) for each in totals]
         types += [stacked_type(type_at(each), self.around.loop.size) for each in stores]
-        counts = {"length": self.around.loop.size, "num_carry": len(starts), "num_consts": len(consts)}
+        counts = {
+            "length": self.around.loop.size,
+            "loop": str(self.around.loop),
+            "num_carry": len(starts),
+            "num_consts": len(consts),
+        }
         params = ParamsAttr.of(**counts, reverse=False, unroll=1)
         op = ScanOp.of([*consts, *starts, *stacks, numbers], types, params, [Region(self.block)])
         self.around.block.add_op(op)

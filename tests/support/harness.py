@@ -8,7 +8,7 @@ program of every device.
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from random import Random
@@ -34,6 +34,8 @@ from partita.rewrites.program.program import Node
 DEVICES = 8
 # One call in this many is compiled.
 COMPILED = 12
+# Of one placement in this many, some axes are loops.
+IN_TIME = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,11 @@ def nodes_of(plan: Plan, kind: str) -> list[Node]:
     return nodes
 
 
-def place(plan: Plan, places: Sequence[Place]) -> Placed:
-    """Each placement on a separate axis, in order, each propagated before the next."""
+def place(plan: Plan, axes: Sequence[MeshPlace], places: Sequence[Place]) -> Placed:
+    """Each placement on a separate axis or loop, in order, each propagated before the next."""
     table = plan.table.copy()
     held: list[Place] = []
-    for axis, each in zip(plan.mesh.places, places, strict=True):
+    for axis, each in zip(axes, places, strict=True):
         node = plan.source.program.nodes[each.node]
         fits = table.misfit(node, each.index, Factor(axis, each.stride)) is None
         if fits and (axis not in table.axes or free(table, axis, node)):
@@ -118,9 +120,14 @@ class Checked:
     places: int
 
 
-def on(traced: Traced, places: Sequence[Place]) -> Placed:
-    mesh = pt.Mesh(**{name: each.size for name, each in zip("abc", places, strict=False)})
-    return place(start(traced, mesh), places)
+def on(traced: Traced, places: Sequence[Place], in_time: Collection[int] = ()) -> Placed:
+    """The placements with these numbers are on loops, the others on axes."""
+    names = "abc"[: len(places)]
+    sizes = {name: each.size for name, each in zip(names, places, strict=True)}
+    mesh = pt.Mesh({name: size for at, (name, size) in enumerate(sizes.items()) if at not in in_time})
+    for at in in_time:
+        mesh = mesh.having(f"{names[at]}:{places[at].size}")
+    return place(start(traced, mesh), [mesh.place(name) for name in names], places)
 
 
 def check(call: Call, seed: int) -> Checked:
@@ -132,11 +139,13 @@ def check(call: Call, seed: int) -> Checked:
     nodes = nodes_of(start(traced, pt.Mesh(a=2)), call.op)
     tried = [*((each,) for each in singles(nodes)), *several(nodes, Random(seed))]
     done: list[Place] = []
+    random = Random(seed)
     for number, places in enumerate(tried):
-        placed = on(traced, places)
+        last = number == len(tried) - 1
+        in_time = [at for at in range(len(places)) if random.randrange(2)] if number % IN_TIME == 0 or last else []
+        placed = on(traced, places, in_time)
         done += placed.places
         if placed.places:
-            last = number == len(tried) - 1
             equal(placed.plan, call, whole, placed.places, text=last, devices=last and seed % COMPILED == 0)
     indices = sum(len(node.signature.instance.indices) for node in nodes)
     return Checked(indices, len({(each.node, each.index) for each in done}), len(tried))
