@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         EachTrip as EachTrip,
         ExpertParallel as ExpertParallel,
         Megatron as Megatron,
+        Microbatch as Microbatch,
         Replicate as Replicate,
         Resolve as Resolve,
         SequenceParallel as SequenceParallel,

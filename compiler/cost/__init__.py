@@ -6,6 +6,7 @@
       op_strategies  how lookups, writes, scans, selections and folds run: in blocks, or on a gathered array
       relocations    which ops run along a dim that is stored in parts, instead of gathering it
     flops            what one device computes
+    loops            the loops in which ranges run, and what each folds, stores and computes
     memory           the most bytes that one device stores at one time, by value
       live_ranges    the arrays of one device, and from when to when each is stored
     alike_ends       arguments and results, those that are alike together

@@ -5,6 +5,7 @@
     resolve      the fastest way out of each conflict
     annotated    what the program itself says
     data         the batch
+    microbatch   the batch in parts, one after another
     megatron     pairs of products
     sequence     positions, between Megatron's parts or of everything
     vocabulary   embedding, logits and loss
@@ -24,6 +25,7 @@ from .combinators import Composable as Composable, at as at, or_else as or_else,
 from .data import DataParallel as DataParallel
 from .experts import ExpertParallel as ExpertParallel
 from .megatron import Megatron as Megatron
+from .microbatch import Microbatch as Microbatch
 from .resolve import Resolve as Resolve
 from .sequence import ContextParallel as ContextParallel, SequenceParallel as SequenceParallel
 from .simple import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, TileRange as TileRange, Widen as Widen

@@ -1,0 +1,94 @@
+"""Micro-batches: each device computes its part of the batch in several trips, and adds up what they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....dialects.ground.amounts import counted
+from ....dialects.ground.errors import Error
+from ...cost.loops import chain, main_loops
+from ...inputs.checks import shown
+from ...inputs.lines import at_line
+from ...inputs.message_language import step
+from ...inputs.names import Patterns, as_patterns
+from ...plan.claims import having
+from ...plan.seeds import Seed
+from ...plan.source_lines import line_of
+from ..plan import Plan
+from .base import Strategy
+from .data import DataParallel, batches
+
+MOST_FOLDS = 3
+"""The most folds that an error names."""
+
+
+@dataclass(frozen=True, repr=False)
+class Microbatch(Strategy):
+    """Compute the batch in `m` parts, one after another; or in as many as have `size` examples each. Give one of the two.
+
+    Each device runs one loop over its part of the batch. Gradients are added up in it, and means stay means, so the results are
+    those of the whole batch; what it stores for the backward pass is that of one part. It needs no devices, and may come before
+    or after other tactics. `inputs` and `dim` are as in `DataParallel`. `name` is the name of the loop, in layouts `micro:8`.
+
+    Something that folds over the batch in the middle, as batch norm does, ends the loop, and another one follows it. Raises
+    Error if more than `loops` loops one after another would compute a good part of the program.
+
+    (It is not `optax.MultiSteps`, which adds up the gradients of several calls.)
+
+    Microbatch(8):   x: f32[512, 256]   -->   x: f32[micro:8*64, 256], gradients in a carry
+    """
+
+    m: int = 0
+    size: int = 0
+    inputs: Patterns = ()
+    dim: int = 0
+    name: str = "micro"
+    loops: int = 2
+
+    def split(self, plan: Plan) -> Plan:
+        return having(plan, [self.loop(plan)])
+
+    def claims(self, plan: Plan) -> Iterator[Seed]:
+        loop = self.loop(plan)
+        return DataParallel(loop, inputs=self.inputs, dim=self.dim).claims(having(plan, [loop]))
+
+    def loop(self, plan: Plan) -> str:
+        """The loop: `micro:8`."""
+        if (self.m > 0) is (self.size > 0) or min(self.m, self.size) < 0:
+            helps = [f"{step('Microbatch(8)')} makes 8 parts, {step('Microbatch(size=64)')} parts of 64 examples"]
+            raise Error(f"`Microbatch` takes the number of parts or their size, got m={self.m}, size={self.size}", helps=helps)
+        return f"{self.name}:{self.m or self.parts(plan)}"
+
+    def parts(self, plan: Plan) -> int:
+        """The number of parts that have `size` examples."""
+        plan = self.restricted(plan)
+        found = plan.source.addresses.inputs(self.inputs) if as_patterns(self.inputs) else batches(plan)
+        shapes = {name: plan.source.shape(value) for name, value in found.items()}
+        extents = {shape[self.dim]: name for name, shape in shapes.items() if -len(shape) <= self.dim < len(shape)}
+        if len(extents) != 1:
+            helps = ["give the number of parts: " + step("Microbatch(8)")]
+            raise Error(f"the inputs have {shown(sorted(extents))} examples, not one number of them", helps=helps)
+        ((extent, name),) = extents.items()
+        if extent % self.size and not self.padded:
+            fits = [str(size) for size in range(1, extent + 1) if extent % size == 0][-4:]
+            helps = [f"sizes that do: {', '.join(fits)}", f"or pad the last part: size={self.size}, padded=True"]
+            raise Error(f"parts of {self.size} examples do not divide the {extent} of `{name}`", helps=helps)
+        return -(-extent // self.size)
+
+    def problem(self, plan: Plan, placed: Plan) -> Error | None:
+        loop = self.loop(plan)
+        found = main_loops(placed, loop)
+        if found <= self.loops:
+            return DataParallel(loop, inputs=self.inputs, dim=self.dim).problem(plan, placed)
+        names = placed.source.addresses.names
+        folds = [
+            f"`{names[move.value]}`{at_line(line_of(placed, move.value, None))} is folded over the batch, and later ops read it"
+            for move in chain(placed, loop)
+        ]
+        more = [f"and {counted(len(folds) - MOST_FOLDS, 'other')}"] if len(folds) > MOST_FOLDS else []
+        return Error(
+            f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",
+            notes=[*folds[:MOST_FOLDS], *more],
+            helps=[f"allow as many, which is exact: {step(f'Microbatch({self.m or self.parts(plan)}, loops={found})')}"],
+        )
