@@ -94,7 +94,7 @@ class Stop:
     def title(self) -> str:
         """Where propagation stopped, and why, in one sentence."""
         return (
-            f"`{self.axis}` ({self.size} devices) stops at {self.op}{at_line(self.source)}: "
+            f"`{self.axis}` ({self.first.axis.amount}) stops at {self.op}{at_line(self.source)}: "
             f"dim {self.dim} of `{self.value}` ({self.extent}): {self.reason}"
         )
 

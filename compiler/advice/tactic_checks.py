@@ -45,7 +45,7 @@ def batch_in_parts(plan: State, dim: int, axes: Sequence[str], what: str) -> Err
     tiles = (f'tile("{names[each]}", {dim}, "{first.axis}")' for each in values)
     split = "split the axis: " + step(*tiles, f'propagate("{first.axis}", split=True)')
     return Error(
-        f"`{what}` computes nothing in parts: `{first.axis}` ({first.size} devices) stops at the first op, `{node.op_name}`",
+        f"`{what}` computes nothing in parts: `{first.axis}` ({first.axis.amount}) stops at the first op, `{node.op_name}`",
         location=None if source is None else source.location(),
         label=f"dim {first.dim} of `{names[value]}` ({first.extent}): {first.reason}",
         helps=[split] if splits else [f"{way.why}: {cited(way.tactic)}"] if (way := instead(plan, first)) is not None else [],

@@ -20,6 +20,7 @@ from ..advice.stops import TRIED, Stop, split_text, stops
 from ..advice.ways_out import to_take
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
+from ..cost.loops import loops
 from ..cost.memory import memory
 from ..gc_pause import without_collector
 from ..inputs.message_language import Question, question, step
@@ -76,12 +77,22 @@ def _summary(plan: State) -> Summary:
         *(f"  {text}" for text in [split_text(plan)] if text),
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
+        *_loops(plan),
         *_in_parts(plan),
     ]
     redundant = _section(Question.SILENT, [one_line(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
     note = unapplied(plan)
     sections = [*redundant, *_conflicts(plan), *_stops(plan)]
     return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
+
+
+def _loops(plan: State) -> Iterator[str]:
+    """Yields a line for each loop in which a tactic has placed a range."""
+    for loop in map(str, plan.mesh.loops):
+        found = [each for each in loops(plan) if each.loop == loop]
+        times, after = sum(each.times for each in found), ", one after another" if len(found) > 1 else ""
+        carries, stored = of_bytes(sum(each.folds for each in found)), of_bytes(sum(each.stores for each in found))
+        yield f"in {loop}: {counted(times, 'loop')}{after}, with {carries} of carries; {stored} stored for what follows"
 
 
 def _in_parts(plan: State) -> Iterator[str]:

@@ -73,13 +73,13 @@ def uneven_claim(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     shape = plan.source.shape(seed.value)
     source = line_of(plan, seed.value, None) if seed.said else None
     helps = _as_said if seed.said else _batch if seed.is_batch else _instead
-    size, extent = seed.place.size, shape[dim]
+    extent = shape[dim]
     on = table.on_dim(seed.value, dim)
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
     left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
-    why = f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({size} devices)"
+    why = f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({seed.place.amount})"
     if seed.padded and extent == 1:
-        why = f"cannot be padded: one device of `{seed.axis}` ({size} devices) would have all of the dim"
+        why = f"cannot be padded: one device of `{seed.axis}` ({seed.place.amount}) would have all of the dim"
     return Refused(
         f"`{seed.name}` cannot be tiled: dim {dim} has {counted(extent, 'element')}{left}, which {why}",
         seed,
@@ -128,7 +128,7 @@ def _instead(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
 def _other_axes(plan: State, table: Table, value: ValueId, dim: int, axis: Place) -> list[str]:
     used = {*table.layout(value).axes, axis}
     others = [each for each in plan.mesh.places if each not in used and each.size > 1]
-    axes = [f"`{each}` ({each.size} devices)" for each in others if next_factor(table, value, dim, each) is not None]
+    axes = [f"`{each}` ({each.amount})" for each in others if next_factor(table, value, dim, each) is not None]
     return [f"use {' or '.join(axes)}"] if axes else []
 
 
@@ -171,11 +171,11 @@ def too_wide(plan: State, table: Table) -> Error | None:
     if not table.too_wide:
         return None
     (value, axis), (window, goes_around) = next(iter(table.too_wide.items()))
-    name, size = plan.source.addresses.names[value], axis.size
+    name = plan.source.addresses.names[value]
     where = line_of(plan, value, None)
     if goes_around:
         return Error(
-            f"`{name}` cannot be widened over `{axis}` ({size} devices): its uses read both ends of the range, as `jnp.roll` "
+            f"`{name}` cannot be widened over `{axis}` ({axis.amount}): its uses read both ends of the range, as `jnp.roll` "
             "does, and windows do not go around it",
             location=where and where.location(),
             helps=[
@@ -184,7 +184,7 @@ def too_wide(plan: State, table: Table) -> Error | None:
             ],
         )
     return Error(
-        f"`{name}` cannot be widened over `{axis}` ({size} devices): its uses read {window.before} elements before a block of "
+        f"`{name}` cannot be widened over `{axis}` ({axis.amount}): its uses read {window.before} elements before a block of "
         f"{window.stride} and {window.after} after it, which is more than the whole range of {window.span}",
         location=where and where.location(),
         notes=["each value that is widened makes the windows of the values before it wider"],

@@ -248,7 +248,7 @@ class Search:
             values = self.table.axes[part].values
             if values[value] is not None or (factor := next_factor(self.table, value, dim, part, pads)) is None:
                 if values[value] is None and self.program.shape(value)[dim] > part.size:
-                    raise NoPair(f"it does not divide over `{part}` ({part.size} devices)", is_uneven=True)
+                    raise NoPair(f"it does not divide over `{part}` ({part.amount})", is_uneven=True)
                 return False
             values[value] = Claim(dim, factor, number)
             trial.seeded.append(part)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
+from ..ground.amounts import counted
 from ..ground.errors import Error
 from ..ground.interned import Interned, intern
 
@@ -100,6 +101,11 @@ class Axis(Range):
         object.__setattr__(self, "stride", prod(size for _, size in self.devices.axes[names.index(self.name) + 1 :]))
 
     @property
+    def amount(self) -> str:
+        """How many iterations there are, in text: `4 devices`."""
+        return counted(self.size, "device")
+
+    @property
     def axis(self) -> Axis:
         """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
@@ -137,6 +143,11 @@ class SubAxis(Range):
         object.__setattr__(self, "stride", self.axis.stride * prod(self.split[self.index + 1 :]))
 
     @property
+    def amount(self) -> str:
+        """How many iterations there are, in text: `4 devices`."""
+        return counted(self.size, "device")
+
+    @property
     def name(self) -> str:
         """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
@@ -167,6 +178,11 @@ class Loop(Range):
         _check_name(self.name)
         if self.size < 1:
             raise Error(f"loop `{self.name}` has {self.size} iterations", helps=["a loop runs at least once"])
+
+    @property
+    def amount(self) -> str:
+        """How many iterations there are, in text: `8 trips`."""
+        return counted(self.size, "trip")
 
     @property
     def axis(self) -> Loop:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....dialects.ground.errors import Error
@@ -39,21 +39,29 @@ class DataParallel(Strategy):
         return batch_in_parts(placed, self.dim, axes_of(self.axis), "DataParallel")
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
-        shape, axes = plan.source.shape, axes_of(self.axis)
+        axes = axes_of(self.axis)
         for axis in axes:
             plan.mesh.parts(axis)
-        found = plan.source.addresses.inputs(self.inputs) if as_patterns(self.inputs) else batches(plan)
-        if not any(map(shape, found.values())):
-            names = ", ".join(f"`{name}`" for name in list(found)[:3])
-            raise Error(f"`DataParallel` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
-        for name, value in found.items():
-            if shape(value):
-                dim = plan.dim_of(value, self.dim, name)
-                seed = Seed(value, dim, "", name, blocks(plan, value, dim, axes), is_batch=True)
-                yield from seed.over(axes, plan.mesh)
+        yield from of_batch(plan, inputs_of(plan, self.inputs, "DataParallel"), self.dim, axes)
 
 
-def batches(plan: Plan) -> dict[str, ValueId]:
+def inputs_of(plan: Plan, inputs: Patterns, what: str) -> dict[str, ValueId]:
+    """The inputs that a tactic tiles: these or, if none are given, those that lead with the batch. Scalars are left out."""
+    found = plan.source.addresses.inputs(inputs) if as_patterns(inputs) else batches(plan, what)
+    if arrays := {name: value for name, value in found.items() if plan.source.shape(value)}:
+        return arrays
+    names = ", ".join(f"`{name}`" for name in list(found)[:3])
+    raise Error(f"`{what}` has nothing to tile: {names} are scalars", helps=["give inputs that have a batch dim"])
+
+
+def of_batch(plan: Plan, inputs: Mapping[str, ValueId], dim: int, axes: Sequence[str]) -> Iterator[Seed]:
+    """The claims that tile a dim of inputs on these places."""
+    for name, value in inputs.items():
+        at = plan.dim_of(value, dim, name)
+        yield from Seed(value, at, "", name, blocks(plan, value, at, axes), is_batch=True).over(axes, plan.mesh)
+
+
+def batches(plan: Plan, what: str = "DataParallel") -> dict[str, ValueId]:
     """The arguments whose leading dim is the batch, by name. Raises Error if no range is the batch."""
     named, source = plan.range_roots.get(BATCH), plan.source
     roots = source.batches if named is None else {named}
@@ -62,15 +70,15 @@ def batches(plan: Plan) -> dict[str, ValueId]:
         return found
     if roots and source.addresses.chosen:
         helps = ["name the inputs among them that it tiles: inputs=..."]
-        raise Error("`DataParallel` finds no input that leads with the batch among these values", helps=helps)
-    raise no_batch(plan)
+        raise Error(f"`{what}` finds no input that leads with the batch among these values", helps=helps)
+    raise no_batch(plan, what)
 
 
-def no_batch(plan: Plan) -> Error:
+def no_batch(plan: Plan, what: str = "DataParallel") -> Error:
     """The error if no range is the batch. It lists the ranges that inputs lead with, or else the arguments."""
     source, names = plan.source, plan.source.addresses.names
     first = {source.classes.of(value, 0): value for value in reversed(source.inputs.values)}
-    title = "`DataParallel` finds no batch"
+    title = f"`{what}` finds no batch"
     if not first:
         helps = [f"name the inputs that lead with it, inputs=...: the arguments are {trees(plan.arguments())}"]
         return Error(f"{title}: nothing says which arguments are inputs", helps=helps)

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
+from ...advice.tactic_checks import batch_in_parts
 from ...cost.loops import chain, main_loops
 from ...inputs.checks import shown
 from ...inputs.lines import at_line
 from ...inputs.message_language import step
-from ...inputs.names import Patterns, as_patterns
+from ...inputs.names import Patterns
 from ...plan.claims import having
 from ...plan.seeds import Seed
 from ...plan.source_lines import line_of
 from ..plan import Plan
 from .base import Strategy
-from .data import DataParallel, batches
+from .data import inputs_of, of_batch
 
 MOST_FOLDS = 3
 """The most folds that an error names."""
@@ -51,7 +52,7 @@ class Microbatch(Strategy):
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         loop = self.loop(plan)
-        return DataParallel(loop, inputs=self.inputs, dim=self.dim).claims(having(plan, [loop]))
+        yield from of_batch(having(plan, [loop]), inputs_of(plan, self.inputs, "Microbatch"), self.dim, [loop])
 
     def loop(self, plan: Plan) -> str:
         """The loop: `micro:8`."""
@@ -63,9 +64,8 @@ class Microbatch(Strategy):
     def parts(self, plan: Plan) -> int:
         """The number of parts that have `size` examples."""
         plan = self.restricted(plan)
-        found = plan.source.addresses.inputs(self.inputs) if as_patterns(self.inputs) else batches(plan)
-        shapes = {name: plan.source.shape(value) for name, value in found.items()}
-        extents = {shape[self.dim]: name for name, shape in shapes.items() if -len(shape) <= self.dim < len(shape)}
+        found = inputs_of(plan, self.inputs, "Microbatch")
+        extents = {plan.source.shape(value)[plan.dim_of(value, self.dim, name)]: name for name, value in found.items()}
         if len(extents) != 1:
             helps = ["give the number of parts: " + step("Microbatch(8)")]
             raise Error(f"the inputs have {shown(sorted(extents))} examples, not one number of them", helps=helps)
@@ -80,7 +80,7 @@ class Microbatch(Strategy):
         loop = self.loop(plan)
         found = main_loops(placed, loop)
         if found <= self.loops:
-            return DataParallel(loop, inputs=self.inputs, dim=self.dim).problem(plan, placed)
+            return batch_in_parts(placed, self.dim, [loop], "Microbatch")
         names = placed.source.addresses.names
         folds = [
             f"`{names[move.value]}`{at_line(line_of(placed, move.value, None))} is folded over the batch, and later ops read it"

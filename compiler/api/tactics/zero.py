@@ -10,6 +10,7 @@ from typing import cast
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
+from ....dialects.ranges.algebra import Loop
 from ....rewrites.decide.table import WHOLE
 from ....rewrites.program.program import ValueId
 from ...advice.open_conflicts import open_keys
@@ -205,7 +206,8 @@ def _said(*axes: str) -> str:
 def batch_axes(plan: Plan) -> tuple[str, ...]:
     """The axes on which inputs are tiled along the batch."""
     inputs, table = plan.source.inputs.values, plan.table
-    found = (each for each in table.axes for value in inputs if (claim := table.claim(value, each)) and claim.at == 0)
+    axes = (axis for axis in table.axes if not isinstance(axis, Loop))
+    found = (each for each in axes for value in inputs if (claim := table.claim(value, each)) and claim.at == 0)
     return tuple(map(str, dict.fromkeys(found)))
 
 
