@@ -92,7 +92,8 @@ def _loops(plan: State) -> Iterator[str]:
         found = [each for each in loops(plan) if each.loop == loop]
         times, after = sum(each.times for each in found), ", one after another" if len(found) > 1 else ""
         carries, stored = of_bytes(sum(each.folds for each in found)), of_bytes(sum(each.stores for each in found))
-        yield f"in {loop}: {counted(times, 'loop')}{after}, with {carries} of carries; {stored} stored for what follows"
+        computed = of_flops(sum(each.flops for each in found))
+        yield f"in {loop}: {counted(times, 'loop')}{after}, {computed}; {carries} of carries, {stored} stored for what follows"
 
 
 def _in_parts(plan: State) -> Iterator[str]:

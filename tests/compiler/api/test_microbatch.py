@@ -1,0 +1,165 @@
+"""`Microbatch`: the batch in a loop, before and after other tactics; and what it refuses."""
+
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportMissingTypeStubs=false
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import partita as pt
+from partita.compiler.cost.loops import loops, main_loops
+from partita.dialects.mesh import Mesh
+
+KEYS = jax.random.split(jax.random.key(0), 3)
+PARAMS = {name: jax.random.normal(KEYS[0], (64, 64)) / 8 for name in ("up", "down")}
+BATCH = {
+    "x": jax.random.normal(KEYS[1], (256, 64)),
+    "y": jax.random.normal(KEYS[2], (256, 64)),
+    "mask": jnp.arange(256) % 3 > 0,
+}
+ADAM = optax.adam(1e-2)
+
+
+def loss(params, batch):
+    out = jnp.tanh(batch["x"] @ params["up"]) @ params["down"]
+    each = jnp.mean((out - batch["y"]) ** 2, axis=1)
+    return jnp.sum(each * batch["mask"]) / jnp.sum(batch["mask"])
+
+
+def step(params, opt, batch):
+    value, grads = jax.value_and_grad(loss)(params, batch)
+    updates, opt = ADAM.update(grads, opt)
+    return optax.apply_updates(params, updates), opt, value
+
+
+ARGS = PARAMS, ADAM.init(PARAMS), BATCH
+WANTED = step(*ARGS)
+DATA, MICRO = pt.DataParallel("data", inputs="batch"), pt.Microbatch(4, inputs="batch")
+STRATEGIES: dict[str, Sequence[pt.Tactic]] = {
+    "alone": [],
+    "data": [DATA],
+    "zero 1": [DATA, pt.ZeRO(1, "data", params="params", optimizer="opt")],
+    "zero 2": [DATA, pt.ZeRO(2, "data", params="params", optimizer="opt")],
+    "zero 3": [DATA, pt.ZeRO(3, "data", params="params", optimizer="opt")],
+    "fsdp": [DATA, pt.FSDP("data")],
+    "megatron": [pt.Megatron("model", column="params/up", row="params/down")],
+    "both": [DATA, pt.Megatron("model", column="params/up", row="params/down")],
+}
+
+
+def planned(*tactics: pt.Tactic) -> pt.Plan:
+    return pt.plan(step, pt.Mesh(data=4, model=2), *ARGS).apply(*tactics)
+
+
+def same(found: object, wanted: object) -> None:
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_step_in_parts_is_the_step_before_and_after_other_tactics(name: str) -> None:
+    first, last = planned(MICRO, *STRATEGIES[name]), planned(*STRATEGIES[name], MICRO)
+    assert str(first.spmd()) == str(last.spmd())
+    same(last.compile()(*ARGS), WANTED)
+    whole = planned(*STRATEGIES[name])
+    assert last.counts()["all_reduce"] <= whole.counts()["all_reduce"] + 2 * (4 - 1), "only what is in the trips is more"
+    if "model" not in name and name != "both" and name != "megatron":
+        assert last.counts() == whole.counts() and last.bytes_per_device() == whole.bytes_per_device()
+
+
+def test_a_masked_mean_is_one_main_loop_behind_the_sum_of_the_mask() -> None:
+    plan = planned(MICRO)
+    assert len(loops(plan)) == 2 and main_loops(plan, "micro:4") == 1
+    assert all(each.stores == 0 for each in loops(plan))
+
+
+def test_a_part_of_the_batch_is_stored_at_a_time() -> None:
+    found = [planned(DATA, pt.Microbatch(m, inputs="batch")).memory().temporaries for m in (1, 4, 16)]
+    assert found[0] > found[1] >= found[2]
+
+
+def test_the_program_is_as_long_for_any_number_of_parts() -> None:
+    texts = [str(planned(DATA, pt.Microbatch(m, inputs="batch")).spmd()) for m in (2, 32)]
+    assert len({len(text.splitlines()) for text in texts}) == 1
+
+
+def test_the_size_of_a_part_says_how_many_there_are() -> None:
+    plan = planned(pt.Microbatch(size=64, inputs="batch"))
+    assert [*map(str, plan.mesh.loops)] == ["micro:4"]
+    again = pt.replay(step, plan.mesh.whole().in_space, plan.trace, *ARGS)
+    assert again.layout() == plan.layout() and again.mesh is plan.mesh
+
+
+def test_a_batch_is_padded_where_the_parts_do_not_divide_it() -> None:
+    same(planned(pt.Microbatch(5, inputs="batch", padded=True)).compile()(*ARGS), WANTED)
+    same(planned(pt.Microbatch(size=100, inputs="batch", padded=True)).compile()(*ARGS), WANTED)
+
+
+def test_what_a_loop_carries_is_in_the_text_of_the_plan() -> None:
+    assert "in micro:4: 2 loops, one after another" in str(planned(MICRO))
+
+
+def normed(params, x):
+    for w in params.values():
+        x = x @ w
+        x = jnp.tanh((x - x.mean(0, keepdims=True)) / jnp.sqrt(x.var(0, keepdims=True) + 1))
+    return jnp.mean(x**2)
+
+
+def test_folds_over_the_batch_in_the_middle_are_refused_or_exact() -> None:
+    fn = jax.value_and_grad(normed)
+    plan = pt.plan(fn, pt.Mesh(data=4), PARAMS, BATCH["x"])
+    with pytest.raises(pt.Error) as refused:
+        plan.apply(pt.Microbatch(4, inputs="x"))
+    assert "loops one after another over the batch, and takes at most 2" in refused.value.title
+    assert "is folded over the batch, and later ops read it" in refused.value.notes[0]
+    assert "test_microbatch.py" in refused.value.notes[0]
+    exact = plan.apply(pt.Microbatch(4, inputs="x", loops=12))
+    same(exact.compile()(PARAMS, BATCH["x"]), fn(PARAMS, BATCH["x"]))
+
+
+@pytest.mark.parametrize(
+    ("tactic", "title"),
+    [
+        (pt.Microbatch(), "takes the number of parts or their size, got m=0, size=0"),
+        (pt.Microbatch(4, size=4), "takes the number of parts or their size, got m=4, size=4"),
+        (pt.Microbatch(-1), "takes the number of parts or their size, got m=-1, size=0"),
+        (pt.Microbatch(size=3, inputs="batch"), "parts of 3 examples do not divide the 256 of `batch/"),
+        (pt.Microbatch(7, inputs="batch"), "which do not divide over `micro:7` (7 trips)"),
+        (pt.Microbatch(4, inputs="batch", name="data"), "`data:4` cannot be a loop: `data` is an axis of the mesh"),
+        (pt.Microbatch(4, inputs="batchs"), "batchs"),
+    ],
+)
+def test_wrong_parts_are_refused(tactic: pt.Microbatch, title: str) -> None:
+    with pytest.raises(pt.Error) as refused:
+        planned(tactic)
+    assert title in refused.value.title
+
+
+def test_a_loop_has_one_name_and_one_number_of_trips() -> None:
+    plan = planned().tile("batch/x", 0, "t:4")
+    for wrong, title in (("t:8", "loop `t` has 4 trips, and cannot have 8 too"), ("t:0", "loop `t` has 4 trips")):
+        with pytest.raises(pt.Error) as refused:
+            plan.tile("batch/y", 0, wrong)
+        assert title in refused.value.title
+    with pytest.raises(pt.Error):
+        plan.tile("batch/x", 1, "t:4")
+    assert plan.tile("batch/y", 0, "t").layout("batch/y")["batch/y"] == "f32[t:4*64, 64]"
+
+
+def test_a_mesh_with_loops_is_its_text() -> None:
+    mesh = pt.Mesh(data=4).having("t:8").having("u:2")
+    assert str(mesh) == "data=4, t:8, u:2" and Mesh.parse(str(mesh)) is mesh
+    assert eval(repr(mesh), {"Mesh": pt.Mesh}) is mesh
+    assert mesh.size == 4 and mesh["t"] == 8 and mesh.iterations == 64 and mesh.in_space is pt.Mesh(data=4)
+
+
+def test_a_graph_that_is_cut_has_no_loops() -> None:
+    with pytest.raises(pt.Error, match="has no loops, and the plan has `micro:4`"):
+        planned(MICRO).lower("collective")
