@@ -22,6 +22,8 @@ HOME = "rewrites/decide/price.py", "rewrites/decide/place_by_cut.py", "rewrites/
 # Other functions that compare costs, and why these decide nothing by them.
 MEMORY = "memory is a limit, not a price"
 TEXT = "the order of rows in a text"
+MAIN = "which loops compute a good part of the program"
+STORED = "what is stored between two loops costs bandwidth of memory, which no other choice does"
 FILTER = "whether ops are tried at all; the cut then decides by `Price`"
 NEEDED = {
     "compiler/advice/large_values.py:chunk_rewriting": MEMORY,
@@ -31,6 +33,8 @@ NEEDED = {
     "compiler/cost/live_ranges.py:_behind": MEMORY,
     "compiler/cost/live_ranges.py:_settled": MEMORY,
     "compiler/cost/live_ranges.py:_with_peak": MEMORY,
+    "compiler/cost/loops.py:_flops": MAIN,
+    "compiler/cost/loops.py:main_loops": MAIN,
     "compiler/cost/memory.py:_left_by": TEXT,
     "compiler/graph/nodes.py:counted_collectives": "the bytes of a collective follow from the larger of its two sides",
     "compiler/report/memory_timeline.py:json": TEXT,
@@ -44,7 +48,7 @@ NEEDED = {
     "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
-    "rewrites/lower/loop_schedule.py:is_cheap": MEMORY,
+    "rewrites/lower/loop_schedule.py:is_cheap": STORED,
 }
 
 
