@@ -144,7 +144,9 @@ class Statements(Reader):
         return axes
 
     def _axis(self, word: Word) -> str:
-        if self.mesh is not None and not self.mesh.parts(word.text.partition(".")[0], ()):
+        # A loop, `t:8`, is no axis of the mesh.
+        is_loop = ":" in word.text and "." not in word.text
+        if self.mesh is not None and not is_loop and not self.mesh.parts(word.text.partition(".")[0], ()):
             self.fail("axis_unknown", word, self.mesh, axis=word, mesh=self.mesh)
         return str(word)
 
