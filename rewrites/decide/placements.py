@@ -77,7 +77,7 @@ class OpPlacement:
     @property
     def trips(self) -> int:
         """How often one device runs the op in the loops that it is placed in."""
-        return trips_of(factor for _, factor in self.placement)
+        return trips_of([factor for _, factor in self.placement])
 
     def with_sum(self, pend: Unreduced) -> Unreduced | None:
         """The sum that a result is if operands are this sum: that and the op's own, as a sum of sums is one sum.
@@ -92,7 +92,11 @@ class OpPlacement:
 
 def trips_of(factors: Iterable[Factor]) -> int:
     """How often one device runs what has these factors: once for each trip of the loops among them."""
-    return prod(factor.size for factor in factors if isinstance(factor.place, Loop))
+    found = 1
+    for factor in factors:
+        if isinstance(factor.place, Loop):
+            found *= factor.size
+    return found
 
 
 def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
