@@ -20,6 +20,8 @@ from .ranges.terms import Axis, Devices, Loop, Place, SubAxis, coordinate
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
 
+LONGEST = 20
+"""The most digits of a number of trips that are read."""
 # `t:8`: a loop and its trips.
 _LOOP = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*):(?P<trips>[0-9]+)")
 
@@ -205,7 +207,7 @@ class Mesh(Interned, Mapping[str, int]):
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("name", "the name of an axis", name)
         if loop := _LOOP.fullmatch(name):
-            return self._with_loop(loop["name"], int(loop["trips"][:19]))
+            return self._with_loop(loop["name"], int(loop["trips"][:LONGEST]))
         whole, dot, part = name.partition(".")
         if not dot or self.parts(name, ()):
             return self
@@ -234,7 +236,8 @@ class Mesh(Interned, Mapping[str, int]):
             title = f"loop `{name}` has {have} trips, and cannot have {trips} too"
             raise Error(title, helps=[f'write "{name}:{have}"', f'or use another loop: "u:{trips}"'])
         if not 0 < trips < INTEGER_BOUND:
-            raise Error(f"loop `{name}` has {trips} trips", helps=["a loop runs at least once"])
+            most = "at least once" if not trips else f"less than {INTEGER_BOUND:,} times"
+            raise Error(f"loop `{name}` has {trips:,} trips{' or more' * (trips > 0)}", helps=[f"a loop runs {most}"])
         trips_of = self.trips if name in dict(self.trips) else (*self.trips, (name, trips))
         return intern(Mesh, self.pairs, self.slow, self.devices, self.chip, trips_of)
 
@@ -284,6 +287,8 @@ class Mesh(Interned, Mapping[str, int]):
         axes = [*map(str, (*self.places, *self.loops))]
         have = ", ".join(f"`{axis}`" for axis in axes) or "no axes"
         helps = did_you_mean(name, axes, f"the mesh has {have}", most=3)
+        if ":" in name and "." not in name:
+            helps = [f'a loop is a name and its trips: "{name.partition(":")[0]}:8"', *helps]
         return UnknownAxis(f"the mesh has no axis `{name}`", helps=helps)
 
     def __iter__(self) -> Iterator[str]:

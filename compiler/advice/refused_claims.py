@@ -95,6 +95,7 @@ def _padded(plan: State, error: Refused, act: PlanStep) -> Iterator[str]:
     split = having(plan, seed.among or (seed.axis,))
     claims = {str(axis): split.table.claim(seed.value, axis) for axis in split.table.axes}
     before = {axis: claim.tactic for axis, claim in claims.items() if claim is not None and claim.at == dim}
+    before.pop(seed.axis, None)
     axes = (*before, *(axis for axis in seed.among or (seed.axis,) if axis not in before))
     pads = replace(seed, axis="", padded=True, multiple=0).over(axes, split.mesh)
     if not before:

@@ -90,6 +90,8 @@ def _loops(plan: State) -> Iterator[str]:
     """Yields a line for each loop in which a tactic has placed a range."""
     for loop in map(str, plan.mesh.loops):
         found = [each for each in loops(plan) if each.loop == loop]
+        if not found:
+            continue
         times, after = sum(each.times for each in found), ", one after another" if len(found) > 1 else ""
         carries, stored = of_bytes(sum(each.folds for each in found)), of_bytes(sum(each.stores for each in found))
         computed = of_flops(sum(each.flops for each in found))

@@ -16,6 +16,7 @@ from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, causes_text
 from .counts import CountedCollective, Counts, bytes_received, count_collectives
+from .loops import times
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -122,7 +123,7 @@ def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[C
     """Yields the collectives of these steps of redistributions."""
     where = plan.source.program.where
     return (
-        CountedCollective(step.kind, step.names, part, move.trips * step.trips, where(move.region))
+        CountedCollective(step.kind, step.names, part, times(plan, move.region, step.loops), where(move.region))
         for move, step in steps
         for part in step.collectives
     )
@@ -173,7 +174,7 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         step.kind,
         step.names,
         bytes,
-        move.trips * step.trips,
+        times(plan, move.region, step.loops),
         program.where(move.region),
         value=addresses.names[value],
         use=node.op_name if node is not None else end_of(move),

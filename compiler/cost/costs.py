@@ -18,6 +18,7 @@ from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
 from .flops import of_each_op
+from .loops import trips, trips_around
 
 Axes = tuple[str, ...]
 
@@ -90,14 +91,15 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:
     for move in moves:
         for step in move.path.steps:
             for part in step.collectives:
-                amounts[step.names, move.region] += part * step.trips
-                amounts[Amount.COLLECTIVES, move.region] += step.trips
+                often = trips(plan, move.region, step.loops)
+                amounts[step.names, move.region] += part * often
+                amounts[Amount.COLLECTIVES, move.region] += often
     for node in nodes:
         placed, known = placements.nodes[node.number], flops[node.number]
         if known is None:
             amounts[Amount.UNKNOWN_FLOPS, node.region] += computed(node, placed)
         elif known:
-            amounts[Amount.FLOPS, node.region] += known
+            amounts[Amount.FLOPS, node.region] += known * trips_around(plan, node)
         if node.number in placements.elsewhere:
             amounts[Amount.SPARED_FLOPS, node.region] += charged(placements, node, placed) - computed(node, placed)
         for value, layout in zip(node.results, placed.produced, strict=True):

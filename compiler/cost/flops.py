@@ -10,6 +10,7 @@ from ...rewrites.program.program import Node
 from ..plan.state import State
 from ..views.grouping import alike
 from .counts import most
+from .loops import trips_around
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,11 @@ def work(plan: State, nodes: Iterable[Node], of: Callable[[State, Node], int | N
 def _sum(plan: State, counts: Iterable[tuple[Node, int | None]]) -> Flops:
     """The sum of what is computed in the regions of ops."""
     program, every = plan.source.program, [*counts]
-    known = [(count * program.trips(node.region), program.where(node.region)) for node, count in every if count]
+    known = [
+        (count * trips_around(plan, node) * program.trips(node.region), program.where(node.region))
+        for node, count in every
+        if count
+    ]
     return Flops(int(most(known)), tuple(dict.fromkeys(shown_op_name(node) for node, count in every if count is None)))
 
 

@@ -7,8 +7,10 @@ They are read off the device-local program, since lowering decides in which loop
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import cast
 
 from xdsl.dialects.func import FuncOp
@@ -17,8 +19,10 @@ from xdsl.ir import Block
 from ...dialects.definitions.flops import flops
 from ...dialects.lax import LaxOp, ScanOp
 from ...dialects.op_text import array_types
+from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import Move
+from ...rewrites.program.program import Node
 from ...rewrites.redistribute.kinds.folds import AllReduce
 from ..plan.lowering import spmd
 from ..plan.state import State
@@ -34,7 +38,7 @@ class LoopRun:
     loop: str
     """Its name and trips: `micro:8`."""
     times: int
-    """How often it runs in one call: more than once inside of a program's own loop."""
+    """How often it runs, one after another: more than once inside of a program's own loop."""
     folds: int
     """The bytes of its carries."""
     stores: int
@@ -51,21 +55,23 @@ def loops(plan: State) -> list[LoopRun]:
 def _loops(plan: State) -> list[LoopRun]:
     if not plan.mesh.loops:
         return []
-    return list(_in_block(cast(FuncOp, spmd(plan).body.block.first_op).body.block, 1))
+    return list(_in_block(cast(FuncOp, spmd(plan).body.block.first_op).body.block, 1, 1))
 
 
-def _in_block(block: Block, times: int) -> Iterator[LoopRun]:
+def _in_block(block: Block, times: int, runs: int) -> Iterator[LoopRun]:
+    """The loops of a block that is run so often in the program's own loops, and in all loops."""
     for op in block.ops:
         if not isinstance(op, ScanOp):
             for region in op.regions:
-                yield from _in_block(region.block, times)
+                yield from _in_block(region.block, times, runs)
             continue
         (inner,), outs = op.regions, array_types(op.results)
         carries = len(range(len(op.operands))[op.entry.carries])
-        if isinstance(loop := op.params.get("loop"), str):
+        loop = op.params.get("loop")
+        if isinstance(loop, str):
             folds, stores = sum(each.nbytes for each in outs[:carries]), sum(each.nbytes for each in outs[carries:])
-            yield LoopRun(loop, times, folds, stores, times * op.length * _flops(inner.block))
-        yield from _in_block(inner.block, times * op.length)
+            yield LoopRun(loop, times, folds, stores, runs * op.length * _flops(inner.block))
+        yield from _in_block(inner.block, times if isinstance(loop, str) else times * op.length, runs * op.length)
 
 
 def _flops(block: Block) -> int:
@@ -82,6 +88,49 @@ def _flops(block: Block) -> int:
     return found
 
 
+def around(plan: State, region: int) -> frozenset[Place]:
+    """The loops whose trips each run a region of the program: it lies inside of them, as a scan of layers in micro-batches."""
+    return plan.once(_around).get(region, frozenset()) if region and plan.mesh.loops else frozenset()
+
+
+def _around(plan: State) -> Mapping[int, frozenset[Place]]:
+    """The loops around each region. A region in which a loop ends has the loop inside, and runs outside of it."""
+    program, found = plan.source.program, dict[int, frozenset[Place]]()
+    placed, ended = (defaultdict[int, set[Place]](set) for _ in range(2))
+    for node, each in zip(program.nodes, plan.decisions.placements.nodes, strict=True):
+        for region in program.outward(node.region):
+            placed[region].update(factor.axis for _, factor in each.placement if isinstance(factor.place, Loop))
+    for move in plan.decisions.moves:
+        over = {axis for step in move.path.steps if step.is_in_time and step.communicates for axis in step.axes}
+        for region in program.outward(move.region):
+            ended[region] |= over
+    for controls in program.controls:
+        for control in controls:
+            is_in = set[Place]().union(*(placed[region] for region in control.regions))
+            is_in.difference_update(*(ended[region] for region in control.regions))
+            for region in control.regions:
+                found[region] = frozenset(is_in) | found.get(program.regions[region].parent, frozenset())
+    return found
+
+
+def trips(plan: State, region: int, loops: Iterable[Place] = ()) -> int:
+    """How often one run of a region runs what lies in these loops: in their trips, and in those of the loops around it."""
+    return prod(each.size for each in around(plan, region).union(loops))
+
+
+def times(plan: State, region: int, loops: Iterable[Place] = ()) -> int:
+    """How often one call runs what is in a region and in these loops; an unknown trip count counts as 1."""
+    return plan.source.program.trips(region) * trips(plan, region, loops)
+
+
+def trips_around(plan: State, node: Node) -> int:
+    """How often the trips of loops run an op that is not placed on these loops, because its region lies inside of them."""
+    if not (outer := around(plan, node.region)):
+        return 1
+    own = (factor.axis for _, factor in plan.decisions.placements.nodes[node.number].placement)
+    return prod(each.size for each in outer.difference(own))
+
+
 def main_loops(plan: State, loop: str) -> int:
     """How many loops over one range, one after another, compute a good part of what there is to compute."""
     found = [each for each in loops(plan) if each.loop == loop]
@@ -90,7 +139,7 @@ def main_loops(plan: State, loop: str) -> int:
 
 
 def chain(plan: State, loop: str) -> list[Move]:
-    """The folds over a loop that later trips read: each of them ends a loop."""
+    """The folds that end a loop: later trips read them, or the body of a loop of the program needs them."""
     program, (place,) = plan.source.program, plan.mesh.named(loop)
     placed = plan.decisions.placements.nodes
 
@@ -101,4 +150,4 @@ def chain(plan: State, loop: str) -> list[Move]:
         readers = (node for value in program.downstream([move.value], lambda _: True) for node in program.readers(value))
         return any(factor.axis is place for node in readers for _, factor in placed[node.number].placement)
 
-    return [move for move in plan.decisions.moves if is_fold(move) and is_read(move)]
+    return [move for move in plan.decisions.moves if is_fold(move) and (move.region or is_read(move))]

@@ -319,6 +319,7 @@ def _with_claims(plan: State, table: Table, seeds: Sequence[SeedOn], action: Act
     """A copy of a table with these claims."""
     table = table.copy()
     axes = [axis for axis in dict.fromkeys(seed.place for seed in seeds) if axis.size > 1]
+    axes.sort(key=lambda axis: isinstance(axis, Loop))
     for axis in axes:
         table.touch(axis)
     moved = _leave(plan, table, [seed for seed in seeds if seed.place in axes], number)

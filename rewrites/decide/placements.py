@@ -77,7 +77,11 @@ class OpPlacement:
     @property
     def trips(self) -> int:
         """How often one device runs the op in the loops that it is placed in."""
-        return trips_of([factor for _, factor in self.placement])
+        found = 1
+        for _, factor in self.placement:
+            if isinstance(factor.place, Loop):
+                found *= factor.size
+        return found
 
     def with_sum(self, pend: Unreduced) -> Unreduced | None:
         """The sum that a result is if operands are this sum: that and the op's own, as a sum of sums is one sum.
@@ -88,15 +92,6 @@ class OpPlacement:
         if any(each.scans or each.is_gathered for each in own):
             return None
         return merged_sum((pend, own)) if own else pend
-
-
-def trips_of(factors: Iterable[Factor]) -> int:
-    """How often one device runs what has these factors: once for each trip of the loops among them."""
-    found = 1
-    for factor in factors:
-        if isinstance(factor.place, Loop):
-            found *= factor.size
-    return found
 
 
 def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
@@ -168,8 +163,8 @@ def _merged(signature: Signature, placement: Placement, produced: Sequence[Layou
     for index, merging in ((i, merging) for i, _ in placement for merging in signature.indices[i].parts(Merging)):
         factors = [factor for i, factor in placement if i == index]
         step = Merge.of_blocks(merging, signature.result_at[0][index].dim, factors, produced[0].local_shape)
-        others = trips_of(each for i, each in placement if i != index)
-        return replace(step, bytes=0 if step.is_in_time else step.bytes, trips=others)
+        loops = tuple(each.axis for i, each in placement if i != index and isinstance(each.place, Loop))
+        return replace(step, bytes=0 if step.is_in_time else step.bytes, loops=loops)
     return None
 
 

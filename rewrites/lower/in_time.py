@@ -315,6 +315,8 @@ class Opened:
     def __init__(self, op: RegionOp, loop: Loop, varies: Sequence[bool]) -> None:
         self.op, self.loop, self.entry = op, loop, op.entry
         self.operands = list(varies)
+        if isinstance(op, CondOp):
+            self.operands[0] = False  # All trips take one branch.
         body = len(op.regions) - 1
         carries = range(len(op.operands))[self.entry.carries]
         while True:

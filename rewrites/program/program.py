@@ -378,8 +378,12 @@ class Program:
 
     def around(self, region: int) -> Iterator[Region]:
         """Yields a region and the regions around it, except for the program itself."""
+        return map(self.regions.__getitem__, self.outward(region))
+
+    def outward(self, region: int) -> Iterator[int]:
+        """Yields the numbers of a region and of the regions around it, except for the program itself."""
         while region:
-            yield self.regions[region]
+            yield region
             region = self.regions[region].parent
 
     def trips(self, region: int) -> int:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from math import prod
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import Extent, Loop, local, placed
@@ -51,10 +50,10 @@ class AroundLoops:
         return frozenset(dim for dim, (here, there) in ends if here is there and has_loops(Layout((here,))))
 
     @cached_property
-    def trips(self) -> int:
-        """How often the redistribution over axes runs."""
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops in whose trips the redistribution over axes runs."""
         inside = chain(*(placed(self.start.dims[dim]) for dim in self.staying), (each.axis for each in self.carried))
-        return prod(place.size for place in inside if isinstance(place, Loop))
+        return tuple(place for place in inside if isinstance(place, Loop))
 
     @cached_property
     def first(self) -> tuple[Step, ...]:
@@ -129,7 +128,7 @@ class AroundLoops:
             Layout(tuple(self.start.dims[dim] if dim in self.staying else each for dim, each in enumerate(layout.dims)))
             for layout in (step.before, step.after)
         )
-        return replace(step, before=before, after=after, trips=self.trips)
+        return replace(step, before=before, after=after, loops=self.loops)
 
 
 def _turned(step: Step) -> Step:

@@ -51,8 +51,8 @@ class Step:
     bytes: Bytes = 0
     before: Layout = NOT_YET
     after: Layout = NOT_YET
-    trips: int = 1
-    """How often a device runs it, in the loops on which the value lies before and after it."""
+    loops: tuple[Place, ...] = ()
+    """The loops on which the value lies before and after it: a device runs it in each of their trips."""
 
     kind: ClassVar[str] = ""
     """The name of the kind in reports, and the head of its terms."""
@@ -91,6 +91,11 @@ class Step:
     def is_in_time(self) -> bool:
         """Whether it runs over loops, where nothing is sent: it folds, stacks or takes what the trips of one device have."""
         return bool(self.axes) and all(isinstance(axis, Loop) for axis in self.axes)
+
+    @property
+    def trips(self) -> int:
+        """How often a device runs it in these loops."""
+        return devices(self.loops)
 
     @property
     def collectives(self) -> tuple[Bytes, ...]:

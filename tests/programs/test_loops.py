@@ -8,6 +8,7 @@ The programs need carries, stacks, windows, prefixes, several loops one after an
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array, lax
-from lowered import interpreted, lowers_from_its_decisions, lowers_from_its_text
+from lowered import executions, interpreted, lowers_from_its_decisions, lowers_from_its_text
 
 import partita as pt
+from partita.compiler.cost.loops import loops
 from partita.dialects.lax import ScanOp
 from partita.dialects.reference.interpret import interpret
 
@@ -167,6 +169,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Sequence[Any], int, int]] = {
     "folds": (folds, (H,), 0, 0),
     "sorted rows": (sorted_rows, (H,), 0, 0),
 }
+
+
+def branch_by_a_counter(h, w):
+    """A value that all trips share comes out of a loop that is in the trips; a fold is in the branches."""
+    count, h = lax.fori_loop(0, 3, lambda _, s: (s[0] + 1, jnp.tanh(s[1] @ w)), (0, h))
+    return lax.cond(count > 2, lambda x: (x - x.mean(0, keepdims=True)).sum(1), lambda x: x.sum(1), h)
+
+
+PROGRAMS["branch by a counter"] = branch_by_a_counter, (H, W), 0, 0
 ORDERS = {"alone": ["t:8"], "before an axis": ["t:8", "data"], "after an axis": ["data", "t:8"]}
 
 
@@ -203,6 +214,41 @@ def test_a_loop_is_in_every_form_of_a_plan(name: str) -> None:
     same(plan.lower().run(*args), fn(*args))
     lowers_from_its_text(plan)
     lowers_from_its_decisions(plan)
+
+
+def layers(x, ws):
+    @jax.checkpoint
+    def body(c, w):
+        return jnp.tanh(c @ w) + c, None
+
+    return jax.value_and_grad(lambda ws: (lax.scan(body, x, ws)[0] ** 2).mean())(ws)
+
+
+def test_what_a_scan_of_layers_gathers_counts_in_each_trip_around_it() -> None:
+    args = H, normal(4, 32, 32, key=1) / 8
+    plan = pt.plan(layers, pt.Mesh(data=2), *args).tile("x", 0, "data").tile("x", 0, "t:4").tile("ws", 1, "data")
+    assert plan.counts()["all_gather"] == executions(plan.spmd())[0]["all_gather"] == 4 * 8
+    same(plan.compile()(*args), layers(*args))
+
+
+def test_a_page_shows_a_plan_with_loops(tmp_path: Path) -> None:
+    planned("scanned", "after an axis").html(tmp_path / "plan.html")
+    assert "t:8" in (tmp_path / "plan.html").read_text()
+
+
+def test_loops_in_loops_are_counted_once_each() -> None:
+    fn, args, *_ = PROGRAMS["clipped"]
+    plan = pt.plan(fn, pt.Mesh(), *args).tile("h", 0, "t:4").tile("h", 0, "u:2")
+    assert [(each.loop, each.times) for each in loops(plan)] == [("t:4", 1), ("u:2", 1)]
+    same(plan.compile()(*args), fn(*args))
+
+
+def test_a_dim_is_padded_on_an_axis_and_a_loop_at_once() -> None:
+    fn, args, *_ = PROGRAMS["clipped"]
+    for places in (("data", "t:3"), ("t:3", "data")):
+        plan = pt.plan(fn, pt.Mesh(data=2), *args).tile("h", 0, places, padded=True)
+        assert plan.layout("h")["h"] == "f32[data*t:3*11 pad 64, 32]"
+        same(plan.compile()(*args), fn(*args))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
