@@ -108,11 +108,12 @@ def known_flops(node: Node, placed: OpPlacement) -> int | None:
     """The flops of one device in one run of an op that is placed so; None if they are unknown."""
     # The parameters of a border are those of its loop or branch.
     params = NO_PARAMS if node.is_border else cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
-    return _flops(node.op_name, params, placed)
+    return flops_as_placed(node.op_name, params, placed)
 
 
 @lru_cache(maxsize=1 << 14)
-def _flops(name: str, params: ParamsAttr, placed: OpPlacement) -> int | None:
+def flops_as_placed(name: str, params: ParamsAttr, placed: OpPlacement) -> int | None:
+    """The flops of one device in one run of an op of this name; None if they are unknown."""
     ins, outs = (tuple(layout.local_shape for layout in side) for side in (placed.wanted, placed.produced))
     known = flops(name, params, ins, outs)
     return None if known is None else known * placed.trips
