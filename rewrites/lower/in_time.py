@@ -32,21 +32,22 @@ from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
 
 def run_in_time(block: Block) -> Block:
     """The block with its loops, outer ones first; itself if nothing in it runs over a loop."""
-    loops = dict.fromkeys(place for op in _every(block) for place in _places(op) if isinstance(place, Loop))
-    for loop in sorted(loops, key=nesting):
+    for loop in sorted({place for places in _named(block) for place in places if isinstance(place, Loop)}, key=nesting):
         block = Cut(block, loop, ()).written()
     return block
 
 
-def _every(block: Block) -> Iterator[Operation]:
+def _named(block: Block) -> Iterator[tuple[Place, ...]]:
+    """The places that ops of a block name. Most ops name none: each is one look at its class."""
     for op in block.ops:
-        yield from op.walk()
+        if isinstance(op, spmd.Collective | Coordinate):
+            yield op.axes
+        for region in op.regions:
+            yield from _named(region.block)
 
 
 def _places(op: Operation) -> tuple[Place, ...]:
-    if isinstance(op, spmd.Collective):
-        return op.axes
-    return op.along.data if isinstance(op, Coordinate) else ()
+    return op.axes if isinstance(op, spmd.Collective | Coordinate) else ()
 
 
 def _is_row(op: Operation) -> bool:
@@ -61,15 +62,12 @@ class Cut:
         self.items = list[Item]()
         self.alias: dict[SSAValue, Value] = {}
         """Values that are others, as the results of a barrier."""
-        self.stacks: dict[Value, Value] = {}
-        """Values of trips that come as stacks -> the stack."""
-        self.varying = set[Value]()
+        self.given = set[Value](block.args[number] for number in stacked)
+        """Values of trips that come as stacks."""
+        self.varying = set[Value](self.given)
         """The values that each trip has."""
-        numbers = set(stacked)
-        for arg in block.args:
-            if arg.index in numbers:
-                self.varying.add(arg)
-                self.stacks[arg] = Stacked(arg)
+        self.ends = set[Stacked]()
+        """What is left of values after the loop: stacks of them, and what the last trip has."""
         *ops, end = block.ops
         self.end = end
         for op in ops:
@@ -88,17 +86,20 @@ class Cut:
 
     def stack(self, value: Value) -> Value:
         """The stack of what the trips have of a value."""
-        if value not in self.stacks:
-            self.items.append(Stack(reads=[value], makes=[Stacked(value)]))
-            self.stacks[value] = Stacked(value)
-        return self.stacks[value]
+        made = Stacked(value)
+        if value not in self.given and made not in self.ends:
+            self.items.append(Stack(reads=[value], makes=[made]))
+            self.ends.add(made)
+        return made
 
     def plain(self, value: Value) -> Value:
         """A value outside of trips. All trips have the same of one that no fold or stack has made so: that of the last one."""
         if value not in self.varying:
             return value
         same = Stacked(value, LAST)
-        self.fold(LAST, value, same)
+        if same not in self.ends:
+            self.fold(LAST, value, same)
+            self.ends.add(same)
         return same
 
     def fold(self, monoid: str, value: Value, made: Value) -> None:
@@ -131,10 +132,7 @@ class Cut:
             case spmd.AllGatherOp() if len(op.axes) == 1:
                 self.add(op, [self.stack(operand)], op.results, inside=False)
             case spmd.PermuteOp() if len(op.axes) == 1:
-                made = Stacked(op.results[0])
-                self.add(op, [self.stack(operand)], [made], inside=False)
-                self.varying.add(op.results[0])
-                self.stacks[op.results[0]] = made
+                self.add(op, [self.stack(operand)], [self.comes_as_stack(op.results[0])], inside=False)
             case _:
                 raise NotImplementedError(f"`{op.name}` over loop `{self.loop}` and other places")
 
@@ -157,26 +155,26 @@ class Cut:
             self.stack(value) if stacked and varied else self.plain(value)
             for value, stacked, varied in zip(operands, opened.operands, varies, strict=True)
         ]
-        makes = [Stacked(each) if stacked else each for each, stacked in zip(op.results, opened.results, strict=True)]
+        ends = zip(op.results, opened.results, strict=True)
+        makes = [self.comes_as_stack(each) if stacked else each for each, stacked in ends]
         self.items.append(RunOpened(reads=reads, makes=makes, opened=opened))
-        for each, made in zip(op.results, makes, strict=True):
-            if each is not made:
-                self.varying.add(each)
-                self.stacks[each] = made
+
+    def comes_as_stack(self, value: SSAValue) -> Stacked:
+        """Records a value of trips that is made as a stack. Returns the stack."""
+        self.varying.add(value)
+        self.given.add(value)
+        return Stacked(value)
 
     # --- the new block -----------------------------------------------------------------------------------------------
 
     def written(self, stacked: Sequence[bool] = ()) -> Block:
         """The new block. Of the results in `stacked` it returns stacks."""
         wanted = stacked or [False] * len(self.returns)
-        given = dict(self.stacks)
         ends = [
             self.stack(value) if stack and value in self.varying else self.plain(value)
             for value, stack in zip(self.returns, wanted, strict=True)
         ]
-        made = {each for item in self.items if isinstance(item, Stack) for each in item.reads}
-        given = {value: stack for value, stack in given.items() if value not in made}
-        return _Writer(self, Schedule(self.items, frozenset(self.varying), given, ends)).written(ends, wanted)
+        return _Writer(self, Schedule(self.items, self.varying, self.given, ends)).written(ends, wanted)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -244,7 +242,7 @@ class _Writer:
         stores += [each for each, first in schedule.stored.items() if first == loop and each not in stores]
         rows = [each for each in read if each in self.cut.varying]
         consts = [each for each in read if each not in self.cut.varying]
-        stacks = [self.env[schedule.given.get(each, Stacked(each))] for each in rows]
+        stacks = [self.env[Stacked(each)] for each in rows]
         numbers = self.emit.iota((trips,), 0)
         # The carries have the types of what is folded, which the body tells.
         trip = _Trip(self, [self.env[each] for each in consts], stacks, numbers)
@@ -297,13 +295,8 @@ class _Trip:
         self.block.add_op(YieldOp([*totals, *stores]))
         types = [type_at(each) for each in totals]
         types += [stacked_type(type_at(each), self.around.loop.size) for each in stores]
-        counts = {
-            "length": self.around.loop.size,
-            "loop": str(self.around.loop),
-            "num_carry": len(starts),
-            "num_consts": len(consts),
-        }
-        params = ParamsAttr.of(**counts, reverse=False, unroll=1)
+        loop, counts = self.around.loop, {"num_carry": len(starts), "num_consts": len(consts)}
+        params = ParamsAttr.of(length=loop.size, loop=str(loop), **counts, reverse=False, unroll=1)
         op = ScanOp.of([*consts, *starts, *stacks, numbers], types, params, [Region(self.block)])
         self.around.block.add_op(op)
         return op.results

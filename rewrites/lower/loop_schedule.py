@@ -10,7 +10,7 @@ less time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -69,10 +69,10 @@ class Schedule:
     """Loops are numbered from the last one, 0. An item outside of trips runs before the loop whose number is one less."""
 
     items: Sequence[Item]
-    varying: frozenset[Value]
+    varying: Set[Value]
     """The values that each trip has."""
-    given: Mapping[Value, Value]
-    """Values of trips of which the block gets stacks -> the stack."""
+    given: Set[Value]
+    """Values of trips that come as stacks."""
     returns: Sequence[Value]
     due: dict[Value, int] = field(default_factory=dict[Value, int])
     """Values outside of trips -> the number of the loop after which each has to be there."""
@@ -110,7 +110,7 @@ class Schedule:
             if value not in self.varying:
                 self._need(value, loop + 1)
             elif value in self.given:
-                self._need(self.given[value], loop + 1)
+                self._need(Stacked(value), loop + 1)
             else:
                 self._uses.setdefault(value, set()).add(loop)
 

@@ -83,8 +83,8 @@ class Microbatch(Strategy):
             return batch_in_parts(placed, self.dim, [loop], "Microbatch")
         names = placed.source.addresses.names
         ends = {True: "in each trip of a loop of the program", False: "and later ops read it"}
-        found = ((move, at_line(line_of(placed, move.value, None))) for move in chain(placed, loop))
-        folds = [f"`{names[move.value]}`{at} is folded over the batch, {ends[move.region > 0]}" for move, at in found]
+        lines = ((move, at_line(line_of(placed, move.value, None))) for move in chain(placed, loop))
+        folds = [f"`{names[move.value]}`{at} is folded over the batch, {ends[move.region > 0]}" for move, at in lines]
         more = [f"and {counted(len(folds) - MOST_FOLDS, 'other')}"] if len(folds) > MOST_FOLDS else []
         return Error(
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",

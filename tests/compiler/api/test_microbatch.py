@@ -117,7 +117,8 @@ def test_folds_over_the_batch_in_the_middle_are_refused_or_exact() -> None:
     plan = pt.plan(fn, pt.Mesh(data=4), PARAMS, BATCH["x"])
     with pytest.raises(pt.Error) as refused:
         plan.apply(pt.Microbatch(4, inputs="x"))
-    assert "loops one after another over the batch, and takes at most 2" in refused.value.title
+    assert "would run 7 loops one after another over the batch, and takes at most 2" in refused.value.title
+    assert "loops=7" in refused.value.helps[0]
     assert "is folded over the batch, and later ops read it" in refused.value.notes[0]
     assert "test_microbatch.py" in refused.value.notes[0]
     exact = plan.apply(pt.Microbatch(4, inputs="x", loops=12))
