@@ -145,13 +145,7 @@ class Graph(GraphModule):
 def lower(plan: State, granularity: str) -> Graph:
     """Lowers a plan to a graph, once for each granularity. Raises Error for an unknown one."""
     helps = "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`"
-    start = cut_at(granularity, helps)
-    if granularity == "collective" and plan.mesh.loops:
-        loops = " and ".join(f"`{loop}`" for loop in plan.mesh.loops)
-        raise Error(
-            f"a graph that is cut at each redistribution has no loops, and the plan has {loops}", helps=["take `whole`"]
-        )
-    return plan.once(_lowering(start))
+    return plan.once(_lowering(cut_at(granularity, helps)))
 
 
 def finest(plan: State) -> Graph:

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ...dialects import flow
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ConstantOp
+from ...dialects.ranges.algebra import Loop
 from ...dialects.types import ArrayType
 from ..redistribute.steps import Path
 from ..rewire import rewire
@@ -45,7 +46,7 @@ from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import way_of
 from .materialise import Start
-from .to_spmd import Local
+from .to_spmd import Local, in_space
 from .transposed_products import swap_products
 
 GRANULARITIES = ("whole", "collective")
@@ -58,7 +59,7 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
     `whole` makes one kernel with its collectives inside, `collective` cuts at each redistribution; a loop whose body
     communicates stays in one kernel, and so does an op that merges its blocks. Raises Error for another granularity.
     """
-    return replayed(module, cut_at(granularity), AsWritten)
+    return in_space(replayed(module, cut_at(granularity), AsWritten))
 
 
 def cut_at(granularity: str, *helps: str) -> Start:
@@ -195,6 +196,9 @@ class Kernels(_Graph):
         return [Built(nest, out, type) for out, type in zip(op.results, types, strict=True)]
 
     def end_nest(self) -> None:
+        if loops := [f"`{place}`" for place in self.nest.axes if isinstance(place, Loop)]:
+            title = f"a graph that is cut at each redistribution has no loops, and the plan has {' and '.join(loops)}"
+            raise Error(title, helps=["take `whole`"])
         if self.nest.ops or self.nest.axes:
             self.run.nests.append(self.nest)
         self.nest = Nest()

@@ -33,11 +33,14 @@ from .transposed_products import swap_products
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
     """Returns the device-local module of a placed one."""
-    made = replayed(module, Local, AsWritten)
+    return in_space(replayed(module, Local, AsWritten))
+
+
+def in_space(module: ModuleOp) -> ModuleOp:
+    """The module, whose mesh has no loops any more: what lay on them runs in loops."""
     if (mesh := module.attributes.get(MESH)) is not None:
-        # What ran over loops has become loops.
-        set_mesh(made, Mesh.parse(cast(StringAttr, mesh).data).in_space)
-    return made
+        set_mesh(module, Mesh.parse(cast(StringAttr, mesh).data).in_space)
+    return module
 
 
 class Local(Nesting):

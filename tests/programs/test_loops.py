@@ -16,12 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array, lax
-from lowered import executions, interpreted, lowers_from_its_decisions, lowers_from_its_text
+from lowered import executions, interpreted, lowers_from_its_decisions, lowers_from_its_text, reparsed
 
 import partita as pt
 from partita.compiler.cost.loops import loops
 from partita.dialects.lax import ScanOp
 from partita.dialects.reference.interpret import interpret
+from partita.rewrites.lower.to_flow import to_flow
 
 KEYS = jax.random.split(jax.random.key(0), 4)
 
@@ -229,6 +230,14 @@ def test_what_a_scan_of_layers_gathers_counts_in_each_trip_around_it() -> None:
     plan = pt.plan(layers, pt.Mesh(data=2), *args).tile("x", 0, "data").tile("x", 0, "t:4").tile("ws", 1, "data")
     assert plan.counts()["all_gather"] == executions(plan.spmd())[0]["all_gather"] == 4 * 8
     same(plan.compile()(*args), layers(*args))
+
+
+def test_a_graph_from_text_is_that_of_the_plan_and_is_not_cut_in_loops() -> None:
+    plan = planned("clipped", "after an axis")
+    placed = reparsed(str(plan.ir()))
+    assert str(to_flow(placed, "whole")) == str(plan.lower("whole").module)
+    with pytest.raises(pt.Error, match="has no loops, and the plan has `t:8`"):
+        to_flow(placed, "collective")
 
 
 def test_a_page_shows_a_plan_with_loops(tmp_path: Path) -> None:
