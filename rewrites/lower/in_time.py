@@ -26,7 +26,7 @@ from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import Loop, Place, nesting
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
-from .loop_schedule import Fold, Item, RunOp, Schedule, Stack, Stacked, Value
+from .loop_schedule import Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
 from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
 
 
@@ -174,7 +174,21 @@ class Cut:
             self.stack(value) if stack and value in self.varying else self.plain(value)
             for value, stack in zip(self.returns, wanted, strict=True)
         ]
+        self.sink(ends)
         return _Writer(self, Schedule(self.items, self.varying, self.given, ends)).written(ends, wanted)
+
+
+    def sink(self, ends: Iterable[Value]) -> None:
+        """Takes an op that makes more than it reads, as an iota or a broadcast, into the trips if only they read it."""
+        outside = {*ends}
+        for item in reversed(self.items):
+            if item.inside or isinstance(item, Fold | Stack):
+                continue
+            if isinstance(item, RunOp) and outside.isdisjoint(item.makes) and spreads(item.op):
+                item.inside = True
+                self.varying.update(item.makes)
+            else:
+                outside.update(item.reads)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -148,6 +148,20 @@ def is_cheap(item: Item) -> bool:
         return False
     if not isinstance(op, LaxOp):
         return isinstance(op, spmd.SliceOp | spmd.PickOp | Coordinate | Barrier)
+    return _is_little(op)
+
+
+def _is_little(op: LaxOp) -> bool:
     ins, outs = array_types(op.operands), array_types(op.results)
     work = flops(op.primitive(), op.params, tuple(each.shape for each in ins), tuple(each.shape for each in outs))
     return work is not None and work <= 2 * FLOPS_PER_BYTE * sum(each.nbytes for each in outs)
+
+
+def spreads(op: Operation) -> bool:
+    """Whether an op makes more than it reads, by little arithmetic: to make it in each trip takes less than to store it."""
+    return (
+        isinstance(op, LaxOp)
+        and not op.regions
+        and sum(each.nbytes for each in array_types(op.results)) > sum(each.nbytes for each in array_types(op.operands))
+        and _is_little(op)
+    )
