@@ -87,6 +87,7 @@ class Plan(State, Generic[R]):
         held: bool = False,
         padded: bool = False,
         block: int | None = None,
+        backward: bool = True,
     ) -> Self:
         """Factor a dim's range of these values and place a factor on a mesh axis, or several, major to minor; then propagate.
 
@@ -96,6 +97,9 @@ class Plan(State, Generic[R]):
         With `block`, blocks of so many elements go to the devices in turn: a cyclic layout for 1, otherwise block-cyclic.
         An argument or result has one block on each device all the same, and is exchanged at the boundary.
 
+        With `backward=False`, the dim is placed where the values are read. They stay whole, as their gradients do, and what
+        makes them is left alone: a loop begins, and ends, there.
+
         Raises Error for a dim that the value does not have, an axis that is on another dim of it, or an extent that
         does not divide, unless `padded`; the plan stays as it was.
 
@@ -104,8 +108,9 @@ class Plan(State, Generic[R]):
             tile("x", 0, "data.0:2"):            x: f32[256, 8]   -->   x: f32[data.0:2*128, 8], the major 2 of `data`
             tile("x", 0, "data", padded=True):   x: f32[30, 8]    -->   x: f32[data*4 pad 30, 8] on 8 devices
             tile("x", 0, "data", block=16):      x: f32[256, 8]   -->   x: f32[4*data*16, 8] on 4 devices
+            tile("h", 0, "t:8", backward=False): x: f32[256, 8], h: f32[256, 8], y: f32[256, 8]   -->   y: f32[t:8*32, 8]
         """
-        said = {"propagate": propagate, "held": held, "padded": padded, "block": block}
+        said = {"propagate": propagate, "held": held, "padded": padded, "block": block, "backward": backward}
         return advised(self, partial(claims.tile, values=values, dim=dim, axis=axis, **said))
 
     @checked

@@ -1,7 +1,7 @@
 """Flops: the arithmetic that one device does in a call, on the local shapes of its ops."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.ranges.factor import Factor, joined
 from ...rewrites.decide.placements import place_op
@@ -10,7 +10,7 @@ from ...rewrites.program.program import Node
 from ..plan.state import State
 from ..views.grouping import alike
 from .counts import most
-from .loops import trips_around
+from .loops import flops_as_lowered, trips_around
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ def flops_per_device(plan: State) -> Flops:
 
 
 def _in_a_call(plan: State) -> Flops:
-    return _sum(plan, ((some[0], each and each * len(some)) for some, each in plan.once(of_alike_ops)))
+    found = _sum(plan, ((some[0], each and each * len(some)) for some, each in plan.once(of_alike_ops)))
+    return replace(found, known=flops_as_lowered(plan)) if plan.mesh.loops else found
 
 
 def on_device(plan: State, node: Node) -> int | None:

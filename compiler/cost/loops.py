@@ -14,10 +14,10 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
 from ...dialects.definitions.flops import flops
-from ...dialects.lax import LaxOp, ScanOp
+from ...dialects.lax import LaxOp, RegionOp, ScanOp
 from ...dialects.op_text import array_types
 from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.types import ArrayType
@@ -43,6 +43,8 @@ class LoopRun:
     """The bytes of its carries."""
     stores: int
     """The bytes that its trips store for what comes after it."""
+    kept: int
+    """The bytes of these that later loops read, trip by trip."""
     flops: int
     """The flops of one device in all trips of one call."""
 
@@ -55,7 +57,7 @@ def loops(plan: State) -> list[LoopRun]:
 def _loops(plan: State) -> list[LoopRun]:
     if not plan.mesh.loops:
         return []
-    return list(_in_block(cast(FuncOp, spmd(plan).body.block.first_op).body.block, 1, 1))
+    return list(_in_block(plan.once(_main), 1, 1))
 
 
 def _in_block(block: Block, times: int, runs: int) -> Iterator[LoopRun]:
@@ -70,8 +72,23 @@ def _in_block(block: Block, times: int, runs: int) -> Iterator[LoopRun]:
         loop = op.params.get("loop")
         if isinstance(loop, str):
             folds, stores = sum(each.nbytes for each in outs[:carries]), sum(each.nbytes for each in outs[carries:])
-            yield LoopRun(loop, times, folds, stores, runs * op.length * _flops(inner.block))
+            kept = sum(type.nbytes for type, end in zip(outs[carries:], op.results[carries:], strict=True) if _is_row(end))
+            yield LoopRun(loop, times, folds, stores, kept, runs * op.length * _flops(inner.block))
         yield from _in_block(inner.block, times if isinstance(loop, str) else times * op.length, runs * op.length)
+
+
+def _is_row(stack: SSAValue) -> bool:
+    """Whether a loop reads a row of a stack in each trip."""
+    return any(isinstance(use.operation, RegionOp) for use in stack.uses)
+
+
+def flops_as_lowered(plan: State) -> int:
+    """The known flops of one device in one call, with what several loops over one range compute again."""
+    return _flops(plan.once(_main))
+
+
+def _main(plan: State) -> Block:
+    return cast(FuncOp, spmd(plan).body.block.first_op).body.block
 
 
 def _flops(block: Block) -> int:

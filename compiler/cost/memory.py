@@ -25,6 +25,7 @@ from ..plan.state import State
 from ..views.view import Part, View
 from .alike_ends import argument_bytes, bytes_of_arguments, bytes_of_ends
 from .live_ranges import LiveRanges, Peak, live_ranges
+from .loops import loops
 
 MOST_ROWS = 12
 """The most arrays that the text of a `Memory` shows."""
@@ -110,6 +111,8 @@ class Memory(View):
                 return Stored(size, names[number], kind)
             number -= len(names)
         _, value, form = self.peak.arrays[number]
+        if value == NO_VALUE:
+            return Stored(size, "of all trips, for a later loop", "temporary", form)
         return Stored(size, plan.source.addresses.names[value], "temporary", form, line_of(plan, value, None))
 
     def __eq__(self, other: object) -> bool:
@@ -177,7 +180,7 @@ def at_peak(plan: State) -> list[ValueId]:
 
 def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
     """The (bytes, value) of each temporary that is stored at the peak, the largest first."""
-    return [(size, value) for size, value, _ in plan.once(_peak).arrays]
+    return [(size, value) for size, value, _ in plan.once(_peak).arrays if value != NO_VALUE]
 
 
 def _ranges(plan: State) -> LiveRanges:
@@ -186,15 +189,18 @@ def _ranges(plan: State) -> LiveRanges:
 
 
 def _peak(plan: State) -> _Peak:
-    return _left_by(plan.once(_ranges).peak)
+    # A loop stores them until another one has read them.
+    stacks = [(each.kept, NO_VALUE, each.loop) for each in loops(plan) if each.kept]
+    return _left_by(plan.once(_ranges).peak, stacks)
 
 
-def _left_by(found: Peak) -> _Peak:
-    largest = sorted(found.arrays, key=lambda each: -each.bytes)
-    arrays = tuple((each.bytes, each.value, each.form) for each in largest)
+def _left_by(found: Peak, stacks: Sequence[tuple[int, ValueId, str]]) -> _Peak:
+    arrays = [(each.bytes, each.value, each.form) for each in found.arrays]
+    largest = tuple(sorted([*arrays, *stacks], key=lambda each: -each[0]))
+    total = found.bytes + sum(size for size, _, _ in stacks)
     if (step := found.step) is None:
-        return _Peak(found.bytes, arrays)
-    return _Peak(found.bytes, arrays, step.name, step.makes[0].value if step.makes else NO_VALUE, step.node)
+        return _Peak(total, largest)
+    return _Peak(total, largest, step.name, step.makes[0].value if step.makes else NO_VALUE, step.node)
 
 
 def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[ValueId, Layout]]:

@@ -187,6 +187,10 @@ class Addresses:
         gradients = self.gradients
         return gradients | {name: [*gradients.get(name, ()), *values] for name, values in self.inside.items()}
 
+    def gradients_of(self, name: str) -> Sequence[ValueId]:
+        """The gradients of the values with this name, if they have one."""
+        return self._named_inside.get(cotangent_name(name), ())
+
     @cached_property
     def by_op(self) -> dict[str, ValueId]:
         """`scope/kind#n`: the n-th op of its kind in a scope and a direction, with `.k` for results beyond the first."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ScanOp, WhileOp
@@ -52,6 +52,7 @@ def tile(
     held: bool = False,
     padded: bool = False,
     block: int | None = None,
+    backward: bool = True,
 ) -> Some:
     """Claims a dim of these values on mesh axes, major to minor, and propagates. `Plan.tile` describes it."""
     dim = dim_number(dim)
@@ -61,16 +62,18 @@ def tile(
         helps = [f"write {step(f'tile({shown(values)}, {dim!r}, ...)')}; the mesh is {plan.mesh}"]
         raise Error("`tile` needs `axis`, the mesh axis that tiles the dim", helps=helps)
     padded, block = flag_of("padded", padded), block_of(block, padded)
-    axes = axes_of(axis)
+    backward, axes = flag_of("backward", backward), axes_of(axis)
     plan = having(plan, axes)
     said = {"propagate": (propagate, True), "held": (held, False), "padded": (padded, False), "block": (block, None)}
+    said |= {"backward": (backward, True)}
     on = axis if isinstance(axis, str) else axes
     text = _call("tile", (values, dim, on), {name: given for name, (given, default) in said.items() if given != default})
     named = plan.names(values, dim).items()
-    seeds = [Seed(value, plan.dim_of(value, dim, name), "", name, padded=padded, block=block) for name, value in named]
+    options = {"padded": padded, "block": block, "at_uses": not backward}
+    seeds = [Seed(value, plan.dim_of(value, dim, name), "", name, **options) for name, value in named]
     seeds = [each for seed in seeds for each in seed.over(axes, plan.mesh)]
-    redo = partial(tile, values=values, dim=dim, axis=on, propagate=propagate, held=held, padded=padded, block=block)
-    return place(plan, seeds, text, propagate=propagate, held=held).by(redo)
+    given = {name: given for name, (given, _) in said.items()}
+    return place(plan, seeds, text, propagate=propagate, held=held).by(partial(tile, values=values, dim=dim, axis=on, **given))
 
 
 def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = True) -> Some:
@@ -235,7 +238,7 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     propagate, held = flag_of("propagate", propagate), flag_of("held", held)
     seeds = wanted(plan, seeds, text)
     redo = partial(place, seeds=seeds, text=text, propagate=propagate, held=held)
-    plan, seeds = on_parts(plan, seeds)
+    plan, seeds = on_parts(plan, [each for seed in seeds for each in (at_uses(plan, seed) if seed.at_uses else [seed])])
     in_loops = tuple(seed for seed in seeds if isinstance(seed.place, Loop))
     action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, redo=redo, in_loops=in_loops)
     with without_collector():
@@ -247,6 +250,28 @@ def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[SeedOn]]:
     """Returns the plan on the mesh that has the claims' axes, and the claims on the sub-axes of that mesh."""
     plan = having(plan, dict.fromkeys(seed.axis for seed in seeds))
     return plan, [part for seed in seeds for part in seed.parts(plan.mesh)]
+
+
+def at_uses(plan: State, seed: Seed) -> Iterator[Seed]:
+    """The claims that place a dim of a value where it is read, and leave alone what makes it, and what its gradient leads to.
+
+    ```
+    tile h.0, of %l = dot %h %w   -->   h whole, grad(h) whole, l: f32[t:8*16, 512]
+    ```
+    """
+    program, dim = plan.source.program, cast(int, seed.dim)
+    addresses, found = plan.source.addresses, False
+    for value in (seed.value, *addresses.gradients_of(seed.name)):
+        yield replace(seed, value=value, name=addresses.name(value), dim=None)
+    for node, position in program.reads(seed.value):
+        for digit in node.signature.operand_dims[position][dim]:
+            for value, at in zip(node.results, node.signature.result_at, strict=True):
+                if (there := at.get(digit.at)) is not None:
+                    found = True
+                    yield replace(seed, value=value, name=addresses.name(value), dim=there.dim)
+    if not found:
+        helps = ["tile a value that is computed from it", "or leave out `backward=False`"]
+        raise Error(f"no op that reads `{seed.name}` leaves its dim {dim} in what it makes", helps=helps)
 
 
 def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:

@@ -35,6 +35,8 @@ class Seed:
     """The parameters for whose sake the value is claimed. A tactic that is restricted to these claims the value too."""
     said: bool = False
     """Whether the program itself makes the claim. A computed value then has one block on each device."""
+    at_uses: bool = False
+    """Whether the claim is on what reads the value: it stays whole itself, and what makes it is left alone."""
 
     def parts(self, mesh: Mesh) -> list["SeedOn"]:
         """The claims on the sub-axes of this claim's axis, major to minor, if the mesh splits it; else this claim."""

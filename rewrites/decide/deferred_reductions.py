@@ -37,7 +37,7 @@ from ...dialects.definitions.requirement_terms import counts_once
 from ...dialects.ground.dtypes import divides, itemsize, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Place
+from ...dialects.ranges.algebra import Loop, Place
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, Program, ValueId
 from ..program.union_find import UnionFind
@@ -245,11 +245,14 @@ class _Reach:
         sums = {at: self.pending[value] for at, value in enumerate(node.operands) if self.is_bare(value)}
         if not sums:
             return None
-        parts = list(dict.fromkeys(sums.values()))
-        pend = merged_sum(parts)
-        if pend is None or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
+        parts, zeros = list(dict.fromkeys(sums.values())), self.program.zeros(node)
+        # A sum over a loop waits for no term that is whole on the loop: what comes after the sum is not computed in trips.
+        every = [sums.get(at, ()) for at in range(len(node.operands)) if at not in zeros]
+        pend = tuple(
+            each for each in merged_sum(parts) or () if not isinstance(each.axis, Loop) or all(each in own for own in every)
+        )
+        if not pend or (len(parts) == 1 and not self.meets(node)) or law(counts_once(0, ())) is None:
             return None
-        zeros = self.program.zeros(node)
         whole = frozenset(at for at, each in sums.items() if each == pend)
         others = frozenset(range(len(node.operands))) - whole - zeros
         if terms_beside(node.signature.definition, whole, zeros, others, self.is_field(node)) != others:
@@ -341,7 +344,7 @@ class _Reach:
     def is_part(self, value: ValueId, pend: Unreduced, given: Unreduced | None) -> bool:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
         own = self.pending[value]
-        return own == pend or (given is not None and set(own) <= set(pend))
+        return own == pend or (given is not None and all(each in pend or isinstance(each.axis, Loop) for each in own))
 
     def missing(self, value: ValueId, pend: Unreduced) -> tuple[Place, ...]:
         """The axes of `pend` on which a term is not pending."""
@@ -423,9 +426,12 @@ class _Reach:
         wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
         sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
         width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
-        bytes = _received(self.layouts[value], pend, sliced) * width * trips
+        over = tuple(each for each in pend if not isinstance(each.axis, Loop))
+        bytes = _received(self.layouts[value], over, sliced) * width * trips
+        # A fold over a loop sends nothing. In a region it ends the loop there.
+        counts = over or (len(over) < len(pend) and self.program.region[value])
         # A sum that each trip scatters is stored in parts. It does not wait for fewer collectives.
-        return int(bytes * RESOLVED) + COUNTED * (1 if sliced else trips) + self.is_moved(value)
+        return int(bytes * RESOLVED) + (COUNTED * (1 if sliced else trips) if counts else 0) + self.is_moved(value)
 
     def is_moved(self, value: ValueId) -> bool:
         """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""

@@ -6,7 +6,7 @@ Tile({"w1": 1}, "model")   -->   w1: f32[256, model*512], and everything that fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....dialects.ground.errors import Error
 from ...inputs.checks import Axes, axes_of, dims_given, flag_of
@@ -24,7 +24,8 @@ class Tile(Tactic):
     With `held`, the claims propagate only through ops in which every array has the dim; the other ops are left to later
     tactics. Where a later tactic places another dim on the axis, an all_to_all connects the two. With `padded`, a dim that the
     axis does not divide is padded; the padding counts for nothing in any fold. With `block`, blocks of so many elements go to
-    the devices in turn (block-cyclic).
+    the devices in turn (block-cyclic). With `backward=False`, dims are placed where the values are read, and what makes them
+    is left alone.
 
         Tile({"params/**/w1": 1}, "model"):   w1: f32[256, 1024]   -->   w1: f32[256, model*512]
     """
@@ -34,6 +35,7 @@ class Tile(Tactic):
     held: bool = False
     padded: bool = False
     block: int | None = None
+    backward: bool = True
 
     def __post_init__(self) -> None:
         given: object = self.values
@@ -48,7 +50,9 @@ class Tile(Tactic):
         if not self.values:
             helps = ["say which, and which dim of each: " + step(f'Tile({{"x": 0}}, {self.axis!r})')]
             raise Error("`Tile` names no values", helps=helps)
-        yield from tiles(plan, self.values, 0, self.axis, self.padded, self.block)
+        at_uses = not flag_of("backward", self.backward)
+        for seed in tiles(plan, self.values, 0, self.axis, self.padded, self.block):
+            yield replace(seed, at_uses=at_uses)
 
 
 @dataclass(frozen=True, repr=False)
