@@ -1,46 +1,50 @@
 """The candidates of `plan.rewrites`: laws at kinds of places. Places that are alike are one candidate.
 
 reassociate   block*/dot_general#3        12 places, found by matching
-chunk         logits, dim 1, trips 8       one of the largest values at the peak of memory
+tile          logits, dim 1, t:8           one of the largest values at the peak of memory, in parts
 recompute     block*                       the outermost scopes
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 from ...rewrites.decide.price import Price
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library_laws
 from ..inputs.names import Patterns
-from ..plan.named_laws import OF_PLANS, made_by, scope_of, value_name
+from ..plan.claims import Some
+from ..plan.named_laws import made_by, scope_of, value_name
+from ..plan.rewriting import rewrite
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.grouping import grouped
-from .large_values import TRIPS, dims_in_parts, large
+from .large_values import InParts, in_parts
 
 MOST_KINDS = 8
 """The most kinds of places that are tried for laws of the library: those that by themselves save most flops and elements."""
-MOST_VALUES = 4
-"""The number of kinds of the largest values at the peak of memory that are tried in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LawCandidate:
-    """A law at some places that are alike. It has not been tried yet."""
+    """A law at some places that are alike, or a large value in parts. It has not been tried yet."""
 
     law: str
     at: tuple[str, ...]
     places: int
     line: str = ""
-    given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
+    loop: InParts | None = None
+
+    def __call__(self, plan: Some) -> Some:
+        return rewrite(plan, self.law, place_names(self.at)) if self.loop is None else self.loop(plan)
 
     @property
-    def patterns(self) -> Patterns:
-        return place_names(self.at)
+    def tactic(self) -> str:
+        """The tactic as a line of a trace."""
+        return f"rewrite({self.law!r}, at={place_names(self.at)!r})" if self.loop is None else self.loop.text
 
 
 def place_names(at: tuple[str, ...]) -> Patterns:
@@ -57,11 +61,12 @@ def matched(plan: State) -> list[LawCandidate]:
 
 def searched(plan: State) -> list[LawCandidate]:
     """Places where laws that depend on the plan could apply."""
-    return [*_in_parts(plan), *_again(plan)]
+    loops = [_candidate(plan, "tile", (each.name,), 1, each) for each in in_parts(plan)]
+    return [*loops, *_again(plan)]
 
 
-def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, **given: int | str) -> LawCandidate:
-    return LawCandidate(law, at, places, _line(plan, at), given)
+def _candidate(plan: State, law: str, at: tuple[str, ...], places: int, loop: InParts | None = None) -> LawCandidate:
+    return LawCandidate(law, at, places, _line(plan, at), loop)
 
 
 def _groups(plan: State, law: Law) -> Iterator[tuple[Price, str, tuple[str, ...]]]:
@@ -83,15 +88,6 @@ def unnumbered(name: str) -> str:
     return re.sub(r"\d+", "*", name)
 
 
-def _in_parts(plan: State) -> Iterator[LawCandidate]:
-    """Yields the largest values at the peak of memory, computed in parts of each of their dims."""
-    program = plan.source.program
-    alike = {(unnumbered(value_name(plan, value)), program.types[value]): value for value in reversed(large(plan))}
-    for value in list(alike.values())[: -MOST_VALUES - 1 : -1]:
-        for dim in dims_in_parts(program.shape(value)):
-            yield _candidate(plan, "chunk", (value_name(plan, value),), 1, dim=dim, trips=TRIPS)
-
-
 def _again(plan: State) -> Iterator[LawCandidate]:
     """Yields the outermost scopes of the program. Those of layers that are alike are one candidate."""
     for some in grouped(dict.fromkeys(scope.split("/")[0] for scope in _scopes(plan)), unnumbered).values():
@@ -107,12 +103,10 @@ def _scopes(plan: State) -> list[str]:
 def places(plan: State, law: str) -> dict[str, str]:
     """The names of the places where a law applies, with source lines: values, or the scopes to recompute.
 
-    For `chunk` these are the large values that are stored at the peak of memory. Empty for what is no law of the library.
+    Empty for what is no law of the library.
     """
     if law == "recompute":
         return dict.fromkeys(_scopes(plan), "a scope")
-    if law in OF_PLANS:
-        return {each.at[0]: each.line for each in _in_parts(plan)}
     sites = library_laws()[law].sites(plan.source.program) if law in library_laws() else ()
     return {name: _line(plan, [name]) for name in dict.fromkeys(value_name(plan, site.value) for site in sites)}
 

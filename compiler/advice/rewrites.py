@@ -2,32 +2,28 @@
 
 law           at                  places   bytes saved   flops saved   memory saved
 reassociate   dot_general#3            1         1,024        65,536          4,096
-chunk         logits                   1             0             0      1,400,000
+tile          logits, dim 0, t:8       1             0             0      1,400,000
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked
 from ...rewrites.decide.price import Price
-from ...rewrites.laws.chunk import Chunk
-from ...rewrites.laws.law import Law
 from ..cost.collectives import bytes_per_device
 from ..cost.costs import price
 from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
 from ..plan.claims import Some
-from ..plan.named_laws import law_of
-from ..plan.rewriting import rewrite
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell, Part, View
-from .rewrite_candidates import LawCandidate, matched, place_names, searched, unnumbered
+from .rewrite_candidates import LawCandidate, matched, searched, unnumbered
 
 ALWAYS_LISTED = "recompute", "stack"
 """Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""
@@ -52,14 +48,10 @@ class Rewriting:
     It is a tactic itself: `plan.apply(plan.rewrites()[0])`.
     """
 
-    law: str
-    at: tuple[str, ...]
-    places: int
+    candidate: LawCandidate
     bytes: int
     flops: int
     memory: int
-    line: str = ""
-    given: Mapping[str, int | str] = field(default_factory=dict[str, int | str])
     before: Price = field(kw_only=True, repr=False, compare=False)
     """What a call of the plan costs."""
     price: Price = field(kw_only=True, repr=False, compare=False)
@@ -71,14 +63,23 @@ class Rewriting:
         return self.before.seconds - self.price.seconds
 
     @property
+    def law(self) -> str:
+        """The name of the law; `tile` for a large value that is computed in parts, in a loop."""
+        return self.candidate.law
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """The names of the places."""
+        return self.candidate.at
+
+    @property
     def tactic(self) -> str:
         """The tactic as a line of a trace."""
-        given = [f"{name}={value!r}" for name, value in self.given.items()]
-        return f"rewrite({', '.join([repr(self.law), f'at={place_names(self.at)!r}', *given])})"
+        return self.candidate.tactic
 
     @checked
     def __call__(self, plan: Some) -> Some:
-        return rewrite(plan, self.law, place_names(self.at), self.given)
+        return self.candidate(plan)
 
     def __repr__(self) -> str:
         saves = f"{self.bytes:,} bytes received, {self.flops:,} flops and {self.memory:,} bytes of memory"
@@ -118,9 +119,7 @@ def tried_rewrites(plan: State, whole: bool = False) -> Iterator[Trials]:
         each = left.pop(0)
         saved = _saved(plan, each)
         if saved is not None and (any(amount > 0 for amount in saved[:3]) or each.law in ALWAYS_LISTED):
-            found.append(
-                Rewriting(each.law, each.at, each.places, *saved[:3], each.line, each.given, before=before, price=saved.price)
-            )
+            found.append(Rewriting(each, *saved[:3], before=before, price=saved.price))
         if saved is not None and left:
             yield Trials(_best(found), tuple(left), total, whole)
     yield Trials(_best(found), (), total, whole, is_done=True)
@@ -129,27 +128,21 @@ def tried_rewrites(plan: State, whole: bool = False) -> Iterator[Trials]:
 def _saved(plan: State, each: LawCandidate) -> Saved | None:
     """What a device saves by a candidate; None if the law cannot be applied there. Each is tried once for a plan."""
     known = plan.once(_tried_cache)
-    try:
-        law = law_of(plan, each.law, each.patterns, each.given)
-    except Error:
-        return None
-    # Large values that are computed in parts together are in one loop, whichever of them names it.
-    key = law.loop if isinstance(law, Chunk) else (each.law, each.at)
-    if key not in known:
-        known[key] = _tried(plan, law, each)
-    return known[key]
+    if each not in known:
+        known[each] = _tried(plan, each)
+    return known[each]
 
 
-def _tried(plan: State, law: Law, each: LawCandidate) -> Saved | None:
+def _tried(plan: State, each: LawCandidate) -> Saved | None:
     try:
-        made = rewrite(plan, law, each.patterns, each.given)
+        made = each(plan)
     except Error:
         return None
     (sent, computed, stored), (sends, computes, stores) = _cost(plan), _cost(made)
     return Saved(sent - sends, computed - computes, stored - stores, price(made))
 
 
-def _tried_cache(plan: State) -> dict[object, Saved | None]:
+def _tried_cache(plan: State) -> dict[LawCandidate, Saved | None]:
     """A cache of the candidates that have been tried."""
     del plan
     return {}
@@ -160,18 +153,16 @@ def _cost(plan: State) -> tuple[int, int, int]:
 
 
 def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
-    """The listing of rewritings, the best first. Large values that are computed in one loop are listed once."""
-    unlike = {
-        (each.law, each.bytes, each.flops, each.memory, *each.given.items()) if each.given else each.tactic: each
-        for each in sorted(found, key=lambda each: "#" in each.at[0], reverse=True)
-    }
-    best = sorted(unlike.values(), key=lambda each: (min(each.price, each.before), -each.memory))
+    """The listing of rewritings, the best first."""
+    best = sorted(found, key=lambda each: (min(each.price, each.before), -each.memory))
     return Listing(best, ListingForm("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
 
 
 def _row(each: Rewriting | LawCandidate) -> Sequence[Cell]:
-    first, *others = each.at
-    at = unnumbered(first) if others else first
-    law = ", ".join([each.law, *(f"{name} {value}" for name, value in each.given.items())])
+    where = each.candidate if isinstance(each, Rewriting) else each
     saved = (each.bytes, each.flops, each.memory) if isinstance(each, Rewriting) else ("", "", "")
-    return law, at, each.places, *saved, each.line
+    first, *others = where.at
+    at = unnumbered(first) if others else first
+    if (loop := where.loop) is not None:
+        at = f"{at}, dim {loop.dim}, {loop.loop}{'' if loop.backward else ', not backward'}"
+    return where.law, at, where.places, *saved, where.line

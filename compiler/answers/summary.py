@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...dialects.ground.amounts import counted, of_bytes, of_flops
 from ..advice.conflicts import conflict, out_of_order, warning
-from ..advice.large_values import chunk_rewriting
+from ..advice.large_values import best_in_parts
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
 from ..advice.stops import TRIED, Stop, split_text, stops
@@ -100,7 +100,7 @@ def _loops(plan: State) -> Iterator[str]:
 
 def _in_parts(plan: State) -> Iterator[str]:
     """Yields a help if, after the tactics, a large value still fills the memory and can be computed in parts."""
-    if plan.actions and (found := chunk_rewriting(plan)) is not None:
+    if plan.actions and (found := best_in_parts(plan)) is not None:
         text, size = found
         yield f"  help: {of_bytes(size)} of it can be computed in parts: {step(text)}"
 

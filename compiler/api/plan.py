@@ -150,19 +150,16 @@ class Plan(State, Generic[R]):
         return claims.name(self, values, dim, label)
 
     @checked
-    def rewrite(self, rule: str | Law, at: Patterns = "**", **given: int | str) -> Self:
+    def rewrite(self, rule: str | Law, at: Patterns = "**", **given: object) -> Self:
         """Write parts of the program otherwise, by a law of the library or by your own (`pt.rule`); its placements stay.
 
         The law is applied wherever the patterns match the value that it makes, or the `jax.named_scope` around it. The earlier
         tactics make the same claims on what is left, and propagate them anew. `plan.rewrites()` lists where which law applies.
-        `chunk` takes one value, a dim of it, and a number of trips: the value is computed in parts, in a loop, with all that is
-        computed from it.
 
         Raises Error for a law that is unknown or false, one that applies nowhere, and where a tactic has placed what it would
         remove; the plan stays as it was.
 
-        rewrite("reassociate"):                                  (x @ w1) @ w2   -->   x @ (w1 @ w2)
-        rewrite("chunk", at="logits", dim="length", trips=8):    f32[8, 512, 50257]   -->   8 trips of f32[8, 64, 50257]
+        rewrite("reassociate"):   (x @ w1) @ w2   -->   x @ (w1 @ w2)
         """
         return rewriting.rewrite(self, rule, at, given)
 
@@ -349,12 +346,13 @@ class Plan(State, Generic[R]):
         return _of(self, silent.silent(self))
 
     def rewrites(self) -> Listing[Rewriting]:
-        """Where which law of programs applies, and what it would save a device: bytes, flops, memory, by trying it. Best first.
+        """Where which law of programs applies, and which large values can be computed in parts, in a loop. Each was tried.
 
-        Places that are alike, in layers, are one row. Each is a tactic: `plan.apply(plan.rewrites()[0])`. For values computed
-        again, memory is counted as on XLA:CPU, which removes the barriers and saves nothing; XLA:TPU saves it.
+        A row says what a device would save, in bytes, flops and memory; the best comes first. Places that are alike, in layers,
+        are one row. Each is a tactic: `plan.apply(plan.rewrites()[0])`. For values computed again, memory is counted as on
+        XLA:CPU, which removes the barriers and saves nothing; XLA:TPU saves it.
 
-            rewrites():   reassociate at dot_general#3: 65,536 flops;   chunk at logits: 1.4 MB of memory
+            rewrites():   reassociate at dot_general#3: 65,536 flops;   tile of logits on t:8: 1.4 MB of memory
         """
         return _of(self, rewrites(self))
 

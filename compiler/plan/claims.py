@@ -69,8 +69,8 @@ def tile(
     on = axis if isinstance(axis, str) else axes
     text = _call("tile", (values, dim, on), {name: given for name, (given, default) in said.items() if given != default})
     named = plan.names(values, dim).items()
-    options = {"padded": padded, "block": block, "at_uses": not backward}
-    seeds = [Seed(value, plan.dim_of(value, dim, name), "", name, **options) for name, value in named]
+    seed = partial(Seed, axis="", padded=padded, block=block, at_uses=not backward)
+    seeds = [seed(value, plan.dim_of(value, dim, name), name=name) for name, value in named]
     seeds = [each for seed in seeds for each in seed.over(axes, plan.mesh)]
     given = {name: given for name, (given, _) in said.items()}
     return place(plan, seeds, text, propagate=propagate, held=held).by(partial(tile, values=values, dim=dim, axis=on, **given))

@@ -2,19 +2,14 @@
 
 "reassociate"                                   a rule of the library
 pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random arrays
-"chunk", at="logits", dim="length", trips=8     a value of this plan, in parts
 "recompute", at="layers/*"                      scopes of this plan
 """
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from math import prod
 from typing import cast
 
-from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean
-from ...rewrites.laws.chunk import Chunk, NotInParts, part_of
-from ...rewrites.laws.chunk_part import LoopPart
 from ...rewrites.laws.law import Law
 from ...rewrites.laws.library import library_laws
 from ...rewrites.laws.recompute import Recompute
@@ -26,19 +21,15 @@ from ..inputs.message_language import step
 from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
 from .state import State
 
-OF_PLANS = {"chunk": ("dim", "trips"), "recompute": ()}
-"""The laws that depend on the plan, each with the names of its further arguments."""
-SHOWN = 3
-"""The most values of a scope that an error names."""
+NOTHING: Mapping[str, object] = {}
+OF_PLANS = ("recompute",)
+"""The laws that depend on the plan."""
 
 
 def law_descriptions() -> dict[str, str]:
     """Describes each law that has a name: by its rule, or by a sentence."""
-    values = {
-        "chunk": "chunk: a large value in parts, in a loop, with what is computed from it; for a dim and a number of trips",
-        "recompute": "recompute: the values of a layer are not stored, and computed again where the backward pass reads them",
-    }
-    return {**{name: law.text for name, law in library_laws().items()}, **values}
+    again = "recompute: the values of a layer are not stored, and computed again where the backward pass reads them"
+    return {**{name: law.text for name, law in library_laws().items()}, "recompute": again}
 
 
 def rule(text: str) -> Law:
@@ -64,7 +55,7 @@ def _rule(text: str) -> Law:
     return checked_law(found[0])
 
 
-def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Law:
+def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object] = NOTHING) -> Law:
     """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule."""
     if not isinstance(rule, str):
         if not hasattr(rule, "sites"):
@@ -74,71 +65,17 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object])
     rule = str.__str__(rule)
     if "=>" in rule:
         return _rule(rule)
+    if rule == "chunk":
+        said = f"tile({shown(at)}, {shown(given.get('dim', 0))}, 't:{given.get('trips', 8)}')"
+        raise Error("`chunk` is no law any more: a value in parts is a tile on a loop", helps=["write " + step(said)])
+    if given:
+        title = f"`{rule}` takes no {', '.join(f'`{name}`' for name in sorted(given))}"
+        raise Error(title, helps=["write " + step(f"rewrite({rule!r}, at=...)")])
     if rule not in (*library_laws(), *OF_PLANS):
         raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library_laws(), *OF_PLANS), most=3))
-    takes = OF_PLANS.get(rule, ())
-    if more := given.keys() - takes:
-        needs = "".join(f", {name}=..." for name in takes)
-        title = f"`{rule}` takes no {', '.join(f'`{name}`' for name in sorted(more))}"
-        raise Error(title, helps=["write " + step(f"rewrite({rule!r}, at=...{needs})")])
-    if rule == "chunk":
-        return chunk(plan, at, **given)
     if rule == "recompute":
         return recompute(plan, at)
     return library_laws()[rule]
-
-
-def chunk(plan: State, at: Patterns, dim: object = None, trips: object = None) -> Chunk:
-    """The law that computes a large value in parts. Raises Error unless `at` is one value, with a dim and a number of trips.
-
-    The helps of an error about a scope name the largest values that are computed in it.
-    """
-    try:
-        found = plan.source.addresses.find(at) if at != "**" else {}
-        if len(found) != 1 or not isinstance(trips, int) or not isinstance(dim, int | str):
-            what = f"{counted(len(found), 'value') if found else 'no values'}, dim {shown(dim)} and {shown(trips)} trips"
-            helps = ["write it as " + step('rewrite("chunk", at="logits", dim="length", trips=8)')]
-            raise Error(f"`chunk` takes one value, one of its dims and a number of trips, got {what}", helps=helps)
-        return _chunk(plan, *next(iter(found.items())), dim, trips)
-    except Error as error:
-        within = _within(plan, at)
-        if len(within) < 2:
-            raise
-        names = " or ".join(f"at={name!r}" for name in within)
-        helps = [f"`{at}` is a scope: name one value of it, {names}", *error.helps]
-        raise Error(error.title, location=error.location, label=error.label, notes=error.notes, helps=helps) from None
-
-
-def _chunk(plan: State, name: str, value: ValueId, dim: int | str, trips: int) -> Chunk:
-    at_dim, shape = plan.dim_of(value, dim, name), plan.source.program.shape(value)
-    if trips < 2 or shape[at_dim] % trips:
-        title = f"`{name}` cannot be computed in {trips} parts: its dim {at_dim} has {counted(shape[at_dim], 'element')}"
-        raise Error(title, helps=["give a number of trips above 1 that divides them"])
-    return Chunk(value, _chunk_part(plan, name, value, at_dim), trips)
-
-
-def _within(plan: State, at: Patterns) -> list[str]:
-    """The names of the largest values computed in a scope. Values with a tag are named by it."""
-    nodes = [node for node in plan.source.program.nodes if node.results and not node.is_border] if at != "**" else []
-    values = [node.results[0] for node in nodes if _matched(scope_of(plan, node), at)]
-    sizes = {value: prod(plan.source.program.shape(value)) for value in values}
-    largest = sorted(sizes, key=lambda value: (-sizes[value], "#" in value_name(plan, value)))
-    return list(dict.fromkeys(value_name(plan, value) for value in largest))[:SHOWN]
-
-
-def _chunk_part(plan: State, name: str, value: ValueId, dim: int) -> LoopPart:
-    """The ops that are computed in parts together with a value. Raises Error, at an op's line, if one of them cannot be."""
-    source = plan.source
-    try:
-        part = part_of(source.program, source.classes, value, dim)
-    except NotInParts as error:
-        line = source.traced.sources.get(error.node.op)
-        title = f"`{name}` cannot be computed in parts of its dim {dim}: `{error.node.op_name}` {error}"
-        helps = ["take another dim of it", "or a value that is used less far"]
-        raise Error(title, location=line.location() if line else None, helps=helps) from None
-    if not part.nodes:
-        raise Error(f"`{name}` cannot be computed in parts: no op makes or reads it", helps=["name a value that an op makes"])
-    return part
 
 
 def recompute(plan: State, at: Patterns) -> Recompute:
@@ -205,11 +142,11 @@ def _matched(scope: str, at: Patterns) -> str | None:
     return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)
 
 
-def law_line(law: Law, at: Patterns, given: Mapping[str, object]) -> str:
+def law_line(law: Law, at: Patterns) -> str:
     """The line of a trace that applies a law at these places."""
     named = not isinstance(law, ByRule) or library_laws().get(law.name) is law
-    said = {**({} if at == "**" else {"at": at}), **given}
-    return f"rewrite({', '.join([repr(law.name if named else law.text), *(f'{k}={v!r}' for k, v in said.items())])})"
+    where = "" if at == "**" else f", at={at!r}"
+    return f"rewrite({(law.name if named else law.text)!r}{where})"
 
 
 def made_by(plan: State, value: ValueId) -> Node:

@@ -21,11 +21,11 @@ from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
 from .claims import Some, place_own
 from .derived_plans import Kin, placed_as
-from .named_laws import check_names, law_line, law_of, made_by, scope_of, untagged, value_name
+from .named_laws import NOTHING, check_names, law_line, law_of, made_by, scope_of, untagged, value_name
 from .state import Action, State
 
 
-def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object]) -> Some:
+def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object] = NOTHING) -> Some:
     """Rewrites the program by a law, wherever the patterns match, and plans the result by the same tactics."""
     if len(patterns_of(at)) > 1:
         # Only what the others name would be rewritten.
@@ -36,7 +36,7 @@ def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object])
         draft = Draft(plan.source.program)
         law.apply(plan.source.program, draft, sites)
         made = carried(plan, draft)
-    action = Action(law_line(law, at, given), "rewrite", redo=partial(rewrite, rule=rule, at=at, given=given))
+    action = Action(law_line(law, at), "rewrite", redo=partial(rewrite, rule=rule, at=at))
     return replace(made, actions=(*made.actions, action))
 
 

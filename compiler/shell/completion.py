@@ -36,7 +36,6 @@ _CALL = re.compile(r"(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)$")
 _QUOTED = re.compile(r"[\"']([^\"']*)$")
 _WORD = re.compile(r"[^\s,;]*$")
 _LAW = re.compile(r"""\s*["']([^"']*)["']\s*,""")
-_DIM = re.compile(r"""dim\s*=\s*["'][^"']*$""")
 
 
 def completions(session: Session, before: str) -> Iterator[Completion]:
@@ -128,11 +127,11 @@ def _in_call(session: Session, name: str, inside: str) -> Found:
 
 
 def _in_rewrite(session: Session, inside: str) -> Mapping[str, str]:
-    """The words for the arguments of `rewrite`: a law's name, the places where it applies, the ranges of a value's dims."""
+    """The words for the arguments of `rewrite`: a law's name, the places where it applies."""
     law = _LAW.match(inside)
     if law is None:
         return law_descriptions()
-    return _ranges(session) if _DIM.search(inside) else places(session.plan, law[1])
+    return places(session.plan, law[1])
 
 
 def _values(session: Session, typed: str) -> Found:

@@ -7,7 +7,7 @@ from textwrap import fill, wrap
 from ...dialects.ground.errors import did_you_mean
 from ..api.plan import Plan
 from ..api.tactics import Tactic
-from ..plan.named_laws import OF_PLANS, law_descriptions
+from ..plan.named_laws import law_descriptions
 from .answer import Answer
 from .command_table import GROUPS, TABLE, Asked, command, known_words
 from .typed_tactics import calls, first_line
@@ -30,8 +30,7 @@ def help(asked: Asked) -> str:
         return "\n".join(_overview(asked.session.width))
     (name,) = asked.said
     if (law := law_descriptions().get(name)) is not None and name not in TABLE:
-        given = "".join(f", {each}=..." for each in OF_PLANS.get(name, ()))
-        return f'rewrite("{name}", at="..."{given})\n\n{law}'
+        return f'rewrite("{name}", at="...")\n\n{law}'
     of_plan = name in known_words() or name in calls()
     documented = TABLE[name].run if name in TABLE else Tactic.known.get(name) or (getattr(Plan, name) if of_plan else None)
     if documented is None:

@@ -10,9 +10,6 @@
       through_moves     values with an index for each dim, seen through ops that only move elements
     stack               products of one value, as one product
     recompute           values that the backward pass computes again
-    chunk               a part of a program, in a loop over parts of one of its ranges
-      chunk_part        the ops of the loop, and where the range is in their arrays
-      chunk_loop        the loop that is written in their place
     library             the laws that need nothing but the program: those of `programs.rules`, and `stack`
     law                 what all laws have in common
     module_copy         a copy of a program in which values are replaced

@@ -177,7 +177,6 @@ class Cut:
         self.sink(ends)
         return _Writer(self, Schedule(self.items, self.varying, self.given, ends)).written(ends, wanted)
 
-
     def sink(self, ends: Iterable[Value]) -> None:
         """Takes an op that makes more than it reads, as an iota or a broadcast, into the trips if only they read it."""
         outside = {*ends}
