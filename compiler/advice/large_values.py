@@ -8,10 +8,12 @@ from itertools import count
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
+from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import NO_NODE, ValueId
+from ..cost.costs import price
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
 from ..plan.claims import Some, tile
-from ..plan.named_laws import made_by, value_name
+from ..plan.named_laws import made_by, unnumbered, value_name
 from ..plan.state import State
 
 TRIPS = 8
@@ -47,16 +49,18 @@ def large(plan: State) -> list[ValueId]:
     return [value for value in at_peak(plan) if plan.source.program.producer[value] >= 0 and not made_by(plan, value).is_border]
 
 
-def in_parts(plan: State) -> Iterator[InParts]:
-    """Yields loops that compute the largest values in parts. Values with the same ranges are in one loop."""
-    classes, loop = plan.source.classes, _new_loop(plan)
-    kinds = {tuple(classes.dims(value)): value for value in reversed(large(plan))}
-    for ranges, value in list(kinds.items())[: -MOST_KINDS - 1 : -1]:
-        shape = plan.source.program.shape(value)
-        alike = [each for each in plan.source.program.values if tuple(classes.dims(each)) == ranges]
-        for dim in (dim for dim, extent in enumerate(shape) if extent % TRIPS == 0 and extent > TRIPS):
-            yield from _entered(plan, alike[0], dim, loop)
-            yield InParts(_name(plan, alike), dim, loop)
+def in_parts(plan: State, most: int = MOST_KINDS) -> Iterator[InParts]:
+    """Yields loops that compute the largest values in parts. Values with the same ranges, or of layers alike, are one."""
+    program, classes, loop = plan.source.program, plan.source.classes, _new_loop(plan)
+    ranges, kinds = dict.fromkeys(tuple(classes.dims(value)) for value in large(plan)), dict[str, tuple[str, ValueId]]()
+    for dims in ranges:
+        alike = [each for each in program.values if program.producer[each] >= 0 and tuple(classes.dims(each)) == dims]
+        name = _name(plan, alike)
+        kinds.setdefault(unnumbered(name), (name, alike[0]))
+    for name, value in list(kinds.values())[:most]:
+        for dim in (dim for dim, extent in enumerate(program.shape(value)) if extent % TRIPS == 0 and extent > TRIPS):
+            yield from _entered(plan, value, dim, loop)
+            yield InParts(name, dim, loop)
 
 
 def _new_loop(plan: State) -> str:
@@ -82,22 +86,28 @@ def _entered(plan: State, value: ValueId, dim: int, loop: str) -> Iterator[InPar
 
 
 def best_in_parts(plan: State) -> tuple[str, int] | None:
-    """The loop that computes the largest value in parts, as a line of a trace, and the bytes that it frees; None if no loop
-    frees a large part of the peak. Loops that could are tried."""
-    if len(plan.source.program.nodes) > MOST_OPS or not (values := large(plan)):
+    """The fastest loop over the largest value that frees a large part of the peak, and the bytes; None if none does.
+
+    The loop is a line of a trace. Loops are tried if values with these ranges are such a large part of the peak.
+    """
+    if len(plan.source.program.nodes) > MOST_OPS or not (values := large(plan)) or _is_in_parts(plan, values[0]):
         return None
     peak = peak_bytes(plan)
-    # The values of one kind are stored together at the most.
     ranges, classes = tuple(plan.source.classes.dims(values[0])), plan.source.classes
     stored = sum(size for size, value in held_at_peak(plan) if tuple(classes.dims(value)) == ranges)
     if stored * SHARE <= peak:
         return None
-    freed = {each.text: size for each in in_parts(plan) if (size := _freed(plan, each)) * SHARE > peak}
-    return max(freed.items(), key=lambda each: each[1], default=None)
+    tried = [(each.text, made) for each in in_parts(plan, 1) if (made := _made(plan, each)) is not None]
+    frees = [(price(made), -size, text) for text, made in tried if (size := peak - peak_bytes(made)) * SHARE > peak]
+    return None if not frees else (min(frees)[2], -min(frees)[1])
 
 
-def _freed(plan: State, loop: InParts) -> int:
+def _is_in_parts(plan: State, value: ValueId) -> bool:
+    return any((claim := plan.table.claim(value, loop)) is not None and claim.at != WHOLE for loop in plan.mesh.loops)
+
+
+def _made(plan: State, loop: InParts) -> State | None:
     try:
-        return peak_bytes(plan) - peak_bytes(loop(plan))
+        return loop(plan)
     except Error:
-        return 0
+        return None

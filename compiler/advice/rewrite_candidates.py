@@ -7,7 +7,6 @@ recompute     block*                       the outermost scopes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -17,7 +16,7 @@ from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.library import library_laws
 from ..inputs.names import Patterns
 from ..plan.claims import Some
-from ..plan.named_laws import made_by, scope_of, value_name
+from ..plan.named_laws import made_by, scope_of, unnumbered, value_name
 from ..plan.rewriting import rewrite
 from ..plan.source_lines import line_of
 from ..plan.state import State
@@ -81,11 +80,6 @@ def _groups(plan: State, law: Law) -> Iterator[tuple[Price, str, tuple[str, ...]
         at = tuple(value_name(plan, site.value) for site in sites)
         saved = Price.of(program.mesh, (), ((site.flops, 1) for site in sites), sum(site.elements for site in sites))
         yield saved, law.name, at
-
-
-def unnumbered(name: str) -> str:
-    """Replaces all numbers in a name, which tell layers apart, by stars: `block*/dot_general#*`."""
-    return re.sub(r"\d+", "*", name)
 
 
 def _again(plan: State) -> Iterator[LawCandidate]:

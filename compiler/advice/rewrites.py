@@ -2,7 +2,7 @@
 
 law           at                  places   bytes saved   flops saved   memory saved
 reassociate   dot_general#3            1         1,024        65,536          4,096
-tile          logits, dim 0, t:8       1             0             0      1,400,000
+tile, dim 0, t:8   logits              1             0             0      1,400,000
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ..cost.flops import flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
 from ..plan.claims import Some
+from ..plan.named_laws import unnumbered
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell, Part, View
-from .rewrite_candidates import LawCandidate, matched, searched, unnumbered
+from .rewrite_candidates import LawCandidate, matched, searched
 
 ALWAYS_LISTED = "recompute", "stack"
 """Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""
@@ -163,6 +164,5 @@ def _row(each: Rewriting | LawCandidate) -> Sequence[Cell]:
     saved = (each.bytes, each.flops, each.memory) if isinstance(each, Rewriting) else ("", "", "")
     first, *others = where.at
     at = unnumbered(first) if others else first
-    if (loop := where.loop) is not None:
-        at = f"{at}, dim {loop.dim}, {loop.loop}{'' if loop.backward else ', not backward'}"
-    return where.law, at, where.places, *saved, where.line
+    law = where.law if (loop := where.loop) is None else f"tile, dim {loop.dim}, {loop.loop}{'' if loop.backward else ', uses'}"
+    return law, at, where.places, *saved, where.line

@@ -5,6 +5,7 @@ pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random a
 "recompute", at="layers/*"                      scopes of this plan
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import cast
@@ -147,6 +148,11 @@ def law_line(law: Law, at: Patterns) -> str:
     named = not isinstance(law, ByRule) or library_laws().get(law.name) is law
     where = "" if at == "**" else f", at={at!r}"
     return f"rewrite({(law.name if named else law.text)!r}{where})"
+
+
+def unnumbered(name: str) -> str:
+    """Replaces all numbers in a name, which tell layers apart, by stars: `block*/dot_general#*`."""
+    return re.sub(r"\d+", "*", name)
 
 
 def made_by(plan: State, value: ValueId) -> Node:

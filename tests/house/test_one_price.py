@@ -26,7 +26,7 @@ MAIN = "which loops compute a good part of the program"
 STORED = "what is stored between two loops costs bandwidth of memory, which no other choice does"
 FILTER = "whether ops are tried at all; the cut then decides by `Price`"
 NEEDED = {
-    "compiler/advice/large_values.py:chunk_rewriting": MEMORY,
+    "compiler/advice/large_values.py:best_in_parts": MEMORY,
     "compiler/advice/redundancy.py:silent": TEXT,
     "compiler/advice/redundancy.py:silent_rows": TEXT,
     "compiler/answers/expect.py:_heaviest": TEXT,
@@ -48,7 +48,8 @@ NEEDED = {
     "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
-    "rewrites/lower/loop_schedule.py:is_cheap": STORED,
+    "rewrites/lower/loop_schedule.py:_is_little": STORED,
+    "rewrites/lower/loop_schedule.py:spreads": STORED,
 }
 
 

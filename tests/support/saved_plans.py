@@ -149,8 +149,8 @@ def chain(x: jax.Array, w1: jax.Array, w2: jax.Array) -> jax.Array:
     return (x @ w1) @ w2
 
 
-def rewritten(rule: str, at: str = "**", **given: int) -> Callable[[pt.Plan], pt.Plan]:
-    return lambda plan: plan.rewrite(rule, at, **given)
+def rewritten(rule: str, at: str = "**") -> Callable[[pt.Plan], pt.Plan]:
+    return lambda plan: plan.rewrite(rule, at)
 
 
 SAVED: dict[str, Callable[[], Saved]] = {
@@ -201,7 +201,7 @@ SAVED: dict[str, Callable[[], Saved]] = {
         logits,
         pt.Mesh(data=2, model=4),
         shapes(lambda: vocabulary.arguments(vocabulary.Config())),
-        [vocabulary.DATA, rewritten("chunk", at="logits", dim=0, trips=4)],
+        [vocabulary.DATA, pt.Tile({"logits": 0}, "parts4:4")],
     ),
     "recomputed": lambda: Saved(
         in_scopes, BOTH, (transformer()[0], transformer()[2]["x"]), [MEGATRON, rewritten("recompute", at="block*")]

@@ -20,6 +20,8 @@ ONCE = frozenset(
     "sub_axes decoding".split()
 )
 """The files whose records count a collective that several tactics cause for one of them. Now they would count it for each."""
+REPLACED = frozenset(["chunked"])
+"""The files whose tactics are others now: a value in parts is a tile on a loop, which the layouts show."""
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -33,8 +35,8 @@ def test_a_plan_file_of_an_earlier_version_does_what_it_did(name: str) -> None:
         del done["computed"], did["computed"]
     assert done == did
     said = "".join(str(each.message) for each in caught)
-    assert ("something else" in said) == (name in ONCE)
-    assert "layouts have changed" not in said and "are not the same" not in said
+    assert ("something else" in said) == (name in ONCE or name in REPLACED)
+    assert ("layouts have changed" in said) == (name in REPLACED) and "are not the same" not in said
 
 
 def test_every_plan_file_is_replayed() -> None:

@@ -15,14 +15,13 @@ import pytest
 
 import partita as pt
 from partita.compiler.advice import rewrites as rewrites_module
-from partita.compiler.advice.rewrite_candidates import places
-from partita.compiler.advice.rewrites import tried_rewrites
+from partita.compiler.advice.rewrite_candidates import LawCandidate, places
+from partita.compiler.advice.rewrites import Saved, tried_rewrites
 from partita.compiler.api.plan import Plan
 from partita.compiler.api.tactic_text import tactics_of
 from partita.compiler.cost.costs import price
-from partita.compiler.plan.rewriting import rewrite
+from partita.compiler.cost.loops import loops
 from partita.examples import gpt
-from partita.rewrites.laws.law import Law
 
 Array = Any
 MESH = pt.Mesh(data=4, model=2)
@@ -111,7 +110,7 @@ def test_what_a_tactic_has_placed_is_not_removed() -> None:
         ("reasociate", {}, "no law is called `reasociate`"),
         (3, {}, "`rule` takes a law, got 3"),
         ("reassociate", {"trips": 2}, "`reassociate` takes no `trips`"),
-        ("chunk", {}, "`chunk` takes one value, one of its dims and a number of trips, got no values, dim None and None trips"),
+        ("chunk", {"at": "x", "dim": 0, "trips": 2}, "`chunk` is no law any more: a value in parts is a tile on a loop"),
         ("sum_product", {}, "`sum_product` applies nowhere in this program"),
         ("a: exp(x) => x", {}, "`a` is not a law: its sides differ, 1 and 0"),
     ],
@@ -121,27 +120,6 @@ def test_bad_input_is_an_error_that_changes_nothing(rule: Any, given: Any, title
     with pytest.raises(pt.Error) as error:
         plan.rewrite(rule, **given)
     assert error.value.title == title
-
-
-@pytest.mark.parametrize("trips", [2, 4])
-def test_a_value_in_parts_keeps_its_tiles_in_each_trip(trips: int) -> None:
-    def loss(x: Array, w: Array) -> Array:
-        return jnp.sum(jnp.exp(pt.tag(x @ w, "logits")))
-
-    plan = pt.plan(loss, MESH, f32(64, 8), f32(8, 32))
-    given: Any = {"at": "logits", "dim": 0, "trips": trips}
-    before, after = (
-        plan.tile("logits", 0, "data").rewrite("chunk", **given),
-        plan.rewrite("chunk", **given).tile("logits", 0, "data"),
-    )
-    assert before.layout("logits") == after.layout("logits") == {"logits": f"f32[data*{64 // trips // 4}, 32]"}
-    assert before.counts() == after.counts()
-
-
-def test_a_part_that_an_axis_does_not_divide_is_an_error() -> None:
-    plan = pt.plan(lambda x, w: jnp.exp(pt.tag(x @ w, "logits")).sum(), MESH, f32(16, 8), f32(8, 32)).tile("logits", 0, "data")
-    with pytest.raises(pt.Error, match="in a trip its dim 0 has 2 elements, which `data` does not divide"):
-        plan.rewrite("chunk", at="logits", dim=0, trips=8)
 
 
 @cache
@@ -157,6 +135,7 @@ def training() -> tuple[Plan, tuple[Any, ...]]:
             for number, block in enumerate(params["blocks"]):
                 with jax.named_scope(f"block{number}"):
                     x = gpt.block(x, block)
+            x = pt.tag(x, "hidden")
             logits = pt.tag(x @ params["embed"].T, "logits")
             return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), batch["y"][..., None], -1))
 
@@ -174,16 +153,18 @@ def temporary_bytes(plan: Plan, args: tuple[Any, ...]) -> int:
     return found.temp_size_in_bytes
 
 
-def test_a_training_step_with_its_loss_in_parts_stores_less_and_gathers_the_table_once_less() -> None:
+def test_a_training_step_with_its_loss_in_parts_stores_less() -> None:
     plan, args = training()
-    after = plan.rewrite("chunk", at="logits", dim="length", trips=4)
-    assert after.layout("logits") == {"logits": "f32[data*2, 4, 1024]"}
-    # Forward and backward are one loop, before which the table is gathered.
-    assert after.counts() == {**plan.counts(), "all_gather": plan.counts()["all_gather"] - 1}
+    after = plan.tile("hidden", "length", "t:4", backward=False)
+    assert after.layout(["hidden", "logits"]) == {"hidden": "f32[data*2, 16, 16]", "logits": "f32[data*2, t:4*4, 1024]"}
+    # Forward and backward are one loop. The layers run outside of it.
+    (loop,) = loops(after)
+    assert (loop.loop, loop.kept) == ("t:4", 0)
+    assert after.counts() == plan.counts()
     # No array is as large as the logits any more; the largest is the table, gathered.
     logits = 2 * 16 * 1024 * 4
     whole, parts = ([each.bytes for each in made.memory().arrays if each.kind == "temporary"] for made in (plan, after))
-    assert max(whole) == logits and max(parts) == logits // 2
+    assert max(whole) == logits and max(parts) < logits
     assert after.memory().bytes < plan.memory().bytes
     assert after.check(*args) < 2e-4
     temporaries = [temporary_bytes(each, args) for each in (plan, after)]
@@ -209,11 +190,12 @@ def test_a_name_among_several_that_names_nothing_is_refused() -> None:
 def test_rewritings_are_listed_with_what_they_save_and_are_tactics() -> None:
     plan, args = training()
     found = plan.rewrites()
-    assert {"chunk", "recompute"} <= {each.law for each in found}
-    seconds = [each.seconds for each in found]
-    assert seconds == sorted(seconds, reverse=True)
+    assert {"tile", "recompute"} <= {each.law for each in found}
+    # What saves time comes first, then what saves memory.
+    saved = [max(each.seconds, 0) for each in found]
+    assert saved == sorted(saved, reverse=True)
     best = max(found, key=lambda each: each.memory)
-    assert best.law == "chunk"
+    assert best.law == "tile"
     after = plan.apply(best)
     assert (best.before, best.price) == (price(plan), price(after))
     assert after.memory().bytes == plan.memory().bytes - best.memory
@@ -240,16 +222,12 @@ def test_what_has_been_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
     plan = training()[0].tile("params/embed", 1, "model")
     places: list[object] = []
 
-    def counted(plan: Plan, law: Law, at: object, given: object) -> Plan:
-        places.append((law.name, at))
-        return rewrite(plan, law, at, given)  # pyright: ignore[reportArgumentType]
+    def counted(plan: Plan, each: LawCandidate) -> Saved | None:
+        places.append(each.tactic)
+        return tried(plan, each)
 
-    monkeypatch.setattr(rewrites_module, "rewrite", counted)
-    trials = tried_rewrites(plan)
-    for _ in range(3):
-        next(trials)
-    # Two large values name the same loop.
-    assert len(places) == 1
+    tried = rewrites_module._tried  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(rewrites_module, "_tried", counted)
     found = plan.rewrites()
     assert len(places) == len(set(map(str, places)))
     tries = len(places)
@@ -267,8 +245,7 @@ def test_a_rewriting_names_a_value_by_its_tag() -> None:
     shapes = f32(512, 64), f32(64, 64), f32(64, 1024), jax.ShapeDtypeStruct((512,), jnp.int32)
     plan = pt.plan(jax.value_and_grad(loss, (1, 2)), MESH, *shapes)
     found = {(each.law, each.at) for each in plan.rewrites()}
-    assert ("chunk", ("logits",)) in found
-    assert "logits" in places(plan, "chunk")
+    assert ("tile", ("logits",)) in found
     assert places(plan, "reassociate").keys() >= {"hidden"}
     assert "body" in places(plan, "recompute")
     assert places(plan, "dot(x, y) => dot(x, y)") == {}
@@ -289,7 +266,8 @@ def test_the_text_of_a_plan_says_how_a_large_value_is_computed_in_parts() -> Non
     plan = loss_over(large).tile("out", 1, "model")
     (said,) = [line for line in str(plan).splitlines() if "in parts" in line]
     text = said.partition("plan.")[2]
-    assert text == "rewrite('chunk', at='logits', dim=0, trips=8)"
+    # In parts of its rows, the sums over `model` would be communicated in every trip.
+    assert text == "tile('logits', 1, 't:8')"
     after = plan.apply(*tactics_of(text))
     assert after.memory().bytes < plan.memory().bytes / 2
     assert "in parts" not in str(after)

@@ -67,7 +67,7 @@ STEPS: dict[tuple[str, ...], tuple[str, str]] = {
     ('tile("x", 0, ...)',): ('plan.tile("x", 0, ...)', "`tile x.0 @AXIS`"),
     ('Tile({"x": 0}, "data", block=4)',): ('pt.Tile({"x": 0}, "data", block=4)', '`Tile({"x": 0}, "data", block=4)`'),
     ('Tile({"x": 0, "y": 1}, "data")',): ('pt.Tile({"x": 0, "y": 1}, "data")', "`tile x.0, y.1 @data`"),
-    ('rewrite("chunk", at=...)',): ('plan.rewrite("chunk", at=...)', '`rewrite("chunk", at=...)`'),
+    ('rewrite("recompute", at=...)',): ('plan.rewrite("recompute", at=...)', '`rewrite("recompute", at=...)`'),
     ("Annotated()",): ("pt.Annotated()", "`Annotated()`"),
     ("tile('x', 0, 'data')", "tile('y', 1, 'data')"): (
         "plan.tile('x', 0, 'data').tile('y', 1, 'data')",
@@ -126,7 +126,7 @@ WRONG = [
     "SequenceParallel('data')",
     "FSDP('data')",
     "rewrite('reassociate', at='nope')",
-    "rewrite('chunk', at='x')",
+    "rewrite('chunk', at='x', dim=0, trips=8)",
     "rewrite('factor', at='x', dim=0)",
     "tile('x', 0, '')",
     "name('x', 0, 'a b')",

@@ -115,7 +115,7 @@ ANSWERS = {
     "diff": "all_reduce: 0 --> 1",
     "diff 0": "x: f32[256, 8] --> f32[data*64, 8]",
     "branch": "* main: data=4 model=2 · 1 all_reduce · 2.00 KiB",
-    "rewrites": "reassociate   result        1         1,792         7,168          3,584",
+    "rewrites": "reassociate        result               1         1,792         7,168          3,584",
     "lower": "spmd.all_reduce add",
     "lower graph": "flow.graph @main",
     "check": "1 result agrees with the unpartitioned run",

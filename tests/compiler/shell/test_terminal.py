@@ -27,7 +27,6 @@ from partita.compiler.shell.terminal_colours import styles
 from partita.compiler.shell.typed_line import Typed
 from partita.compiler.views.colours import coloured_pieces
 from partita.rewrites.decide.price import Price
-from partita.rewrites.laws.law import Law
 
 MESH = pt.Mesh(data=4, model=2)
 SHAPES = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((256, 8), (8, 16), (16, 8))]
@@ -120,7 +119,6 @@ COMPLETED = {
     'ZeRO(3, "data", params="params/e': ["params/embed"],
     'rewrite("rea': ["reassociate"],
     'rewrite("factor", at="': [],
-    'rewrite("chunk", at="x", dim="bat': ["batch"],
     "explain params/emb": ["params/embed"],
     "explain coll": ["collective"],
     "collectives all_": ["all_gather", "all_reduce", "all_to_all"],
@@ -227,7 +225,7 @@ def test_the_picture_of_a_session_that_fails_shows_it_up_to_the_error() -> None:
 def test_ctrl_c_keeps_what_has_been_tried(monkeypatch: pytest.MonkeyPatch, transformer: Session) -> None:
     tried: list[str] = []
 
-    def tries(plan: State, law: Law, each: LawCandidate) -> rewrites.Saved:
+    def tries(plan: State, each: LawCandidate) -> rewrites.Saved:
         if len(tried) == 2:
             tried.append("stopped")
             raise KeyboardInterrupt

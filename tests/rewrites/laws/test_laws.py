@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
@@ -191,64 +190,6 @@ def test_an_op_of_a_users_rule_is_rewritten_by_its_pattern() -> None:
     same(before, before.rewrite(law), args)
 
 
-@pytest.mark.parametrize(("dim", "trips"), [(0, 2), (0, 4), (1, 2), (1, 8)])
-def test_a_loss_in_parts_means_the_same_forward_and_backward(dim: int, trips: int) -> None:
-    def loss(w: Array, x: Array, y: Array) -> Array:
-        logits = pt.tag(x @ w, "logits")
-        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[..., None], -1))
-
-    x, w = arrays((4, 16, 8), (8, 32))
-    y = np.random.default_rng(1).integers(0, 32, (4, 16)).astype(np.int32)
-    before = pt.plan(jax.value_and_grad(loss, (0, 1)), MESH, w, x, y)
-    after = before.rewrite("chunk", at="logits", dim=dim, trips=trips)
-    shape = [4, 16, 32]
-    shape[dim] //= trips
-    assert after.layout("logits") == {"logits": f"f32[{', '.join(map(str, shape))}]"}
-    same(before, after, [w, x, y])
-
-
-def second(x: Array, w: Array) -> Array:
-    h = pt.tag(x @ w, "h")
-    return jnp.exp(h / h.sum())
-
-
-def rows(x: Array, w: Array) -> Array:
-    h = pt.tag(x @ w, "h")
-    return h @ h.T
-
-
-@pytest.mark.parametrize(
-    ("fn", "given", "title"),
-    [
-        (
-            second,
-            {"dim": 0, "trips": 2},
-            "`div` needs what all parts are folded to",
-        ),
-        (
-            rows,
-            {"dim": 0, "trips": 2},
-            "`dot_general` reads the range along two dims",
-        ),
-        (lambda x, w: jnp.cumsum(pt.tag(x @ w, "h"), 0), {"dim": 0, "trips": 2}, "`cumsum` uses the positions along it"),
-        (second, {"dim": 0, "trips": 4}, "`h` cannot be computed in 4 parts: its dim 0 has 6 elements"),
-        (second, {"dim": 0, "trips": 1}, "`h` cannot be computed in 1 parts: its dim 0 has 6 elements"),
-        (second, {"dim": 5, "trips": 2}, "`h` has no dim 5: its shape is [6, 8]"),
-        (
-            second,
-            {"dim": 0},
-            "got 1 value, dim 0 and None trips",
-        ),
-        (second, {"dims": 0, "trips": 2}, "`chunk` takes no `dims`"),
-    ],
-)
-def test_what_cannot_be_computed_in_parts_is_an_error(fn: Callable[..., Array], given: Any, title: str) -> None:
-    plan = pt.plan(fn, MESH, *arrays(X, W))
-    with pytest.raises(pt.Error) as error:
-        plan.rewrite("chunk", at="h", **given)
-    assert title in error.value.title
-
-
 def layers(w: Array, x: Array) -> Array:
     for number in range(3):
         with jax.named_scope(f"layer{number}"):
@@ -281,24 +222,6 @@ def test_a_rule_of_comparisons_applies() -> None:
     after = before.rewrite("turned: gt(x, y) => lt(y, x)")
     assert ops(after)["lt"] == ops(before)["gt"] == 1
     same(before, after, args)
-
-
-def test_narrow_sums_of_parts_are_as_exact_as_the_whole_sum() -> None:
-    def sums(x: Array, w: Array) -> Array:
-        return jax.grad(lambda w: jnp.sum(pt.tag(x @ w, "h").astype(jnp.float32) ** 2))(w)
-
-    x, w = (jnp.asarray(each, jnp.bfloat16) for each in arrays((1024, 8), (8, 16)))
-    plan = pt.plan(sums, MESH, x, w)
-    exact = sums(x.astype(jnp.float32), w.astype(jnp.float32))
-    wrong = [
-        float(
-            np.abs(
-                np.asarray(interpret(each.source.traced.module, [np.asarray(x), np.asarray(w)])[0], np.float32) - exact
-            ).max()
-        )
-        for each in (plan, plan.rewrite("chunk", at="h", dim=0, trips=256))
-    ]
-    assert wrong[1] < 2 * wrong[0]
 
 
 def test_each_of_several_backward_passes_computes_its_own_forward_pass_again() -> None:
@@ -336,9 +259,9 @@ def test_a_generated_plan_means_the_same_after_any_laws(kind: str, figures: Figu
     seen: Counter[str] = Counter()
 
     @examples(50)
-    @given(cases(kind == "gradients"), st.lists(st.sampled_from(sorted(library_laws())), min_size=1, max_size=3), st.randoms())
-    def run(case: Case, laws: list[str], random: Random) -> None:
-        plan = any_laws(case.plan, laws, random)
+    @given(cases(kind == "gradients"), st.permutations(sorted(library_laws())))
+    def run(case: Case, laws: list[str]) -> None:
+        plan = any_laws(case.plan, laws)
         for law in (law for law in library_laws().values() if isinstance(law, ByRule)):
             assert [*law.sites(case.plan.source.program)] == each_alone(case.plan, law)
         seen.update(programs=1, rewritten=plan is not case.plan)
@@ -352,7 +275,7 @@ def test_a_generated_plan_means_the_same_after_any_laws(kind: str, figures: Figu
 
     run()
     figures.add("generated programs that laws rewrote", seen["rewritten"], of=seen["programs"])
-    assert 3 * seen["rewritten"] >= seen["programs"]
+    assert 6 * seen["rewritten"] >= seen["programs"]
 
 
 def each_alone(plan: Plan, law: ByRule) -> list[Site]:
@@ -383,13 +306,9 @@ def test_places_that_differ_only_in_how_often_a_value_is_read_are_not_alike() ->
     assert len({each.flops for each in places}) == 2
 
 
-def any_laws(plan: Plan, laws: list[str], random: Random) -> Plan:
-    """The plan after those of the laws that apply, and with one value in parts, if it can be."""
+def any_laws(plan: Plan, laws: list[str]) -> Plan:
+    """The plan after those of the laws that apply."""
     for law in laws:
         with suppress(pt.Error):
             plan = plan.rewrite(law)
-    names = [name for name, value in plan.source.addresses.by_op.items() if plan.source.program.shape(value)]
-    for name in random.sample(names, min(3, len(names))):
-        with suppress(pt.Error):
-            return plan.rewrite("chunk", at=name, dim=0, trips=2)
     return plan
