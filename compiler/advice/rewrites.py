@@ -154,12 +154,12 @@ def _cost(plan: State) -> tuple[int, int, int]:
 
 
 def _best(found: Sequence[Rewriting]) -> Listing[Rewriting]:
-    """The listing of rewritings, the best first. Values that are computed in parts by one loop are listed once, by the largest."""
-    unlike = {
-        each.tactic if (loop := each.candidate.loop) is None else (loop[1:], each.bytes, each.flops, each.memory): each
-        for each in reversed(found)
-    }
-    best = sorted(reversed(unlike.values()), key=lambda each: (min(each.price, each.before), -each.memory))
+    """The listing of rewritings, the best first. Of values that one loop computes in parts, the largest is listed."""
+    unlike = dict[object, Rewriting]()
+    for each in found:
+        loop = each.candidate.loop
+        unlike.setdefault(each.tactic if loop is None else (loop[1:], each.bytes, each.flops, each.memory), each)
+    best = sorted(unlike.values(), key=lambda each: (min(each.price, each.before), -each.memory))
     return Listing(best, ListingForm("rewritings", COLUMNS, _row, merges=False, spare=SPARE))
 
 
