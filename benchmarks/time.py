@@ -2,7 +2,7 @@
 
     python -m benchmarks.time            # four minutes on two cores
 
-A step with micro-batches is measured beside an accumulation of gradients by `lax.scan`, and a loss in parts, forward and gradient,
+A step with micro-batches is measured beside gradients that a `lax.scan` accumulates, and a loss in parts, forward and gradient,
 beside a scan over parts of the tokens, and beside two scans over parts of the vocabulary. All run on one device.
 """
 

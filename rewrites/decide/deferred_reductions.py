@@ -428,10 +428,12 @@ class _Reach:
         width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
         over = tuple(each for each in pend if not isinstance(each.axis, Loop))
         bytes = _received(self.layouts[value], over, sliced) * width * trips
-        # A fold over a loop sends nothing. In a region it ends the loop there.
-        counts = over or (len(over) < len(pend) and self.program.region[value])
-        # A sum that each trip scatters is stored in parts. It does not wait for fewer collectives.
-        return int(bytes * RESOLVED) + (COUNTED * (1 if sliced else trips) if counts else 0) + self.is_moved(value)
+        if len(over) < len(pend) and self.program.region[value]:
+            # The loop would end in the region, and store what each of its trips has.
+            loops = [each.axis.size for each in pend if each not in over]
+            bytes += prod((*self.layouts[value].local_shape, width, trips, *loops))
+        # A fold over a loop sends nothing. A sum that each trip scatters is stored in parts, and does not wait for fewer.
+        return int(bytes * RESOLVED) + (COUNTED * (1 if sliced else trips) if over else 0) + self.is_moved(value)
 
     def is_moved(self, value: ValueId) -> bool:
         """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""

@@ -398,6 +398,8 @@ def stacked_type(type: ArrayType, trips: int) -> ArrayType:
 
 def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
     """The op on other operands."""
+    if isinstance(op, Barrier):
+        return again(op, operands, [each.type for each in operands])
     if not op.regions:
         return again(op, operands, op.result_types)
     made = op.clone()

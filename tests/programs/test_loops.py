@@ -348,3 +348,40 @@ def test_what_loops_store_and_compute_again_is_counted() -> None:
     ]
     assert made.flops_per_device().known > plan.flops_per_device().known
     same(made.compile()(*args), step(*args))
+
+
+def test_a_barrier_of_what_trips_have_and_of_what_is_the_same_in_all() -> None:
+    """The loss, which the backward scan waits for, is known before the loop that needs the scan."""
+
+    def step(w, ws, x, y):
+        def loss(w, ws):
+            h, _ = lax.scan(lambda h, v: (jnp.tanh(h @ v), None), w[x], ws)
+            logits = h @ w.T
+            return jnp.mean(jax.nn.logsumexp(logits, -1) - jnp.take_along_axis(logits, y[..., None], -1)[..., 0])
+
+        return jax.value_and_grad(loss, (0, 1))(w, ws)
+
+    ids = jnp.arange(64 * 32).reshape(64, 32) % 256
+    args = normal(256, 64) / 8, normal(3, 64, 64, key=1) / 8, ids, (ids * 7) % 256
+    plan = pt.plan(step, pt.Mesh(), *args).apply(pt.Microbatch(2))
+    assert len(loops(plan)) == 1
+    same(plan.compile()(*args), step(*args))
+
+
+@pytest.mark.parametrize("strategy", [pt.ZeRO(3, "data", params="ws"), pt.FSDP("data")], ids=["zero3", "fsdp"])
+def test_gradients_that_a_scan_stacks_leave_it_as_sums_over_the_loop(strategy: pt.Tactic) -> None:
+    def step(ws, x):
+        def loss(ws):
+            h, _ = lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, ws)
+            return jnp.mean(h**2)
+
+        value, grads = jax.value_and_grad(loss)(ws)
+        return ws - 0.1 * grads, value
+
+    args = normal(3, 64, 64) / 8, normal(1024, 64, key=1)
+    plan = pt.plan(step, pt.Mesh(data=4), *args)
+    data, micro = pt.DataParallel("data", inputs="x"), pt.Microbatch(4, inputs="x")
+    for tactics in ((data, strategy, micro), (micro, data, strategy)):
+        made = plan.apply(*tactics)
+        assert len(loops(made)) == 1 and made.counts()["reduce_scatter"] == 1
+        same(made.compile()(*args), step(*args))
