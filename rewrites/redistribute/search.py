@@ -18,7 +18,7 @@ what they need, may be better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush
@@ -84,10 +84,14 @@ def _around_loops(
     """The path of a value that lies on loops: steps over loops, then over axes, then over loops."""
     if rest := tuple(each for each in pending if each not in innermost(pending)):
         folded = AroundLoops(start, start, innermost(pending), (*carried, *rest))
-        first = folded.around(path(*folded.over_axes, itemsize))
-        return first + _around_loops(start, target, rest, carried, itemsize)
-    split = AroundLoops(start, target, pending, carried)
-    return split.around(path(*split.over_axes, itemsize))
+        return _in_trips(folded, itemsize) + _around_loops(start, target, rest, carried, itemsize)
+    return _in_trips(AroundLoops(start, target, pending, carried), itemsize)
+
+
+def _in_trips(split: AroundLoops, itemsize: int) -> Path:
+    """The path that moves within trips where it can."""
+    way = split.around(path(*split.over_axes, itemsize))
+    return way if way is not None else _in_trips(replace(split, enters=False), itemsize)
 
 
 def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:

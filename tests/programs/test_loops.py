@@ -22,6 +22,7 @@ import partita as pt
 from partita.compiler.cost.loops import loops
 from partita.dialects.lax import ScanOp
 from partita.dialects.reference.interpret import interpret
+from partita.examples import moe
 from partita.rewrites.emit import type_at
 from partita.rewrites.lower.to_flow import to_flow
 
@@ -385,3 +386,13 @@ def test_gradients_that_a_scan_stacks_leave_it_as_sums_over_the_loop(strategy: p
         made = plan.apply(*tactics)
         assert len(loops(made)) == 1 and made.counts()["reduce_scatter"] == 1
         same(made.compile()(*args), step(*args))
+
+
+def test_experts_and_micro_batches_exchange_tokens_within_each_trip() -> None:
+    args = moe.arguments(moe.Config(groups=64, tokens=16, width=32, experts=4, hidden=64))
+    plan = pt.plan(moe.train_step, pt.Mesh(data=4), *args)
+    for tactics in ([*moe.TACTICS, pt.Microbatch(8)], [pt.Microbatch(8), *moe.TACTICS]):
+        made = plan.apply(*tactics)
+        assert len(loops(made)) == 1 and loops(made)[0].stores == 0
+        assert made.counts()["all_to_all"] == 8 * plan.apply(*moe.TACTICS).counts()["all_to_all"]
+        assert made.check(*args) < 2e-4
