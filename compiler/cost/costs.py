@@ -50,7 +50,7 @@ class Cost:
 
     @property
     def flops(self) -> int:
-        """The known flops of a device in a call, as in `flops_per_device`."""
+        """The known flops of a device in a call, without those that several loops over one range compute again."""
         return int(self._most((flops, region) for (what, region), flops in self.amounts.items() if what is Amount.FLOPS))
 
     def received(self) -> Iterator[tuple[tuple[Axes, int], Bytes]]:

@@ -1,7 +1,10 @@
 """The layouts of a plan, read off its decisions and its table."""
 
+from collections.abc import Iterable, Sequence
+
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop
+from ...dialects.ranges.factor import Factor, fit
 from ...rewrites.decide.placements import boundary
 from ..inputs.names import Patterns
 from ..views.listing import TextTable
@@ -24,7 +27,17 @@ def layouts(plan: State, values: Patterns = "**") -> TextTable:
                 for dim, factor in home.factors
                 if home.padded_shape[dim] != shape[dim] or isinstance(factor.place, Loop)
             ]
-            layout = Layout.of(shape, dict.fromkeys([*at.factors, *inside]), at.pending) if inside else at
+            layout = Layout.of(shape, _together(shape, at, inside), at.pending) if inside else at
         layout = layout.joined(plan.mesh.places)
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return TextTable(found, ("value", "layout"))
+
+
+def _together(shape: Sequence[int], at: Layout, inside: Sequence[tuple[int, Factor]]) -> Iterable[tuple[int, Factor]]:
+    """The factors at the boundary and those inside; of a dim where these are not parts of each other, the first alone."""
+    found = dict.fromkeys(at.factors)
+    for dim in range(len(shape)):
+        more = [each for each in inside if each[0] == dim]
+        if fit(shape[dim], [factor for _, factor in dict.fromkeys([*((dim, each) for each in at.at(dim)), *more])]):
+            found |= dict.fromkeys(more)
+    return found

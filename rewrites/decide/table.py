@@ -445,8 +445,10 @@ def next_factor(table: Table, value: ValueId, dim: int, axis: Place, pads: int =
         block = -(-block // pads) * pads
     if block < 1 or block % size:
         return None
-    # Of windows, each part has the halo.
+    # Of windows, each part has the halo. Windows on an axis have no parts on a loop.
     halo = factors[-1].halo if factors else None
+    if halo is not None and (isinstance(axis, Loop) or any(isinstance(each.place, Loop) for each in factors)):
+        return None
     return Factor(axis, block // size, halo)
 
 

@@ -21,13 +21,16 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import spmd
 from ...dialects.array import Barrier, Coordinate
-from ...dialects.lax import CondOp, RegionOp, ScanOp, WhileOp, YieldOp
+from ...dialects.lax import OPS, CondOp, RegionOp, ScanOp, WhileOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import Loop, Place, nesting
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
 from .loop_schedule import Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
 from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
+
+BARRIERS = (Barrier, OPS["optimization_barrier"])
+"""Ops each of whose results is one operand: of these some may be in trips, and others the same in all."""
 
 
 def run_in_time(block: Block) -> Block:
@@ -112,7 +115,7 @@ class Cut:
         over = self.loop in _places(op)
         if over and not _is_row(op):
             self.across(cast(spmd.Collective, op), operands[0])
-        elif isinstance(op, Barrier):
+        elif isinstance(op, BARRIERS):
             self.barrier(op, operands, varies)
         elif isinstance(op, RegionOp) and self.ends_inside(op):
             self.opened(op, operands, varies)
@@ -136,7 +139,7 @@ class Cut:
             case _:
                 raise NotImplementedError(f"`{op.name}` over loop `{self.loop}` and other places")
 
-    def barrier(self, op: Barrier, operands: Sequence[Value], varies: Sequence[bool]) -> None:
+    def barrier(self, op: Operation, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """A barrier in a trip orders what the trip has. What is computed before the loop does not wait for it."""
         if not any(varies):
             self.add(op, operands, op.results, inside=False)
@@ -398,7 +401,7 @@ def stacked_type(type: ArrayType, trips: int) -> ArrayType:
 
 def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
     """The op on other operands."""
-    if isinstance(op, Barrier):
+    if isinstance(op, BARRIERS):
         return again(op, operands, [each.type for each in operands])
     if not op.regions:
         return again(op, operands, op.result_types)
