@@ -88,7 +88,8 @@ class Asked:
             "donate": lambda _: [(), *self.parameters[:1]],
             "values": lambda _: ["**", "*"],
             "fused": lambda _: [True, False],
-            "granularity": lambda _: GRANULARITIES,
+            # A graph that is cut at each redistribution has no loops.
+            "granularity": lambda _: GRANULARITIES[: 1 if plan.mesh.loops else None],
             "wanted": lambda _: [self.expected()],
             "text": lambda graph: [graph.text()] if isinstance(graph, Graph) else (),
             "name": lambda graph: graph.kernels if isinstance(graph, Graph) else (),

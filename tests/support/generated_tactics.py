@@ -30,17 +30,22 @@ KINDS: Mapping[str, int] = {
     "in turn": 3,
     "in turn inside": 2,
     "megatron": 1,
+    "together": 5,
+    "together inside": 5,
 }
+# One tactic in three has a loop where the others have an axis, or beside it.
+LOOPS = ("t:2", "u:4", "s:3")
 
 
 @dataclass(frozen=True, slots=True)
 class Tactic:
-    """A tactic with numbers for names; parts that do not exist or are refused are skipped."""
+    """A tactic with numbers for names; parts that do not exist or are refused are skipped. It is on a loop, if it has one."""
 
     kind: str
     value: int
     dim: int
     axis: int
+    loop: str = ""
 
     def apply(self, plan: Plan) -> Plan:
         try:
@@ -50,9 +55,9 @@ class Tactic:
             return plan
 
     def applied(self, plan: Plan) -> Plan:
-        axes = list(plan.mesh.axes)
-        axis, name = axes[self.axis % len(axes)], self.name(plan)
-        dim, arguments = self.dim_of(plan, name), plan.arguments()
+        axes, arguments, name = list(plan.mesh.axes), plan.arguments(), self.name(plan)
+        on_mesh, dim = axes[self.axis % len(axes)], self.dim_of(plan, name)
+        axis = self.loop or on_mesh
         match self.kind:
             case "replicate" | "replicate inside":
                 return plan.replicate(name, axis)
@@ -68,6 +73,9 @@ class Tactic:
                 return plan.tile(name, dim, axis).propagate(axis, split=True)
             case "in turn" | "in turn inside":
                 return plan.tile(name, dim, axis, block=1 + self.value % 3)
+            case "together" | "together inside" if self.loop:
+                places = (on_mesh, self.loop) if self.dim % 2 else (self.loop, on_mesh)
+                return plan.tile(name, dim, places, padded=self.value % 3 == 0)
             case "propagate":
                 return plan.propagate(axis)
             case "held" | "held inside":
@@ -101,4 +109,5 @@ class Tactic:
 
 _number = st.integers(0, 1 << 10)
 _kinds = st.sampled_from([kind for kind, weight in KINDS.items() for _ in range(weight)])
-tactics = st.builds(Tactic, _kinds, _number, _number, _number)
+_loops = st.sampled_from(("",) * 2 * len(LOOPS) + LOOPS)
+tactics = st.builds(Tactic, _kinds, _number, _number, _number, _loops)
