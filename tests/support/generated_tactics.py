@@ -33,8 +33,8 @@ KINDS: Mapping[str, int] = {
     "together": 5,
     "together inside": 5,
 }
-# One tactic in three has a loop where the others have an axis, or beside it.
-LOOPS = ("t:2", "u:4", "s:3")
+# One tactic in three has a loop where the others have an axis, or beside it: that of the first such tactic, if they differ.
+LOOPS = ("t:2", "t:3", "t:4")
 
 
 @dataclass(frozen=True, slots=True)
