@@ -396,3 +396,31 @@ def test_experts_and_micro_batches_exchange_tokens_within_each_trip() -> None:
         assert len(loops(made)) == 1 and loops(made)[0].stores == 0
         assert made.counts()["all_to_all"] == 8 * plan.apply(*moe.TACTICS).counts()["all_to_all"]
         assert made.check(*args) < 2e-4
+
+
+def test_a_barrier_of_checkpoint_holds_what_is_no_part_of_a_trip() -> None:
+    def fn(x, y):
+        x, y = lax.optimization_barrier((x, y))
+        return jnp.tanh(x).sum(0), jnp.tanh(y).sum(0)
+
+    args = normal(8, 6), normal(12, 6, key=1)
+    plan = pt.plan(fn, pt.Mesh(data=4), *args).tile("x", 0, "data").tile("y", 0, "t:3")
+    assert executions(plan.spmd())[0]["all_reduce"] == plan.counts()["all_reduce"] == 1
+    same(plan.compile()(*args), fn(*args))
+
+
+def test_an_axis_does_not_pass_through_a_dim_that_stays_on_a_loop() -> None:
+    def fn(i, x):
+        return jnp.concatenate([x, x], 1), jnp.argsort(x, 2) + i[None, :, None]
+
+    args = jnp.arange(5), normal(8, 5, 5)
+    for places in (("b", "t:2"), ("b",), ("t:2",)):
+        plan = pt.plan(fn, pt.Mesh(a=4, b=2), *args).tile("concatenate#0", 2, "a", padded=True)
+        plan = plan.tile("result/1", 1, places, padded=True)
+        same(plan.compile()(*args), fn(*args))
+
+
+def test_windows_on_an_axis_have_no_parts_on_a_loop() -> None:
+    plan = pt.plan(lambda x: jnp.tanh(lax.pad(x, 1.0, [(2, 0, 1)])), pt.Mesh(b=4), normal(8)).tile("x", 0, "b")
+    with pytest.raises(pt.Error, match="do not divide over `u:4`"):
+        plan.tile("pad#0", 0, "u:4", padded=True)

@@ -1,7 +1,7 @@
 """The tactics of generated cases, with numbers instead of names, so that they apply to any program."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
@@ -45,7 +45,7 @@ class Tactic:
     value: int
     dim: int
     axis: int
-    loop: str = ""
+    loop: str = field(default="", kw_only=True)
 
     def apply(self, plan: Plan) -> Plan:
         try:
@@ -110,4 +110,4 @@ class Tactic:
 _number = st.integers(0, 1 << 10)
 _kinds = st.sampled_from([kind for kind, weight in KINDS.items() for _ in range(weight)])
 _loops = st.sampled_from(("",) * 2 * len(LOOPS) + LOOPS)
-tactics = st.builds(Tactic, _kinds, _number, _number, _number, _loops)
+tactics = st.builds(Tactic, _kinds, _number, _number, _number, loop=_loops)
