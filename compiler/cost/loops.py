@@ -23,7 +23,6 @@ from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
-from ...rewrites.redistribute.kinds.folds import AllReduce
 from ..plan.lowering import spmd
 from ..plan.state import State
 
@@ -156,15 +155,15 @@ def main_loops(plan: State, loop: str) -> int:
 
 
 def chain(plan: State, loop: str) -> list[Move]:
-    """The folds that end a loop: later trips read them, or the body of a loop of the program needs them."""
+    """The folds and stacks that end a loop: later trips read them, or the body of a loop of the program needs them."""
     program, (place,) = plan.source.program, plan.mesh.named(loop)
     placed = plan.decisions.placements.nodes
 
-    def is_fold(move: Move) -> bool:
-        return any(isinstance(step, AllReduce) and step.axes == (place,) for step in move.path.steps)
+    def ends(move: Move) -> bool:
+        return any(step.communicates and step.axes == (place,) for step in move.path.steps)
 
     def is_read(move: Move) -> bool:
         readers = (node for value in program.downstream([move.value], lambda _: True) for node in program.readers(value))
         return any(factor.axis is place for node in readers for _, factor in placed[node.number].placement)
 
-    return [move for move in plan.decisions.moves if is_fold(move) and (move.region or is_read(move))]
+    return [move for move in plan.decisions.moves if ends(move) and (move.region or is_read(move))]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
+from ....rewrites.decide.decide import Move
+from ....rewrites.redistribute.kinds.folds import AllReduce
 from ...advice.tactic_checks import batch_in_parts
 from ...cost.loops import chain, main_loops
 from ...inputs.checks import shown
@@ -81,13 +83,22 @@ class Microbatch(Strategy):
         found = main_loops(placed, loop)
         if found <= self.loops:
             return batch_in_parts(placed, self.dim, [loop], "Microbatch")
-        names = placed.source.addresses.names
-        ends = {True: "in each trip of a loop of the program", False: "and later ops read it"}
-        lines = ((move, at_line(line_of(placed, move.value, None))) for move in chain(placed, loop))
-        folds = [f"`{names[move.value]}`{at} is folded over the batch, {ends[move.region > 0]}" for move, at in lines]
+        folds = [_why_ended(placed, move) for move in chain(placed, loop)]
         more = [f"and {counted(len(folds) - MOST_FOLDS, 'other')}"] if len(folds) > MOST_FOLDS else []
         return Error(
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",
             notes=[*folds[:MOST_FOLDS], *more],
             helps=[f"allow as many, which is exact: {step(f'Microbatch({self.m or self.parts(plan)}, loops={found})')}"],
         )
+
+
+def _why_ended(plan: Plan, move: Move) -> str:
+    """Why a loop ends where a value moves: it is folded over the parts of the batch, or put together from them."""
+    steps = [step for step in move.path.steps if step.communicates]
+    sent = [f"{step.kind} {step.over}" for step in steps if not step.is_in_time]
+    value = f"`{plan.source.addresses.names[move.value]}`{at_line(line_of(plan, move.value, None))}"
+    if any(isinstance(step, AllReduce) and step.is_in_time for step in steps):
+        what, why = "is folded over the batch", "and later ops read it"
+    else:
+        what, why = "is put together from all parts of the batch", f"for {sent[0]}" if sent else "for ops that need it whole"
+    return f"{value} {what}, {'in each trip of a loop of the program' if move.region else why}"
