@@ -79,7 +79,7 @@ def _blocks(node: Node, index: int, factors: list[Factor]) -> list[Factor]:
     one = joined(extent, factors)
     if one is None or one.span < extent:
         return factors
-    block = one.at(one.stride)
+    block = one.at(abs(one.stride))
     is_read = all(reach.outward(block) is not None for reach in node.signature.reaches(index))
     return block.parts if is_read else factors
 

@@ -231,3 +231,11 @@ def test_a_batch_of_the_shape_of_a_parameter_is_the_batch_and_is_not_stored() ->
     assert plan.source.addresses.arguments["x"] not in placed.actions[1].values
     assert placed.layout(["p/*", "x"]) == {"p/a": "f32[data*2, 16]", "p/b": "f32[data*4, 8]", "x": "f32[data*4, 8]"}
     assert placed.check(p, x) < 1e-4
+
+
+def test_what_runs_backwards_in_windows_is_counted() -> None:
+    def fn(x: jax.Array) -> Any:
+        return jax.value_and_grad(lambda x: jnp.sum(jnp.tanh(jax.lax.rev(x, (0,)))))(x)
+
+    plan = pt.plan(fn, pt.Mesh(b=2), np.ones((8, 6), np.float32)).widen("result/1").tile("result/1", 0, "b")
+    assert "1 permute" in str(plan)
