@@ -12,6 +12,7 @@ OPTIONAL = ("memory", "tpu", "recompute") if find_spec("libtpu") else ()
 for benchmark in (
     "step_time",
     "step_times",
+    "time",
     "ranges",
     "windows",
     "heat",

@@ -172,7 +172,11 @@ def table() -> Table:
         "whole, MiB",
         "plan / by hand",
     ]
-    notes = ["Medians of calls in turn; MiB of temporaries as XLA allocates them.", machine()]
+    notes = [
+        "Medians of calls in turn; MiB of temporaries as XLA allocates them.",
+        "The results of the MLP's step are larger than its temporaries in trips, which XLA keeps in their buffers.",
+        machine(),
+    ]
     return Table("time", "Programs in trips", columns, [measured(row) for row in rows()], notes)
 
 
