@@ -23,6 +23,7 @@ from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import Move
 from ...rewrites.program.program import Node
+from ..gc_pause import without_collector
 from ..plan.lowering import spmd
 from ..plan.state import State
 
@@ -56,7 +57,8 @@ def loops(plan: State) -> list[LoopRun]:
 def _loops(plan: State) -> list[LoopRun]:
     if not plan.mesh.loops:
         return []
-    return list(_in_block(plan.once(_main), 1, 1))
+    with without_collector():
+        return list(_in_block(plan.once(_main), 1, 1))
 
 
 def _in_block(block: Block, times: int, runs: int) -> Iterator[LoopRun]:
