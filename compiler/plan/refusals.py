@@ -6,7 +6,7 @@ from math import isqrt
 
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
-from ...dialects.ranges.algebra import Place
+from ...dialects.ranges.algebra import Loop, Place
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from ...rewrites.program.program import ValueId
 from .addresses import Within
@@ -121,7 +121,7 @@ def _instead(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:
     shape = plan.source.shape(value)
     fits = [f"dim {d} ({n})" for d, n in enumerate(shape) if n and next_factor(table, value, d, axis) is not None]
     helps = [f"tile {' or '.join(fits)} instead"] if fits else []
-    helps += _other_axes(plan, table, value, dim, axis)
+    helps += _other_trips(table, value, dim, axis) if isinstance(axis, Loop) else _other_axes(plan, table, value, dim, axis)
     return helps or [f"make it a multiple of {axis.size}, or leave the value replicated"]
 
 
@@ -130,6 +130,13 @@ def _other_axes(plan: State, table: Table, value: ValueId, dim: int, axis: Place
     others = [each for each in plan.mesh.places if each not in used and each.size > 1]
     axes = [f"`{each}` ({each.amount})" for each in others if next_factor(table, value, dim, each) is not None]
     return [f"use {' or '.join(axes)}"] if axes else []
+
+
+def _other_trips(table: Table, value: ValueId, dim: int, loop: Loop) -> list[str]:
+    """Helps for a loop that does not divide a dim: the nearest numbers of trips that do."""
+    rows = min((each.stride for each in table.on_dim(value, dim)), default=table.program.shape(value)[dim])
+    fits = sorted((n for n in range(2, rows + 1) if rows % n == 0), key=lambda n: abs(n - loop.size))[:3]
+    return [f"take {' or '.join(f'`{loop.name}:{n}`' for n in sorted(fits))}"] if fits else []
 
 
 def _as_said(plan: State, table: Table, seed: SeedOn, dim: int) -> list[str]:

@@ -424,3 +424,13 @@ def test_windows_on_an_axis_have_no_parts_on_a_loop() -> None:
     plan = pt.plan(lambda x: jnp.tanh(lax.pad(x, 1.0, [(2, 0, 1)])), pt.Mesh(b=4), normal(8)).tile("x", 0, "b")
     with pytest.raises(pt.Error, match="do not divide over `u:4`"):
         plan.tile("pad#0", 0, "u:4", padded=True)
+
+
+def test_a_loop_that_does_not_divide_is_refused_with_those_that_do() -> None:
+    plan = pt.plan(lambda x: x.sum(0), pt.Mesh(data=4), normal(36, 8))
+    with pytest.raises(pt.Error, match="do not divide over `t:5`") as caught:
+        plan.tile("x", 0, "t:5")
+    assert caught.value.helps[0] == "take `t:3` or `t:4` or `t:6`"
+    with pytest.raises(pt.Error) as caught:
+        plan.tile("x", 0, "data").tile("x", 0, "t:2")
+    assert "take `t:3` or `t:9`" in caught.value.helps
