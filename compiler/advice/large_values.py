@@ -8,9 +8,9 @@ from itertools import count
 from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import NO_NODE, ValueId
-from ..cost.costs import price
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
 from ..plan.claims import Some, tile
 from ..plan.named_laws import made_by, unnumbered, value_name
@@ -20,8 +20,8 @@ TRIPS = 8
 """The number of parts in which a large value is tried."""
 SHARE = 3
 """A loop over parts is worth it if it frees more than one part in this many of the peak."""
-MOST_OPS = 5_000
-"""The text of a plan of a program with more ops than this does not try loops."""
+MOST_OPS = 20_000
+"""Of programs with more ops than this, the text of a plan offers no loop."""
 MOST_KINDS = 4
 """The number of kinds of large values that are tried."""
 
@@ -86,28 +86,29 @@ def _entered(plan: State, value: ValueId, dim: int, loop: str) -> Iterator[InPar
 
 
 def best_in_parts(plan: State) -> tuple[str, int] | None:
-    """The fastest loop over the largest value that frees a large part of the peak, and the bytes; None if none does.
+    """A loop that computes the largest value in parts, as a line of a trace, and the bytes that it frees; None if none does.
 
-    The loop is a line of a trace. Loops are tried if values with these ranges are such a large part of the peak.
+    It is offered only if the values on it are a large part of the peak. `plan.rewrites()` tries all loops.
     """
     if len(plan.source.program.nodes) > MOST_OPS or not (values := large(plan)) or _is_in_parts(plan, values[0]):
         return None
-    peak = peak_bytes(plan)
-    ranges, classes = tuple(plan.source.classes.dims(values[0])), plan.source.classes
-    stored = sum(size for size, value in held_at_peak(plan) if tuple(classes.dims(value)) == ranges)
-    if stored * SHARE <= peak:
-        return None
-    tried = [(each.text, made) for each in in_parts(plan, 1) if (made := _made(plan, each)) is not None]
-    frees = [(price(made), -size, text) for text, made in tried if (size := peak - peak_bytes(made)) * SHARE > peak]
-    return None if not frees else (min(frees)[2], -min(frees)[1])
+    return next((found for each in in_parts(plan, 1) if (found := _offered(plan, each)) is not None), None)
 
 
 def _is_in_parts(plan: State, value: ValueId) -> bool:
-    return any((claim := plan.table.claim(value, loop)) is not None and claim.at != WHOLE for loop in plan.mesh.loops)
+    return any(_is_on(plan, value, loop) for loop in plan.mesh.loops)
 
 
-def _made(plan: State, loop: InParts) -> State | None:
+def _offered(plan: State, loop: InParts) -> tuple[str, int] | None:
+    """The loop, if it frees enough: all but one part of each value at the peak that lies on it."""
     try:
-        return loop(plan)
+        made = loop(plan)
     except Error:
         return None
+    on_loop = ((size, value) for size, value in held_at_peak(plan) if _is_on(made, value, made.mesh.place(loop.loop)))
+    freed = sum(size - size // TRIPS for size, _ in on_loop)
+    return (loop.text, freed) if freed * SHARE > peak_bytes(plan) else None
+
+
+def _is_on(plan: State, value: ValueId, place: Place) -> bool:
+    return (claim := plan.table.claim(value, place)) is not None and claim.at != WHOLE

@@ -74,6 +74,16 @@ class Rewriting:
         return self.candidate.at
 
     @property
+    def places(self) -> int:
+        """How many places are alike."""
+        return self.candidate.places
+
+    @property
+    def line(self) -> str:
+        """The line of the first of them in the user's program."""
+        return self.candidate.line
+
+    @property
     def tactic(self) -> str:
         """The tactic as a line of a trace."""
         return self.candidate.tactic

@@ -5,6 +5,7 @@ tile('params/w1', 1, 'model')
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -95,9 +96,12 @@ def tactic_of(call: Call, location: Location | None = None) -> PlanStep:
 def _of_today(call: Call) -> Call:
     """A call as it is written today: a law of former versions computed values in parts, which is a tile on a loop."""
     given = dict(zip(("rule", "at"), call.args, strict=False)) | {**call.kwargs}
-    if call.name != "rewrite" or given.get("rule") != "chunk" or "trips" not in given:
-        return call
-    return Call("tile", (given.get("at"), given.get("dim"), f"parts{given['trips']}:{given['trips']}"))
+    match given:
+        case {"rule": "chunk", "at": at, "dim": dim, "trips": int() as trips, **other} if call.name == "rewrite" and not other:
+            # A loop of its own for each line.
+            return Call("tile", (at, dim, f"{'_'.join(re.findall(r'[A-Za-z]+|[0-9]+', f'part {at} {dim}'))}:{trips}"))
+        case _:
+            return call
 
 
 def is_tactic(given: object) -> bool:

@@ -17,7 +17,7 @@ from ...rewrites.program.program import Node, Program
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
-from .flops import of_each_op
+from .flops import flops_per_device, of_each_op
 from .loops import trips, trips_around
 
 Axes = tuple[str, ...]
@@ -108,12 +108,18 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:
 
 
 def price(plan: State, of: Cost | None = None) -> Price:
-    """The price of a call, by which plans are compared. Bytes over slow axes take longer."""
-    of = cost(plan) if of is None else of
+    """The price of a call, by which plans are compared. Bytes over slow axes take longer.
+
+    Of a plan, it counts what its loops compute again.
+    """
+    again = 0
+    if of is None:
+        of = cost(plan)
+        again = flops_per_device(plan).known - of.flops if plan.mesh.loops else 0
     over: dict[Axes, Bytes] = {}
     for (axes, region), size in of.received():
         over[axes] = over.get(axes, 0) + size * of.program.likely_trips(region)
-    made = price_over(plan, over, of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS, Amount.SPARED_FLOPS))
+    made = price_over(plan, over, again + of.likely(Amount.FLOPS, Amount.UNKNOWN_FLOPS, Amount.SPARED_FLOPS))
     return made._replace(collectives=of.likely(Amount.COLLECTIVES), held=of.likely(Amount.HELD))
 
 

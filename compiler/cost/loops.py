@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 
 from ...dialects.definitions.flops import flops
-from ...dialects.lax import LaxOp, RegionOp, ScanOp
+from ...dialects.lax import CondOp, LaxOp, RegionOp, ScanOp
 from ...dialects.op_text import array_types
 from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.types import ArrayType
@@ -99,7 +99,8 @@ def _flops(block: Block) -> int:
         if isinstance(op, ScanOp):
             found += op.length * _flops(op.regions[0].block)
         elif op.regions:
-            found += max(_flops(region.block) for region in op.regions)
+            regions = [_flops(region.block) for region in op.regions]
+            found += max(regions) if isinstance(op, CondOp) else sum(regions)
         elif isinstance(op, LaxOp):
             ins, outs = (tuple(cast(ArrayType, each.type).shape for each in side) for side in (op.operands, op.results))
             found += flops(op.primitive(), op.params, ins, outs) or 0

@@ -189,7 +189,7 @@ def _ranges(plan: State) -> LiveRanges:
 
 
 def _peak(plan: State) -> _Peak:
-    # A loop stores them until another one has read them.
+    # A loop stores them until a later one has read them. When that is, is not known here: they count at any time.
     stacks = [(each.kept, NO_VALUE, each.loop) for each in loops(plan) if each.kept]
     return _left_by(plan.once(_ranges).peak, stacks)
 

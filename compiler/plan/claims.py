@@ -260,15 +260,20 @@ def at_uses(plan: State, seed: Seed) -> Iterator[Seed]:
     ```
     """
     program, dim = plan.source.program, cast(int, seed.dim)
-    addresses, found = plan.source.addresses, False
+    addresses, found = plan.source.addresses, dict[ValueId, int]()
     for value in (seed.value, *addresses.gradients_of(seed.name)):
         yield replace(seed, value=value, name=addresses.name(value), dim=None)
     for node, position in program.reads(seed.value):
-        for digit in node.signature.operand_dims[position][dim]:
-            for value, at in zip(node.results, node.signature.result_at, strict=True):
-                if (there := at.get(digit.at)) is not None:
-                    found = True
-                    yield replace(seed, value=value, name=addresses.name(value), dim=there.dim)
+        # Of a dim that is split or merged, the major part has the blocks of the dim.
+        index = node.signature.operand_dims[position][dim][0].at
+        for value, dims in zip(node.results, node.signature.result_dims, strict=True):
+            for at in (at for at, digits in enumerate(dims) if digits and digits[0].at == index):
+                found.setdefault(value, at)
+    size = seed.multiple or plan.mesh[seed.axis]
+    # What reads only a part of the dim may not divide: it is left whole if others do.
+    fits = {value: at for value, at in found.items() if seed.padded or program.shape(value)[at] % size == 0}
+    for value, at in (fits or found).items():
+        yield replace(seed, value=value, name=addresses.name(value), dim=at)
     if not found:
         helps = ["tile a value that is computed from it", "or leave out `backward=False`"]
         raise Error(f"no op that reads `{seed.name}` leaves its dim {dim} in what it makes", helps=helps)

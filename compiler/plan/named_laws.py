@@ -57,7 +57,22 @@ def _rule(text: str) -> Law:
 
 
 def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object] = NOTHING) -> Law:
-    """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule."""
+    """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule.
+
+    Raises Error for further arguments: a law of former versions took some.
+    """
+    if rule == "chunk":
+        dim, trips = shown(given["dim"]) if "dim" in given else "...", given.get("trips", 8)
+        said = f"tile({'...' if at == '**' else shown(at)}, {dim}, 't:{trips}')"
+        raise Error("`chunk` is no law any more: a value in parts is a tile on a loop", helps=["write " + step(said)])
+    law = _law_of(plan, rule, at)
+    if given:
+        title = f"`{law.name}` takes no {', '.join(f'`{name}`' for name in sorted(given))}"
+        raise Error(title, helps=["write " + step("rewrite(rule, at=...)")])
+    return law
+
+
+def _law_of(plan: State, rule: object, at: Patterns) -> Law:
     if not isinstance(rule, str):
         if not hasattr(rule, "sites"):
             helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
@@ -66,12 +81,6 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object] 
     rule = str.__str__(rule)
     if "=>" in rule:
         return _rule(rule)
-    if rule == "chunk":
-        said = f"tile({shown(at)}, {shown(given.get('dim', 0))}, 't:{given.get('trips', 8)}')"
-        raise Error("`chunk` is no law any more: a value in parts is a tile on a loop", helps=["write " + step(said)])
-    if given:
-        title = f"`{rule}` takes no {', '.join(f'`{name}`' for name in sorted(given))}"
-        raise Error(title, helps=["write " + step(f"rewrite({rule!r}, at=...)")])
     if rule not in (*library_laws(), *OF_PLANS):
         raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library_laws(), *OF_PLANS), most=3))
     if rule == "recompute":

@@ -78,6 +78,8 @@ def uneven_claim(plan: State, table: Table, seed: SeedOn, dim: int) -> Error:
     here = " * ".join(f"`{factor.place}` ({factor.size})" for factor in on)
     left = f" ({min(factor.stride for factor in on)} in each part of {here})" if on else ""
     why = f"{'does' if extent == 1 else 'do'} not divide over `{seed.axis}` ({seed.place.amount})"
+    if isinstance(seed.place, Loop) and any(factor.has_halo for factor in on):
+        why = f"come in windows, which have no parts on a loop such as `{seed.axis}`"
     if seed.padded and extent == 1:
         why = f"cannot be padded: one device of `{seed.axis}` ({seed.place.amount}) would have all of the dim"
     return Refused(
@@ -134,7 +136,10 @@ def _other_axes(plan: State, table: Table, value: ValueId, dim: int, axis: Place
 
 def _other_trips(table: Table, value: ValueId, dim: int, loop: Loop) -> list[str]:
     """Helps for a loop that does not divide a dim: the nearest numbers of trips that do."""
-    rows = min((each.stride for each in table.on_dim(value, dim)), default=table.program.shape(value)[dim])
+    on = table.on_dim(value, dim)
+    if any(each.has_halo for each in on):
+        return []
+    rows = min((each.stride for each in on), default=table.program.shape(value)[dim])
     fits = sorted((n for n in range(2, rows + 1) if rows % n == 0), key=lambda n: abs(n - loop.size))[:3]
     return [f"take {' or '.join(f'`{loop.name}:{n}`' for n in sorted(fits))}"] if fits else []
 

@@ -422,7 +422,7 @@ def test_an_axis_does_not_pass_through_a_dim_that_stays_on_a_loop() -> None:
 
 def test_windows_on_an_axis_have_no_parts_on_a_loop() -> None:
     plan = pt.plan(lambda x: jnp.tanh(lax.pad(x, 1.0, [(2, 0, 1)])), pt.Mesh(b=4), normal(8)).tile("x", 0, "b")
-    with pytest.raises(pt.Error, match="do not divide over `u:4`"):
+    with pytest.raises(pt.Error, match="come in windows, which have no parts on a loop such as `u:4`"):
         plan.tile("pad#0", 0, "u:4", padded=True)
 
 
@@ -434,3 +434,26 @@ def test_a_loop_that_does_not_divide_is_refused_with_those_that_do() -> None:
     with pytest.raises(pt.Error) as caught:
         plan.tile("x", 0, "data").tile("x", 0, "t:2")
     assert "take `t:3` or `t:9`" in caught.value.helps
+
+
+def test_a_loop_begins_on_the_dim_that_was_named_where_a_reader_splits_or_merges_it() -> None:
+    def fn(x):
+        h = pt.tag(jnp.tanh(x), "h")
+        return jnp.sin(h.reshape(8, 8, 32)).sum(2), jnp.cos(h[:60]).sum(1)
+
+    x = normal(64, 32)
+    plan = pt.plan(fn, pt.Mesh(), x).tile("h", 0, "t:8", backward=False)
+    assert plan.layout(["h", "reshape#0"]) == {"h": "f32[64, 32]", "reshape#0": "f32[t:8, 8, 32]"}
+    same(plan.compile()(x), fn(x))
+    merged = pt.plan(lambda x: jnp.sin(pt.tag(jnp.tanh(x), "h").reshape(-1)).sum(), pt.Mesh(), x)
+    with pytest.raises(pt.Error, match="no op that reads `h` leaves its dim 1"):
+        merged.tile("h", 1, "t:8", backward=False)
+
+
+def test_the_flops_beside_a_while_are_those_without_loops() -> None:
+    def fn(x, z):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.tanh(c[1] @ c[1])), (0, x))[1], z * 2
+
+    plan = pt.plan(fn, pt.Mesh(), normal(32, 32), normal(64))
+    more = plan.tile("z", 0, "t:8").flops_per_device().known - plan.flops_per_device().known
+    assert 0 <= more < 100

@@ -201,7 +201,7 @@ SAVED: dict[str, Callable[[], Saved]] = {
         logits,
         pt.Mesh(data=2, model=4),
         shapes(lambda: vocabulary.arguments(vocabulary.Config())),
-        [vocabulary.DATA, pt.Tile({"logits": 0}, "parts4:4")],
+        [vocabulary.DATA, pt.Tile({"logits": 0}, "part_logits_0:4")],
     ),
     "recomputed": lambda: Saved(
         in_scopes, BOTH, (transformer()[0], transformer()[2]["x"]), [MEGATRON, rewritten("recompute", at="block*")]

@@ -266,8 +266,7 @@ def test_the_text_of_a_plan_says_how_a_large_value_is_computed_in_parts() -> Non
     plan = loss_over(large).tile("out", 1, "model")
     (said,) = [line for line in str(plan).splitlines() if "in parts" in line]
     text = said.partition("plan.")[2]
-    # In parts of its rows, the sums over `model` would be communicated in every trip.
-    assert text == "tile('logits', 1, 't:8')"
+    assert text == "tile('logits', 0, 't:8')"
     after = plan.apply(*tactics_of(text))
     assert after.memory().bytes < plan.memory().bytes / 2
     assert "in parts" not in str(after)
