@@ -20,8 +20,8 @@ TRIPS = 8
 """The number of parts in which a large value is tried."""
 SHARE = 3
 """A loop over parts is worth it if it frees more than one part in this many of the peak."""
-MOST_OPS = 20_000
-"""Of programs with more ops than this, the text of a plan offers no loop."""
+MOST_OPS = 5_000
+"""Of programs with more ops than this, the text of a plan offers no loop: to try one takes too long."""
 MOST_KINDS = 4
 """The number of kinds of large values that are tried."""
 
@@ -88,26 +88,37 @@ def _entered(plan: State, value: ValueId, dim: int, loop: str) -> Iterator[InPar
 def best_in_parts(plan: State) -> tuple[str, int] | None:
     """A loop that computes the largest value in parts, as a line of a trace, and the bytes that it frees; None if none does.
 
-    It is offered only if the values on it are a large part of the peak. `plan.rewrites()` tries all loops.
+    Of the loops, the first that has a large part of the peak on it is tried. `plan.rewrites()` tries all.
     """
     if len(plan.source.program.nodes) > MOST_OPS or not (values := large(plan)) or _is_in_parts(plan, values[0]):
         return None
-    return next((found for each in in_parts(plan, 1) if (found := _offered(plan, each)) is not None), None)
+    for each in in_parts(plan, 1):
+        made = _made(plan, each)
+        if made is not None and _frees(plan, _held_on(plan, made, each.loop)):
+            freed = peak_bytes(plan) - peak_bytes(made)
+            return (each.text, freed) if _frees(plan, freed) else None
+    return None
 
 
 def _is_in_parts(plan: State, value: ValueId) -> bool:
     return any(_is_on(plan, value, loop) for loop in plan.mesh.loops)
 
 
-def _offered(plan: State, loop: InParts) -> tuple[str, int] | None:
-    """The loop, if it frees enough: all but one part of each value at the peak that lies on it."""
+def _made(plan: State, loop: InParts) -> State | None:
     try:
-        made = loop(plan)
+        return loop(plan)
     except Error:
         return None
-    on_loop = ((size, value) for size, value in held_at_peak(plan) if _is_on(made, value, made.mesh.place(loop.loop)))
-    freed = sum(size - size // TRIPS for size, _ in on_loop)
-    return (loop.text, freed) if freed * SHARE > peak_bytes(plan) else None
+
+
+def _held_on(plan: State, made: State, loop: str) -> int:
+    """The bytes that are stored at the peak of a plan, of values that lie on a loop of the other one."""
+    return sum(size for size, value in held_at_peak(plan) if _is_on(made, value, made.mesh.place(loop)))
+
+
+def _frees(plan: State, size: int) -> bool:
+    """Whether so many bytes are a large part of the peak."""
+    return size * SHARE > peak_bytes(plan)
 
 
 def _is_on(plan: State, value: ValueId, place: Place) -> bool:

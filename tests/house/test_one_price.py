@@ -26,7 +26,7 @@ MAIN = "which loops compute a good part of the program"
 STORED = "what is stored between two loops costs bandwidth of memory, which no other choice does"
 FILTER = "whether ops are tried at all; the cut then decides by `Price`"
 NEEDED = {
-    "compiler/advice/large_values.py:_offered": MEMORY,
+    "compiler/advice/large_values.py:_frees": MEMORY,
     "compiler/advice/redundancy.py:silent": TEXT,
     "compiler/advice/redundancy.py:silent_rows": TEXT,
     "compiler/answers/expect.py:_heaviest": TEXT,
