@@ -49,8 +49,11 @@ def large(plan: State) -> list[ValueId]:
     return [value for value in at_peak(plan) if plan.source.program.producer[value] >= 0 and not made_by(plan, value).is_border]
 
 
-def in_parts(plan: State, most: int = MOST_KINDS) -> Iterator[InParts]:
-    """Yields loops that compute the largest values in parts. Values with the same ranges, or of layers alike, are one."""
+def in_parts(plan: State, most: int = MOST_KINDS, beside_axes: bool = True) -> Iterator[InParts]:
+    """Yields loops that compute the largest values in parts. Values with the same ranges, or of layers alike, are one.
+
+    A loop beside an axis repeats in each trip what is sent over the axis.
+    """
     program, classes, loop = plan.source.program, plan.source.classes, _new_loop(plan)
     ranges, kinds = dict.fromkeys(tuple(classes.dims(value)) for value in large(plan)), dict[str, tuple[str, ValueId]]()
     for dims in ranges:
@@ -58,7 +61,9 @@ def in_parts(plan: State, most: int = MOST_KINDS) -> Iterator[InParts]:
         name = _name(plan, alike)
         kinds.setdefault(unnumbered(name), (name, alike[0]))
     for name, value in list(kinds.values())[:most]:
-        for dim in (dim for dim, extent in enumerate(program.shape(value)) if extent % TRIPS == 0 and extent > TRIPS):
+        for dim, extent in enumerate(program.shape(value)):
+            if extent % TRIPS or extent <= TRIPS or (plan.table.on_dim(value, dim) and not beside_axes):
+                continue
             yield from _entered(plan, value, dim, loop)
             yield InParts(name, dim, loop)
 
@@ -92,7 +97,7 @@ def best_in_parts(plan: State) -> tuple[str, int] | None:
     """
     if len(plan.source.program.nodes) > MOST_OPS or not (values := large(plan)) or _is_in_parts(plan, values[0]):
         return None
-    for each in in_parts(plan, 1):
+    for each in in_parts(plan, 1, beside_axes=False):
         made = _made(plan, each)
         if made is not None and _frees(plan, _held_on(plan, made, each.loop)):
             freed = peak_bytes(plan) - peak_bytes(made)
