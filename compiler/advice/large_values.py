@@ -15,6 +15,7 @@ from ..cost.memory import at_peak, held_at_peak, peak_bytes
 from ..plan.claims import Some, tile
 from ..plan.named_laws import made_by, unnumbered, value_name
 from ..plan.state import State
+from ..views.grouping import grouped
 
 TRIPS = 8
 """The number of parts in which a large value is tried."""
@@ -55,12 +56,17 @@ def in_parts(plan: State, most: int = MOST_KINDS, beside_axes: bool = True) -> I
     A loop beside an axis repeats in each trip what is sent over the axis.
     """
     program, classes, loop = plan.source.program, plan.source.classes, _new_loop(plan)
-    ranges, kinds = dict.fromkeys(tuple(classes.dims(value)) for value in large(plan)), dict[str, tuple[str, ValueId]]()
-    for dims in ranges:
-        alike = [each for each in program.values if program.producer[each] >= 0 and tuple(classes.dims(each)) == dims]
-        name = _name(plan, alike)
-        kinds.setdefault(unnumbered(name), (name, alike[0]))
-    for name, value in list(kinds.values())[:most]:
+    alike = grouped(
+        (value for value in program.values if program.producer[value] >= 0), lambda value: tuple(classes.dims(value))
+    )
+    kinds = dict[str, tuple[str, ValueId]]()
+    for value in large(plan):
+        values = alike[tuple(classes.dims(value))]
+        name = _name(plan, values)
+        kinds.setdefault(unnumbered(name), (name, values[0]))
+        if len(kinds) == most:
+            break
+    for name, value in kinds.values():
         for dim, extent in enumerate(program.shape(value)):
             if extent % TRIPS or extent <= TRIPS or (plan.table.on_dim(value, dim) and not beside_axes):
                 continue
@@ -83,11 +89,12 @@ def _name(plan: State, alike: Sequence[ValueId]) -> str:
 def _entered(plan: State, value: ValueId, dim: int, loop: str) -> Iterator[InParts]:
     """Yields the tile of a value from which the large one is computed, if its gradient has a name: the loop ends there too."""
     node = made_by(plan, value)
-    (index,) = {at for at, place in node.signature.result_at[node.results.index(value)].items() if place.dim == dim} or {None}
-    for operand, at in zip(node.operands, node.signature.operand_at, strict=True):
+    index = next((digit.at for digit in node.signature.result_dims[node.results.index(value)][dim]), None)
+    for operand, dims in zip(node.operands, node.signature.operand_dims, strict=True):
         name, is_made = value_name(plan, operand), plan.source.program.producer[operand] != NO_NODE
-        if is_made and index in at and plan.source.addresses.gradients_of(name):
-            yield InParts(name, at[index].dim, loop, backward=False)
+        if is_made and plan.source.addresses.gradients_of(name):
+            at = (at for at, digits in enumerate(dims) if digits and digits[0].at == index)
+            yield from (InParts(name, each, loop, backward=False) for each in at)
 
 
 def best_in_parts(plan: State) -> tuple[str, int] | None:

@@ -265,7 +265,7 @@ def at_uses(plan: State, seed: Seed) -> Iterator[Seed]:
         yield replace(seed, value=value, name=addresses.name(value), dim=None)
     for node, position in program.reads(seed.value):
         # Of a dim that is split or merged, the major part has the blocks of the dim.
-        index = node.signature.operand_dims[position][dim][0].at
+        index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
         for value, dims in zip(node.results, node.signature.result_dims, strict=True):
             for at in (at for at, digits in enumerate(dims) if digits and digits[0].at == index):
                 found.setdefault(value, at)

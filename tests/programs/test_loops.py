@@ -457,3 +457,16 @@ def test_the_flops_beside_a_while_are_those_without_loops() -> None:
     plan = pt.plan(fn, pt.Mesh(), normal(32, 32), normal(64))
     more = plan.tile("z", 0, "t:8").flops_per_device().known - plan.flops_per_device().known
     assert 0 <= more < 100
+
+
+def test_loops_are_offered_for_a_value_that_merges_dims() -> None:
+    def fn(x, w):
+        h = pt.tag(jnp.tanh(x @ w), "h")
+        return jnp.sum(jnp.sin((h[:, :, None] * h[:, None, :]).reshape(-1, 64)))
+
+    args = normal(64, 32), normal(32, 64, key=1)
+    step = jax.value_and_grad(fn)
+    plan = pt.plan(step, pt.Mesh(data=2), *args).tile("w", 0, "data")
+    assert "can be computed in parts: plan.tile('h', 0, 't:8')" in str(plan)
+    (found,) = (each for each in plan.rewrites() if each.law == "tile")
+    same(plan.apply(found).compile()(*args), step(*args))
