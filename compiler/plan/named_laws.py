@@ -61,7 +61,7 @@ def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object] 
 
     Raises Error for further arguments: a law of former versions took some.
     """
-    if rule == "chunk":
+    if isinstance(rule, str) and rule == "chunk":
         dim, trips = shown(given["dim"]) if "dim" in given else "...", given.get("trips", 8)
         said = f"tile({'...' if at == '**' else shown(at)}, {dim}, 't:{trips}')"
         raise Error("`chunk` is no law any more: a value in parts is a tile on a loop", helps=["write " + step(said)])
