@@ -1,6 +1,6 @@
 """Programs in trips, beside loops that are written by hand: the time of a step, and the memory of temporaries.
 
-    python -m benchmarks.time            # four minutes on two cores
+    python -m benchmarks.time            # one minute on two cores
 
 A step with micro-batches is measured beside gradients that a `lax.scan` accumulates, and a loss in parts, forward and gradient,
 beside a scan over parts of the tokens, and beside two scans over parts of the vocabulary. All run on one device.
