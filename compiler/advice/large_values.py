@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
-from ...rewrites.decide.table import WHOLE
 from ...rewrites.program.program import NO_NODE, ValueId
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
-from ..plan.claims import Some, tile
+from ..plan.claims import Some, led_by, tile
 from ..plan.named_laws import made_by, unnumbered, value_name
 from ..plan.state import State
 from ..views.grouping import grouped
@@ -89,12 +88,11 @@ def _name(plan: State, alike: Sequence[ValueId]) -> str:
 def _entered(plan: State, value: ValueId, dim: int, loop: str) -> Iterator[InParts]:
     """Yields the tile of a value from which the large one is computed, if its gradient has a name: the loop ends there too."""
     node = made_by(plan, value)
-    index = next((digit.at for digit in node.signature.result_dims[node.results.index(value)][dim]), None)
-    for operand, dims in zip(node.operands, node.signature.operand_dims, strict=True):
+    digits = node.signature.result_dims[node.results.index(value)][dim]
+    for operand, at in led_by(digits, node.operands, node.signature.operand_dims):
         name, is_made = value_name(plan, operand), plan.source.program.producer[operand] != NO_NODE
         if is_made and plan.source.addresses.gradients_of(name):
-            at = (at for at, digits in enumerate(dims) if digits and digits[0].at == index)
-            yield from (InParts(name, each, loop, backward=False) for each in at)
+            yield InParts(name, at, loop, backward=False)
 
 
 def best_in_parts(plan: State) -> tuple[str, int] | None:
@@ -134,4 +132,4 @@ def _frees(plan: State, size: int) -> bool:
 
 
 def _is_on(plan: State, value: ValueId, place: Place) -> bool:
-    return (claim := plan.table.claim(value, place)) is not None and claim.at != WHOLE
+    return place in plan.table.layout(value).axes

@@ -44,6 +44,7 @@ from ..jax_private import Device
 from ..notation.show import notation
 from ..plan import annotation_outcomes, claims, layouts as queries, lowering, rewriting
 from ..plan.annotation_outcomes import Annotation
+from ..plan.named_laws import takes_no_more
 from ..plan.seeds import Seed
 from ..plan.state import State
 from ..report.page import Page, html, write
@@ -161,7 +162,9 @@ class Plan(State, Generic[R]):
 
         rewrite("reassociate"):   (x @ w1) @ w2   -->   x @ (w1 @ w2)
         """
-        return rewriting.rewrite(self, rule, at, given)
+        if given:
+            raise takes_no_more(self, rule, at, given)
+        return rewriting.rewrite(self, rule, at)
 
     @checked
     def propagate(self, axis: str, *, split: bool = False) -> Self:

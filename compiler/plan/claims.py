@@ -11,6 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TypeVar, cast
 
+from ...dialects.definitions.tilings import SubIndex, SubIndices
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
@@ -265,10 +266,8 @@ def at_uses(plan: State, seed: Seed) -> Iterator[Seed]:
         yield replace(seed, value=value, name=addresses.name(value), dim=None)
     for node, position in program.reads(seed.value):
         # Of a dim that is split or merged, the major part has the blocks of the dim.
-        index = next((digit.at for digit in node.signature.operand_dims[position][dim]), None)
-        for value, dims in zip(node.results, node.signature.result_dims, strict=True):
-            for at in (at for at, digits in enumerate(dims) if digits and digits[0].at == index):
-                found.setdefault(value, at)
+        for value, at in led_by(node.signature.operand_dims[position][dim], node.results, node.signature.result_dims):
+            found.setdefault(value, at)
     size = seed.multiple or plan.mesh[seed.axis]
     # What reads only a part of the dim may not divide: it is left whole if others do.
     fits = {value: at for value, at in found.items() if seed.padded or program.shape(value)[at] % size == 0}
@@ -277,6 +276,13 @@ def at_uses(plan: State, seed: Seed) -> Iterator[Seed]:
     if not found:
         helps = ["tile a value that is computed from it", "or leave out `backward=False`"]
         raise Error(f"no op that reads `{seed.name}` leaves its dim {dim} in what it makes", helps=helps)
+
+
+def led_by(digits: Sequence[SubIndex], values: Sequence[ValueId], dims: Sequence[SubIndices]) -> Iterator[tuple[ValueId, int]]:
+    """The dims of an op's arrays whose major part is that of a dim with these digits."""
+    index = next((digit.at for digit in digits), None)
+    for value, its in zip(values, dims, strict=True):
+        yield from ((value, at) for at, each in enumerate(its) if each and each[0].at == index)
 
 
 def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:

@@ -22,10 +22,6 @@ from ..inputs.message_language import step
 from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
 from .state import State
 
-NOTHING: Mapping[str, object] = {}
-OF_PLANS = ("recompute",)
-"""The laws that depend on the plan."""
-
 
 def law_descriptions() -> dict[str, str]:
     """Describes each law that has a name: by its rule, or by a sentence."""
@@ -56,23 +52,22 @@ def _rule(text: str) -> Law:
     return checked_law(found[0])
 
 
-def law_of(plan: State, rule: object, at: Patterns, given: Mapping[str, object] = NOTHING) -> Law:
-    """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule.
-
-    Raises Error for further arguments: a law of former versions took some.
-    """
+def takes_no_more(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Error:
+    """The error for further arguments of `plan.rewrite`: a law of former versions took some."""
     if isinstance(rule, str) and rule == "chunk":
-        dim, trips = shown(given["dim"]) if "dim" in given else "...", given.get("trips", 8)
-        said = f"tile({'...' if at == '**' else shown(at)}, {dim}, 't:{trips}')"
-        raise Error("`chunk` is no law any more: a value in parts is a tile on a loop", helps=["write " + step(said)])
-    law = _law_of(plan, rule, at)
-    if given:
-        title = f"`{law.name}` takes no {', '.join(f'`{name}`' for name in sorted(given))}"
-        raise Error(title, helps=["write " + step("rewrite(rule, at=...)")])
-    return law
+        return _former(at, given)
+    title = f"`{law_of(plan, rule, at).name}` takes no {', '.join(f'`{name}`' for name in sorted(given))}"
+    return Error(title, helps=["write " + step("rewrite(rule, at=...)")])
 
 
-def _law_of(plan: State, rule: object, at: Patterns) -> Law:
+def _former(at: Patterns, given: Mapping[str, object]) -> Error:
+    dim, trips = shown(given["dim"]) if "dim" in given else "...", given.get("trips", 8)
+    said = f"tile({'...' if at == '**' else shown(at)}, {dim}, 't:{trips}')"
+    return Error("`chunk` is no law any more: a value in parts is a tile on a loop", helps=["write " + step(said)])
+
+
+def law_of(plan: State, rule: object, at: Patterns) -> Law:
+    """Finds the law for an argument of `plan.rewrite`: a law itself, the name of one, or the text of a rule."""
     if not isinstance(rule, str):
         if not hasattr(rule, "sites"):
             helps = ['name a law of the library, "reassociate"', 'or write one: pt.rule("name: left => right")']
@@ -81,10 +76,12 @@ def _law_of(plan: State, rule: object, at: Patterns) -> Law:
     rule = str.__str__(rule)
     if "=>" in rule:
         return _rule(rule)
-    if rule not in (*library_laws(), *OF_PLANS):
-        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library_laws(), *OF_PLANS), most=3))
     if rule == "recompute":
         return recompute(plan, at)
+    if rule == "chunk":
+        raise _former(at, {})
+    if rule not in library_laws():
+        raise Error(f"no law is called `{rule}`", helps=did_you_mean(rule, (*library_laws(), "recompute"), most=3))
     return library_laws()[rule]
 
 

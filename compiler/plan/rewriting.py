@@ -21,16 +21,16 @@ from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
 from .claims import Some, place_own
 from .derived_plans import Kin, placed_as
-from .named_laws import NOTHING, check_names, law_line, law_of, made_by, scope_of, untagged, value_name
+from .named_laws import check_names, law_line, law_of, made_by, scope_of, untagged, value_name
 from .state import Action, State
 
 
-def rewrite(plan: Some, rule: object, at: Patterns, given: Mapping[str, object] = NOTHING) -> Some:
+def rewrite(plan: Some, rule: object, at: Patterns) -> Some:
     """Rewrites the program by a law, wherever the patterns match, and plans the result by the same tactics."""
     if len(patterns_of(at)) > 1:
         # Only what the others name would be rewritten.
         check_names(plan, at)
-    law = law_of(plan, rule, at, given)
+    law = law_of(plan, rule, at)
     with without_collector():
         sites = chosen(plan, law, at)
         draft = Draft(plan.source.program)
