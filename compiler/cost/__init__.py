@@ -8,7 +8,6 @@
     flops            what one device computes
     loops            the loops in which ranges run, and what each folds, stores and computes
     memory           the most bytes that one device stores at one time, by value
-      live_ranges    the arrays of one device, and from when to when each is stored
     alike_ends       arguments and results, those that are alike together
     costs            bytes and flops of a call, of all of it or of a part, and the seconds that they take, slow links weighed
 

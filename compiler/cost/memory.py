@@ -6,25 +6,22 @@ plan.memory(donate=["params", "opt"])  results take the buffers of these argumen
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from ...dialects.layouts import Layout
-from ...rewrites.decide.placements import boundary
+from ...rewrites.lower.live_ranges import LiveRanges, Peak, live_ranges
 from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
-from ..inputs.arguments import donated
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import all_of
 from ..inputs.names import Patterns
+from ..plan.donation import donated_bytes
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View
 from .alike_ends import argument_bytes, bytes_of_arguments, bytes_of_ends
-from .live_ranges import LiveRanges, Peak, live_ranges
 from .loops import loops
 
 MOST_ROWS = 12
@@ -153,19 +150,15 @@ class Memory(View):
 
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
-    taken = [*_donated(plan, donate)]
-    return _memory(plan, plan.once(_peak), taken)
+    placements, found = plan.decisions.placements, plan.once(_peak)
+    taken = donated_bytes(plan.source.traced, placements, donate)
+    arguments, results = argument_bytes(plan), sum(plan.once(bytes_of_ends)[len(plan.source.program.arguments) :])
+    return Memory(arguments, results, found.bytes, taken, plan, found)
 
 
 def over_time(plan: State) -> tuple[Memory, LiveRanges]:
     """The memory of one device at the peak, and the temporaries that it stores during each step."""
-    return _memory(plan, plan.once(_peak), _donated(plan)), plan.once(_ranges)
-
-
-def _memory(plan: State, found: _Peak, donated: Iterable[tuple[ValueId, Layout]]) -> Memory:
-    arguments, results = argument_bytes(plan), sum(plan.once(bytes_of_ends)[len(plan.source.program.arguments) :])
-    taken = sum(plan.decisions.placements.local_bytes(value, layout) for value, layout in donated)
-    return Memory(arguments, results, found.bytes, taken, plan, found)
+    return memory(plan), plan.once(_ranges)
 
 
 def peak_bytes(plan: State) -> int:
@@ -201,20 +194,3 @@ def _left_by(found: Peak, stacks: Sequence[tuple[int, ValueId, str]]) -> _Peak:
     if (step := found.step) is None:
         return _Peak(total, largest)
     return _Peak(total, largest, step.name, step.makes[0].value if step.makes else NO_VALUE, step.node)
-
-
-def _donated(plan: State, donate: Patterns = ()) -> Iterator[tuple[ValueId, Layout]]:
-    """Yields the results that take the buffer of a donated argument of the same type and layout."""
-    placements, program, function = plan.decisions.placements, plan.source.program, plan.source.traced.function
-    names = {*donated(function, donate), *function.donated}
-    if not names:
-        return
-    free: Counter[tuple[str, Layout]] = Counter()
-    for name, value in zip(program.argument_names, program.arguments, strict=True):
-        if name.split("/")[0] in names:
-            free[program.types[value].dtype, boundary(placements, value)] += 1
-    for value in program.returned:
-        key = program.types[value].dtype, boundary(placements, value)
-        if free[key]:
-            free[key] -= 1
-            yield value, key[1]

@@ -19,6 +19,7 @@ from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.ranges.factor import Factor
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, NodeId, Program, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
@@ -119,19 +120,33 @@ def widen(plan: Some, values: Patterns) -> Some:
 
 
 def each_trip(plan: Some, values: Patterns) -> Some:
-    """Marks arguments to be gathered in every trip of the loops that read them, instead of once before the first trip."""
+    """Marks values to be sent in each trip of loops, instead of once: arguments, with the sums that update them, and sums."""
     program, named = plan.source.program, plan.source.addresses.find(values)
-    read = {value for value in named.values() if program.producer[value] < 0 and _enters_loop(program, value)}
+    if plan.mesh.loops:
+        read = {*named.values(), *(each for name in named for each in _updates(plan, name))}
+    else:
+        read = {value for value in named.values() if program.producer[value] < 0 and _enters_loop(program, value)}
     if not read:
         name, value = next(iter(named.items()))
         why = "it is computed" if program.producer[value] >= 0 else "no loop reads it as it is"
-        helps = ["name an argument that a loop reads, as `params/**`"]
+        helps = ["name an argument that a loop reads, as `params/**`", "place this after the tactic that makes a loop"]
         raise Error(f"`{name}` cannot be gathered in each trip: {why}", helps=helps)
     table = plan.table.copy()
     table.each_trip |= read
     idle = table.each_trip == plan.table.each_trip
     action = Action(_call("each_trip", (values,), {}), "each_trip", idle=idle, redo=partial(each_trip, values=values))
     return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def _updates(plan: State, name: str) -> Iterator[ValueId]:
+    """The values from which the next value of an argument is computed element by element, its gradient among them."""
+    source, after = plan.source, plan.source.traced.successors.get(name)
+    if after is None:
+        return
+    dims, program = source.classes.dims, source.program
+    own = dims(source.addresses.arguments[name])
+    made_of = reached([source.addresses.results[after]], lambda each: program.made_of(each) if dims(each) == own else ())
+    yield from (value for value in made_of if program.producer[value] >= 0 and dims(value) == own)
 
 
 def _enters_loop(program: Program, value: ValueId) -> bool:

@@ -30,6 +30,7 @@ from ..inputs.names import Patterns, pattern
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
+from .in_memory import within_memory
 from .range_names import Inputs, guessed_inputs, range_names
 from .seeds import SeedOn
 
@@ -176,7 +177,7 @@ class State:
     def decisions(self) -> Decisions:
         """Where pending sums are resolved, and which values move. All reports of a plan are read off these."""
         with without_collector():
-            return decide(self.table)
+            return within_memory(self.source.traced, decide(self.table))
 
     @cached_property
     def decided(self) -> Self:

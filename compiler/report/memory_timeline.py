@@ -16,8 +16,8 @@ from heapq import nlargest, nsmallest
 from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
+from ...rewrites.lower.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
 from ..cost.counts import COLLECTIVES
-from ..cost.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
 from ..cost.memory import Memory, over_time
 from ..inputs.lines import place_of
 from ..plan.source_lines import line_of, line_of_op

@@ -17,10 +17,11 @@ from typing import NamedTuple
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import hull, joined
-from ..program.program import NO_VALUE, Node, NodeId, Program, ValueId
+from ..program.program import NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction, is_linear, is_sum, kept
+from .in_trips import is_in_each_trip, loops_of
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
 from .table import Claim
@@ -158,7 +159,7 @@ class Choices:
         pend = () if carry is None else carry.keeps(self.placements.sources[value])
         layout = self.placements.wanted(*use).with_pending(pend)
         trips = self.program.likely_trips(self.program.use_region(*use))
-        return Want(layout, use_group(self.program, value, use, apart), trips)
+        return Want(layout, use_group(self.placements, value, use, apart), trips)
 
     def price(self, among: Iterable[NodeId], after: Ways, below: Price | None = None) -> Price | None:
         """The price of these ops and of all that they read or make, if some of them are placed otherwise.
@@ -301,14 +302,18 @@ class Choices:
         return sum(map(self.placements.local_bytes, node.results, placed.produced))
 
 
-def use_group(program: Program, value: ValueId, use: Use, apart: bool) -> int:
+def use_group(placements: Placements, value: ValueId, use: Use, apart: bool) -> int:
     """The group of a use, in which all uses that want one layout share a move: those in one region, or of one op.
 
     `apart`: each op has its own move, as for a parameter that is only stored in parts. But inside a loop, where the parameter
-    belongs to one layer, all ops of a trip share one: recomputed ops and the gradient's too.
+    belongs to one layer, all ops of a trip share one: recomputed ops and the gradient's too. So do all trips of a loop in which
+    the parameter is the same, for which it is gathered once.
     """
+    program = placements.program
     region = program.use_region(*use)
-    return use[0] if apart and not (region and region == program.region[value]) else -region - 1
+    if not apart or (region and region == program.region[value]):
+        return -region - 1
+    return use[0] if is_in_each_trip(placements, value) or not loops_of(placements, value, [use]) else -region - 1
 
 
 def by_way_of(placements: Placements, value: ValueId, source: Layout, targets: Sequence[Layout]) -> Layout | None:

@@ -10,7 +10,7 @@ use, which keeps ZeRO-3 small. Any other value is redistributed once, and its us
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ...dialects.ground.dtypes import itemsize
@@ -24,7 +24,8 @@ from . import price
 from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
-from .deferred_reductions import DeferredReduction
+from .deferred_reductions import DeferredReduction, makers
+from .in_trips import gathered_in_trips, is_in_each_trip, loops_of, scattered_in_trips
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, charged
@@ -225,6 +226,13 @@ def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gath
     return _Mover(placements, carried, gathered).decisions()
 
 
+def sent_in_trips(found: Decisions, values: Iterable[ValueId]) -> Decisions:
+    """The same decisions, but these values too are sent in each trip of loops."""
+    placements = replace(found.placements, each_trip=found.placements.each_trip.union(values))
+    made = moved(placements, found.carried, found.gathered)
+    return replace(found, placements=placements, moves=made.moves, at_use=made.at_use, homes=made.homes)
+
+
 def moved_so(
     placements: Placements, carried: dict[NodeId, DeferredReduction], moves: list[Move], homes: dict[ValueId, Move]
 ) -> Decisions:
@@ -297,6 +305,8 @@ class _Mover:
 
     def settle(self, value: ValueId, source: Layout, pend: Unreduced) -> None:
         move = self.make(value, source, pend, self.placements.homes[value], None, True, self.program.region[value])
+        if self.is_in_each_trip(value):
+            self.send_in_trips([move])
         self.result.homes[value] = move
         self.result.moves.append(move)
 
@@ -351,15 +361,37 @@ class _Mover:
         apart = self.program.parameter[value] and is_stored(self.placements, value)
         wants = dict[int, dict[Layout, list[Use]]]()
         for number, position, wanted in uses:
-            group = use_group(self.program, value, (number, position), apart)
+            group = use_group(self.placements, value, (number, position), apart)
             wants.setdefault(group, {}).setdefault(wanted, []).append((number, position))
         groups = [self.moves_for(value, each, not apart) for each in wants.values()]
+        if self.is_in_each_trip(value):
+            for group in groups:
+                self.send_in_trips(group)
         gathers = [group for group in groups if any(move.communicates for move in group)]
         for first, *rest in gathers if apart and len(gathers) > 1 else ():
             for move in (first, *(each for each in rest if each.before is None)):
                 if move.communicates:
                     move.anchor = self.starter((move.uses or rest[0].uses)[0][0])
         self.result.moves += (move for group in groups for move in group)
+
+    def is_in_each_trip(self, value: ValueId) -> bool:
+        """Whether a value, or one of the sums of which it is made, is sent in each trip of loops."""
+        if not self.placements.each_trip:
+            return False
+        terms = makers(self.placements, self.carried, value) if value in self.placements.sources else ()
+        made = (each for term in terms for each in term.results)
+        return any(is_in_each_trip(self.placements, each) for each in (value, *made))
+
+    def send_in_trips(self, group: Sequence[Move]) -> None:
+        """Lets a value move in each trip of the loops in which all uses of a group read it, or to whose sums it belongs."""
+        loops = loops_of(self.placements, group[0].value, [use for move in group for use in move.uses])
+        for move in group:
+            source, width = move.source.with_pending(move.pending), itemsize(self.program.types[move.value].dtype)
+            way = scattered_in_trips(source, move.target, width)
+            if way is None and loops and move.communicates:
+                way = gathered_in_trips(move.path, loops, begins=move.before is None)
+            if way is not None:
+                move.path, move.is_said = way, True
 
     def starter(self, number: NodeId) -> ValueId:
         """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.

@@ -190,6 +190,8 @@ class Placements:
     homes: list[Layout] = field(default_factory=list[Layout])
     sources: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
     returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
+    each_trip: frozenset[ValueId] = frozenset()
+    """The values that are sent in each trip of loops, and not once for all trips."""
     elsewhere: Elsewhere = field(default_factory=dict[NodeId, Mapping[Place, Instead]])
     """The ops that do not take the table's claims, with what they take instead."""
     results: dict[ValueId, Layout] = field(default_factory=dict[ValueId, Layout])
@@ -435,7 +437,8 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
         if (layout := known.get(key)) is None:
             layout = known[key] = table.layout(value)
         arguments[value] = layout
-    return placed_so(Placements(table, program, nodes, pinned, elsewhere=elsewhere, results=results), arguments)
+    placements = Placements(table, program, nodes, pinned, elsewhere=elsewhere, results=results, each_trip=table.each_trip)
+    return placed_so(placements, arguments)
 
 
 def placed_so(placements: Placements, arguments: Mapping[ValueId, Layout]) -> Placements:

@@ -170,6 +170,11 @@ class Table:
             too_wide={},
         )
 
+    @property
+    def has_loops(self) -> bool:
+        """Whether anything is placed on a loop."""
+        return any(isinstance(axis, Loop) for axis in self.axes)
+
     def in_space(self) -> Table:
         """The placements on axes alone, without those on loops."""
 

@@ -19,6 +19,7 @@
       loop_schedule         in which loop an op runs
       trip_ops              what is over a loop, in one of its trips
     to_flow                 constructors of graphs of kernels
+    live_ranges             the arrays of one device, and from when to when each is stored
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.
 """

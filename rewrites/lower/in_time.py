@@ -116,7 +116,7 @@ class Cut:
         if over and not _is_row(op):
             self.across(cast(spmd.Collective, op), operands[0])
         elif isinstance(op, BARRIERS):
-            self.barrier(op, operands, varies)
+            self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
         elif isinstance(op, RegionOp) and self.ends_inside(op):
             self.opened(op, operands, varies)
         else:
@@ -150,6 +150,16 @@ class Cut:
             self.add(op, [operands[at] for at in inside], [op.results[at] for at in inside], inside=True)
         else:
             self.alias[op.results[inside[0]]] = operands[inside[0]]
+
+    def held(self, op: Operation, at: int) -> bool:
+        """Whether a barrier keeps an operand in the trips: it waits for the number of the trip, or its result does so next."""
+        after = (use.operation for use in op.results[at].uses)
+        return self.begins(op) or any(isinstance(each, BARRIERS) and self.begins(each) for each in after)
+
+    def begins(self, op: Operation) -> bool:
+        """Whether an op waits for the number of the trip."""
+        makers = (operand.owner for operand in op.operands)
+        return any(isinstance(each, Coordinate) and self.loop in each.axes for each in makers)
 
     def opened(self, op: RegionOp, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """An op in whose regions a loop ends: it runs outside of the loop, on stacks, and the loop in its regions."""

@@ -10,7 +10,8 @@ target; every sum that is pending in the source and not in the target has to be 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import ge, le
 from typing import NamedTuple
 
@@ -22,11 +23,11 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending, parse_array
 from ...dialects.mesh import Mesh, axis_of
 from ...dialects.plan import LAYOUT
-from ...dialects.ranges.algebra import Place
+from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.types import ArrayType
 from .kinds.folds import Fold, ReduceScatter
 from .kinds.halo import Halo
-from .kinds.local import Cut, Pad
+from .kinds.local import Cut, EachTrip, Pad
 from .kinds.permute import Permute
 from .kinds.pieces import Pieces
 from .path_ends import changed
@@ -149,7 +150,7 @@ def read_path(text: str, source: Layout, target: Layout, itemsize: int, *known: 
     left = tuple(each for each in source.pending if each not in target.pending)
     if fixed := [each for each in left if each.scans or each.is_gathered]:
         raise Error(f"`{fixed[0]}` resolves by one path only, but the text says `{text}`", helps=helps)
-    now, steps = source.with_pending(()), list[Step]()
+    now, steps, entered = source.with_pending(()), list[Step](), tuple[Place, ...]()
     try:
         for each in text.split("; ") if text != NOTHING else ():
             found = _STEP.fullmatch(each)
@@ -157,6 +158,10 @@ def read_path(text: str, source: Layout, target: Layout, itemsize: int, *known: 
                 raise Error(f"`{each}` is no step of a path")
             step = _Given(each, found, known, itemsize).step(now)
             left = _folded(step, left)
+            if isinstance(step, EachTrip):
+                entered += step.axes
+            elif not step.is_in_time:
+                step = replace(step, loops=(*_loops(now.with_pending((*left, *target.pending))), *entered))
             now = step.after
             now.with_pending(left).verify()
             _verify_ops(step)
@@ -166,6 +171,11 @@ def read_path(text: str, source: Layout, target: Layout, itemsize: int, *known: 
     except Error as error:
         raise Error(error.title, helps=[*error.helps, *helps]) from None
     return Path.of(*steps)
+
+
+def _loops(layout: Layout) -> Iterator[Place]:
+    """The loops on which a value lies."""
+    return (place for place in layout.named if isinstance(place, Loop))
 
 
 def _folded(step: Step, left: tuple[Pending, ...]) -> tuple[Pending, ...]:

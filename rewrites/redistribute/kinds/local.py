@@ -1,4 +1,5 @@
-"""Steps without communication: a device takes its part of an array, pads a dim so that its axes divide it, or cuts padding off.
+"""Steps without communication: a device takes its part of an array, pads a dim so that its axes divide it, or cuts padding off;
+or it begins to do something in each trip of a loop.
 
 [32] over data=8: slice   -->   [data*4]            [30]: pad   -->   [32]            [32]: cut   -->   [30]
 """
@@ -36,6 +37,22 @@ class Slice(Tiled):
 
     def ops(self, x: SSAValue) -> Sequence[Operation]:
         return [spmd.SliceOp.make(x, self.axes, dim=self.dim, block=self.block)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EachTrip(Step):
+    """Begins what is done in each trip of a loop, though all trips have the same value."""
+
+    kind: ClassVar[str] = "each_trip"
+    terms: ClassVar[tuple[str, ...]] = ("axes",)
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        return ()
+
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        trip = spmd.CoordinateOp(self.axes)
+        return [trip, spmd.BarrierOp([x, trip.out])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from ten_plans import transformer
 
 import partita as pt
 from partita.compiler.cost.alike_ends import bytes_of_arguments
-from partita.compiler.cost.live_ranges import live_ranges
 from partita.dialects.ground.amounts import of_bytes
 from partita.examples import gpt
+from partita.rewrites.lower.live_ranges import live_ranges
 
 
 @cache

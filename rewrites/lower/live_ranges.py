@@ -1,6 +1,6 @@
 """The arrays of one device, and from when to when each is stored.
 
-They are found on the walk that lowering takes (`rewrites/lower/walk.py`), in the same order. An array is stored from the step
+They are found on the walk that lowering takes (`walk`), in the same order. An array is stored from the step
 that makes it to the last step that reads it. One rule says which are never stored: XLA makes the result of a map again in each
 of its readers, unless there are several and it is computed from several stored arrays. A map is an op that computes each
 element from few others.
@@ -19,9 +19,12 @@ from typing import NamedTuple
 
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
-from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.lower.walk import Walk
-from ...rewrites.program.program import Control, Node, ValueId
+from ...dialects.ranges.algebra import Loop, Place
+from ..decide.decide import Decisions, Move
+from ..program.program import Control, Node, ValueId
+from ..redistribute.kinds.folds import Fold
+from ..redistribute.kinds.local import EachTrip
+from .walk import Walk
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +34,8 @@ class LocalArray:
     `form` is the kind of that step, such as `all_gather`; "" for a value as its op makes it. The array is stored from step
     `first` to step `last`, -1 for before the first one. `given` arrays have a buffer elsewhere: the program's arguments and
     results, and what a region reads from outside. `behind` has the stored arrays from which a map computes it: two of them if
-    there are more. `aligned`: each element is computed from those at its own index.
+    there are more. `aligned`: each element is computed from those at its own index. `loops` are those of which each trip has an
+    array of its own.
     """
 
     bytes: int
@@ -44,6 +48,7 @@ class LocalArray:
     stored: bool = True
     behind: tuple[LocalArray, ...] = ()
     aligned: bool = False
+    loops: tuple[Place, ...] = ()
 
 
 class Traits(NamedTuple):
@@ -53,6 +58,8 @@ class Traits(NamedTuple):
     in_place: bool = False
     stores_reads: bool = False
     """Whether its operands are stored for it: it is a collective or a loop."""
+    at_once: bool = False
+    """Whether it takes its operand where that is made: each trip adds it to a carry, or stores it for later."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +112,11 @@ def live_ranges(decisions: Decisions, sizes: Iterable[int]) -> LiveRanges:
     return _Ranges(decisions).main(sizes)
 
 
+def in_time(places: Iterable[Place]) -> tuple[Place, ...]:
+    """Those of some places that are loops."""
+    return tuple(place for place in places if isinstance(place, Loop))
+
+
 def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:
     """The bytes of arrays before the first step, then while each step runs."""
     change = [0] * (steps + 3)
@@ -137,6 +149,8 @@ KEPT = frozenset(["stored", "optimization_barrier"])
 """Ops that keep their operands from being made again."""
 STORES_READS, SLICE = Traits(False, stores_reads=True), Traits(True)
 """What is no op: a collective or a loop; a slice."""
+OVER_A_LOOP = Traits(False, stores_reads=True, at_once=True)
+"""A fold, or a gather, over a loop."""
 
 
 class _Ranges(Walk[LocalArray]):
@@ -144,6 +158,7 @@ class _Ranges(Walk[LocalArray]):
 
     def __init__(self, decisions: Decisions) -> None:
         super().__init__(decisions)
+        self.has_loops = self.placements.table.has_loops
         self.steps: list[MemoryStep] = []
         self.known: dict[int, tuple[Traits, Sequence[int]]] = {}
         """The traits of an op and the bytes of its results, by its placement, which ops of one signature share."""
@@ -157,8 +172,10 @@ class _Ranges(Walk[LocalArray]):
             result.given = True
         return _settled(self.steps, results)
 
-    def array(self, value: ValueId, layout: Layout, form: str = "") -> LocalArray:
-        return LocalArray(self.placements.local_bytes(value, layout), value, form)
+    def array(self, value: ValueId, layout: Layout, form: str = "", within: Iterable[Place] = ()) -> LocalArray:
+        """The array of a value in a layout, of the trips of these loops, and of those on which it lies."""
+        loops = in_time((*layout.named, *within)) if self.has_loops else ()
+        return LocalArray(self.placements.local_bytes(value, layout), value, form, loops=loops)
 
     def add(self, step: MemoryStep) -> None:
         self.steps.append(step)
@@ -170,9 +187,14 @@ class _Ranges(Walk[LocalArray]):
         return map(self.settled, moves, starts)
 
     def settled(self, move: Move, made: LocalArray) -> LocalArray:
+        pending = [each.axis for each in move.pending]
         for step in move.path.steps:
-            start, made = made, self.array(move.value, step.after, step.kind)
-            self.add(MemoryStep(STORES_READS if step.communicates else SLICE, step.kind, [start], [made]))
+            left = (axis for axis in pending if axis not in step.axes or not isinstance(step, Fold))
+            pending = [*left] if self.has_loops else []
+            entered = step.axes if isinstance(step, EachTrip) else step.loops
+            start, made = made, self.array(move.value, step.after, step.kind, (*pending, *entered))
+            its = SLICE if not step.communicates else OVER_A_LOOP if step.is_in_time else STORES_READS
+            self.add(MemoryStep(its, step.kind, [start], [made]))
         return made
 
     def op(self, nodes: Sequence[Node]) -> None:
@@ -189,12 +211,20 @@ class _Ranges(Walk[LocalArray]):
             its, sizes = found
             reads = self.reads(node) if number in self.moving else [values[value] for value in node.operands]
             makes = [*map(LocalArray, sizes, node.results)]
+            if self.has_loops:
+                self.in_trips(node, makes)
             self.add(MemoryStep(its, node.op_name, reads, makes, number, reads if its.in_place else ()))
             for array in makes:
                 if array.value in homes:
                     self.define(array.value, array)
                 else:
                     values[array.value] = array
+
+    def in_trips(self, node: Node, makes: Sequence[LocalArray]) -> None:
+        """Says of which loops each trip has its own of what an op makes: those on which it lies, or is a sum."""
+        for array, layout in zip(makes, self.placements.nodes[node.number].produced, strict=True):
+            sums = (each.axis for each in self.placements.made(array.value))
+            array.loops = in_time((*layout.named, *sums))
 
     def control(self, control: Control) -> None:
         reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
@@ -242,6 +272,7 @@ def _settled(
     _store(steps, results)
     _extend(steps, results)
     _overwrite(steps)
+    _span(steps)
     made = [array for step in steps for array in step.makes if array.stored and not array.given and array.bytes]
     # Of regions that store the same, the later one, which is a loop's body.
     inside = {
@@ -295,7 +326,7 @@ def _extend(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
                 array.last = time
             elif array.last > until and not array.stored:
                 until = array.last
-        for array in step.reads:
+        for array in step.reads if not step.traits.at_once else ():
             if array.last < until:
                 array.last = until
 
@@ -309,6 +340,23 @@ def _overwrite(steps: Sequence[MemoryStep]) -> None:
                 ends = (each for each in read if each.last == time and each.bytes == made.bytes and not each.given)
                 if (taken := next(ends, None)) is not None:
                     taken.last = time - 1
+
+
+def _span(steps: Sequence[MemoryStep]) -> None:
+    """Stores what all trips of a loop read, and what they add up, from the first step that runs in the loop to the last one.
+
+    Loops over one range that run one after another count as one.
+    """
+    spans = dict[Place, tuple[int, int]]()
+    ran = [dict.fromkeys(loop for array in (*step.reads, *step.makes) for loop in array.loops) for step in steps]
+    for time, loops in enumerate(ran):
+        spans |= {loop: (spans.get(loop, (time,))[0], time) for loop in loops}
+    for step, loops in zip(steps, ran, strict=True):
+        for loop, array in ((loop, array) for loop in loops for array in (*step.reads, *step.makes)):
+            if loop not in array.loops:
+                first, last = spans[loop]
+                array.first = min(array.first, first)
+                array.last = max(array.last, last if array in step.reads else 0)
 
 
 def _in_line(array: LocalArray) -> tuple[LocalArray, ...]:
