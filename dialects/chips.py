@@ -5,9 +5,10 @@ v5e   -->   197 TFLOP/s in bf16; 16 GB; 45 GB/s over a link; 25/4 GB/s over the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from .ground.amounts import UNITS, exact_bytes, read_bytes
 from .ground.errors import Error, did_you_mean
 from .ground.validation import shown
 
@@ -23,7 +24,7 @@ class Chip:
     flops_per_second: float
     """In bf16."""
     memory: int
-    """The bytes that it stores."""
+    """The bytes that it stores, or that a plan may use of them."""
     memory_bytes_per_second: float
     """What it reads of its own memory."""
     bytes_per_second: float
@@ -58,6 +59,22 @@ CHIPS: Mapping[str, Chip] = {line.split()[0]: _chip(*line.split()) for line in _
 
 DEFAULT = "v5e"
 """The chip of a mesh that names none."""
+
+
+def with_memory(chip: Chip, given: object) -> Chip:
+    """The chip of which a plan may use so many bytes of memory: `12GiB`. Raises `Error` for what is no number of bytes."""
+    most = read_bytes(str.__str__(given)) if isinstance(given, str) else None
+    if most is None or most < 1:
+        helps = [f'write memory="12GiB"; the units are {", ".join(UNITS)}']
+        raise Error(f"`memory` takes how much of a device's memory a plan may use, got {shown(given)}", helps=helps)
+    return replace(chip, memory=most)
+
+
+def said(chip: Chip) -> Sequence[tuple[str, str]]:
+    """What a mesh says of its chip: its name, and how much of its memory a plan may use. Empty for the usual chip."""
+    known = CHIPS[chip.name].memory
+    words = [("chip", chip.name)] if chip.name != DEFAULT else []
+    return words if chip.memory == known else [*words, ("memory", exact_bytes(chip.memory))]
 
 
 def chip_of(given: object) -> Chip:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, reduce
 from typing import Never, cast, overload
 
-from .chips import CHIPS, DEFAULT, Chip, chip_of
+from .chips import CHIPS, DEFAULT, Chip, chip_of, said, with_memory
 from .ground.errors import Error, did_you_mean
 from .ground.interned import Interned, intern
 from .ground.validation import INTEGER_BOUND, checked, integer, refused, shown
@@ -42,7 +42,8 @@ class Mesh(Interned, Mapping[str, int]):
     them, and choices by time weigh their bytes accordingly.
 
     `chip` names what the devices are: `v3`, `v4`, `v5e` (the default), `v5p`, `v6e`, `A100` or `H100`. A plan weighs bytes
-    against flops by what that chip receives and computes in a second. An integer is the size of an axis of that name.
+    against flops by what that chip receives and computes in a second. `memory` is how much of a device's memory a plan may use,
+    in text: `"12GiB"`; by default, all that the chip has. Integers are the sizes of axes of these names.
 
     ```
     Mesh(data=4, model=2)    data=0 [ 0 1 ]    device = data·2 + model
@@ -80,6 +81,7 @@ class Mesh(Interned, Mapping[str, int]):
         *rest: Never,
         slow: str | Sequence[str] = (),
         chip: str = DEFAULT,
+        memory: str = "",
         **more: int,
     ) -> Mesh: ...
 
@@ -89,8 +91,10 @@ class Mesh(Interned, Mapping[str, int]):
         if rest or not isinstance(axes, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             given = (axes, *rest) if rest else axes
             raise refused("axes", "a size for each axis, by name", given, "write pt.Mesh(data=4, model=2)")
-        # An axis may be called `chip`, and keeps its place among the others.
+        # An axis may be called `chip`, or `memory`, and keeps its place among the others.
         chip = CHIPS[DEFAULT] if integer(more.get("chip", 1)) is not None else chip_of(more.pop("chip"))
+        most = more.pop("memory") if integer(more.get("memory", 1)) is None else ""
+        chip = chip if most == "" else with_memory(chip, most)
         given = [*(axes or {}).items(), *more.items()]
         if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
@@ -114,7 +118,7 @@ class Mesh(Interned, Mapping[str, int]):
         object.__setattr__(self, "loops", tuple(Loop(*each, stride) for each, stride in zip(self.trips, apart, strict=False)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
-        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip.name, self.trips)
+        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip, self.trips)
 
     @staticmethod
     @checked
@@ -187,7 +191,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return _mesh(axes, self.slow, self.devices, self.chip.name, self.trips)
+        return _mesh(axes, self.slow, self.devices, self.chip, self.trips)
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
@@ -245,7 +249,7 @@ class Mesh(Interned, Mapping[str, int]):
         """Returns the mesh before it was refined."""
         wholes = {place.name: place.axis.size for place in self.places}
         slow = [name.partition(".")[0] for name in self.slow]
-        return _mesh(wholes, slow, self.devices, self.chip.name, self.trips)
+        return _mesh(wholes, slow, self.devices, self.chip, self.trips)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
@@ -310,12 +314,12 @@ class Mesh(Interned, Mapping[str, int]):
     def __str__(self) -> str:
         far = f"@{self.devices}" if self.devices else ""
         axes = (f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
-        return ", ".join([*axes, *map(str, self.loops), *([] if self.chip.name == DEFAULT else [f"chip={self.chip.name}"])])
+        return ", ".join([*axes, *map(str, self.loops), *(f"{name}={value}" for name, value in said(self.chip))])
 
     def __repr__(self) -> str:
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
-        chip = [] if self.chip.name == DEFAULT else [f"chip={self.chip.name!r}"]
+        chip = [f"{name}={value!r}" for name, value in said(self.chip)]
         on = f'.on("{self.devices}")' if self.devices else ""
         loops = "".join(f'.having("{loop}")' for loop in self.loops)
         return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow, *chip])}){on}{loops}"
@@ -373,12 +377,14 @@ def loop_of(name: str, trips: int, *meshes: Mesh) -> Loop:
 def _parsed(text: str) -> Mesh:
     axes: dict[str, int] = {}
     slow, loops = list[str](), list[str]()
-    sets, chips = dict[str, None](), list[str]()
+    sets, of_chip = dict[str, None](), dict[str, str]()
     for part in filter(str.strip, text.split(",")):
         name, equals, size = (word.strip() for word in part.partition("="))
         size, *marks = size.split() or [""]
-        if name == "chip" and size.isidentifier() and not marks:
-            chips.append(size)
+        if name in ("chip", "memory") and equals and not size.isdecimal() and not marks:
+            if name in of_chip:
+                raise Error(f"the devices of a mesh are one kind of chip: `{text}`")
+            of_chip[name] = size
             continue
         if _LOOP.fullmatch(part.strip()):
             loops.append(part.strip())
@@ -397,18 +403,17 @@ def _parsed(text: str) -> Mesh:
         axes[name] = int(size)
     if len(sets) > 1:
         raise Error(f"the axes of a mesh belong to one device set: `{text}`")
-    if len(chips) > 1:
-        raise Error(f"the devices of a mesh are one kind of chip: `{text}`")
-    made = _mesh(axes, slow, "".join(sets), "".join(chips) or DEFAULT)
+    chip = chip_of(of_chip.get("chip", DEFAULT))
+    made = _mesh(axes, slow, "".join(sets), with_memory(chip, of_chip["memory"]) if "memory" in of_chip else chip)
     return reduce(Mesh.having, loops, made)
 
 
 def _mesh(
-    axes: Mapping[str, int], slow: Sequence[str], devices: str, chip: str = DEFAULT, trips: Sequence[tuple[str, int]] = ()
+    axes: Mapping[str, int], slow: Sequence[str], devices: str, chip: Chip, trips: Sequence[tuple[str, int]] = ()
 ) -> Mesh:
     """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
-    space = Mesh(axes, slow=slow, chip=chip).on(devices)
-    return intern(Mesh, space.pairs, space.slow, space.devices, space.chip, tuple(trips))
+    space = Mesh(axes, slow=slow).on(devices)
+    return intern(Mesh, space.pairs, space.slow, space.devices, chip, tuple(trips))
 
 
 def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[Place]:

@@ -16,6 +16,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move, nearly_elsewhere
+from ...rewrites.decide.in_trips import once
 from ...rewrites.decide.price import START
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
@@ -365,8 +366,9 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
 def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
     """Compares a gather before a loop with one in each of its trips: bytes and memory of both."""
     program, node = plan.source.program, use_of(plan, move) if move.uses else None
-    value = parameter(plan, move.value)
-    if node is None or not node.is_border or program.maker(value) is not None:
+    value, around = parameter(plan, move.value), {each.value for each in once(plan.decisions)}
+    enters = node is not None and node.is_border and program.maker(value) is None
+    if not enters and move.value not in around:
         return
     name = plan.source.addresses.names[value]
     try:
@@ -377,7 +379,8 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
         f"{bytes_per_device(each):,} bytes received by a device in a call, {peak_bytes(each):,} stored"
         for each in (plan, other)
     ]
-    yield Reason(f"gathered once, before the loop: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
+    sent = "scattered once, after the loop" if move.pending else "gathered once, before the loop"
+    yield Reason(f"{sent}: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
 
 
 def _lost(plan: State, move: Move, axis: Place) -> str:

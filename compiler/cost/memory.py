@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from ...rewrites.lower.live_ranges import LiveRanges, Peak, live_ranges
+from ...rewrites.decide.live_ranges import LiveRanges, Peak, live_ranges
 from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
 from ..inputs.lines import SourceLine, at_line

@@ -10,16 +10,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ...dialects.ground.amounts import UNITS
 from ...dialects.ground.errors import Error, Location
 from ...dialects.ground.validation import INTEGER_BOUND
 from .checks import integer, shown
 
-BYTES: Mapping[str, int] = {
-    "": 1,
-    "B": 1,
-    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
-    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
-}
+BYTES: Mapping[str, int] = {"": 1, **UNITS}
 FLOPS: Mapping[str, int] = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 SHARE: Mapping[str, float] = {"%": 0.01}
 NUMBER: Mapping[str, int] = {"": 1}

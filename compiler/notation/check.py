@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects.chips import CHIPS, DEFAULT
 from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
-from ...dialects.ground.amounts import counted
+from ...dialects.ground.amounts import counted, read_bytes
 from ...dialects.ground.dtypes import long
 from ...dialects.ground.errors import Span
 from ...dialects.mesh import Mesh
@@ -72,7 +72,8 @@ def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
         sets += ["".join(words(phrases(each)[0])[0].text for each in phrases_of(axis, "devices"))]
         if sets[-1] != sets[0]:
             text.fail("mesh_devices", axis, axis=name, first=f"`{sets[0]}`" if sets[0] else "none", name=sets[0] or sets[-1])
-    return Mesh(axes, slow=slow, chip=read_chip(text, phrases_of(found[0], "chip"))).on("".join(sets[:1]))
+    chip, memory = read_chip(text, phrases_of(found[0], "chip")), read_memory(text, phrases_of(found[0], "memory"))
+    return Mesh(axes, slow=slow, chip=chip, memory=memory).on("".join(sets[:1]))
 
 
 def read_chip(text: Text, found: Sequence[SyntaxNode]) -> str:
@@ -88,6 +89,20 @@ def read_chip(text: Text, found: Sequence[SyntaxNode]) -> str:
             text.fail("chip_unknown", name, CHIPS, chip=name, chips=", ".join(CHIPS))
         chip = name.text
     return chip
+
+
+def read_memory(text: Text, found: Sequence[SyntaxNode]) -> str:
+    """How much of a device's memory a plan may use; empty for all of it."""
+    memory = ""
+    for each in found:
+        key, unit = map(word_of, phrases(each))
+        number = word_of(each)
+        if key.text != "memory" or not read_bytes(number.text + unit.text):
+            text.fail("axis_size", number, axis=key, size=number.text + unit.text)
+        if each is not found[0]:
+            text.fail("memory_twice", each, first=text.said(found[0]))
+        memory = number.text + unit.text
+    return memory
 
 
 def items_by_name(text: Text, items: SyntaxNode, kind: str, twice: str) -> dict[str, SyntaxNode]:

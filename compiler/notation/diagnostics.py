@@ -124,6 +124,7 @@ DIAGNOSTICS: Mapping[str, tuple[str, ...]] = {
         "devices are of one kind: remove one of the two",
         "the first is {first}",
     ),
+    "memory_twice": ("the mesh says twice how much memory it has", "remove one of the two", "the first is {first}"),
     "chip_unknown": ("`{chip}` is not a chip", "write one of these", "the chips are {chips}"),
     "extent_twice": (
         "the extent `{name}` is declared twice",

@@ -1,8 +1,7 @@
 """What a plan is: a program, the placement of its ranges, and the tactics that placed them.
 
     state                `State`: the program, the mesh, the table of claims, the tactics; all questions take one
-      in_memory          what is sent in each trip of loops, for want of memory
-        donation         the results that take the buffers of donated arguments
+      donation           the results that take the buffers of donated arguments
       addresses          the names of values
       range_names        names for ranges that nobody has named
     source_lines         where in the user's program a value or an op is

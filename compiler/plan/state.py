@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Never, Self, TypeVar, cast
 
 from ...dialects.ground.errors import Error, did_you_mean
@@ -18,6 +18,7 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Place, SubAxis
 from ...rewrites.decide.decide import Decisions, decide
+from ...rewrites.decide.in_memory import within_memory
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
@@ -30,7 +31,7 @@ from ..inputs.names import Patterns, pattern
 from ..ops.prng_keys import is_key, key_rank
 from ..trace.trace import Traced
 from .addresses import Addresses
-from .in_memory import within_memory
+from .donation import donated_bytes
 from .range_names import Inputs, guessed_inputs, range_names
 from .seeds import SeedOn
 
@@ -177,7 +178,7 @@ class State:
     def decisions(self) -> Decisions:
         """Where pending sums are resolved, and which values move. All reports of a plan are read off these."""
         with without_collector():
-            return within_memory(self.source.traced, decide(self.table))
+            return within_memory(decide(self.table), partial(donated_bytes, self.source.traced))
 
     @cached_property
     def decided(self) -> Self:

@@ -16,7 +16,7 @@ from heapq import nlargest, nsmallest
 from itertools import accumulate, chain, repeat
 from typing import NamedTuple
 
-from ...rewrites.lower.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
+from ...rewrites.decide.live_ranges import LiveRanges, LocalArray, MemoryStep, over_steps
 from ..cost.counts import COLLECTIVES
 from ..cost.memory import Memory, over_time
 from ..inputs.lines import place_of

@@ -1,8 +1,16 @@
 """Writes counts and amounts in English."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+UNITS: Mapping[str, int] = {
+    "B": 1,
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate(("k", "M", "G", "T"), 1)},
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T"), 1)},
+}
+"""The units of bytes that are read, each with its bytes."""
 DECIMAL = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
 
 
@@ -25,6 +33,18 @@ def of_bytes(count: int) -> str:
     of_bytes(59_398)   -->   "58.0 KiB"
     """
     return _scaled(count, 1024, BINARY)
+
+
+def exact_bytes(count: int) -> str:
+    """Writes a number of bytes exactly, in the largest unit that divides it: `12GiB`, `1500MB`."""
+    unit, size = max(((unit, size) for unit, size in UNITS.items() if count % size == 0), key=lambda each: each[1])
+    return f"{count // size}{unit}"
+
+
+def read_bytes(text: str) -> int | None:
+    """The number of bytes that a text says, in one of `UNITS`: `12GiB`, `1.5 GB`. None if it says none."""
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([a-zA-Z]+)", text)
+    return None if found is None or found[2] not in UNITS else int(Fraction(found[1]) * UNITS[found[2]])
 
 
 def of_flops(count: int) -> str:

@@ -8,6 +8,7 @@
     price                what a step costs, in seconds: by this, all ways to place ops are compared
     choices              other placements of some ops, and the price of all that these read, make and compute
       place_by_cut       takes those of them that cost less, as a minimum cut
+    in_trips             what is sent once around a loop, or in each of its trips
     regather             which arguments are gathered for each use, and which once
     loop_hoisting        moves gathers before a loop, and scatters after it
     constants            computes on all devices what depends on no argument
@@ -21,6 +22,9 @@
     sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
     decide               all decisions of a plan, which reports read and lowering writes
     causes               the tactics that cause a redistribution
+    walk                 the one walk along decisions, with what stands for each value
+    in_memory            what is sent in each trip, because a device has no memory to hold it in all trips
+      live_ranges        the arrays of one device, and from when to when each is stored
 
 Imports `redistribute`, `program` and `rules`.
 """

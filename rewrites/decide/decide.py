@@ -25,7 +25,7 @@ from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction, makers
-from .in_trips import gathered_in_trips, is_in_each_trip, loops_of, scattered_in_trips
+from .in_trips import Once, gathered_in_trips, is_in_each_trip, loops_of, scattered_in_trips
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
 from .price import Price, charged
@@ -96,6 +96,8 @@ class Decisions:
     """What a call would cost if no axis were split into sub-axes; None if none is."""
     accumulated: list[Accumulated] = field(default_factory=list[Accumulated])
     """The sums that wait for the end of a loop, and those that would if a device had the memory."""
+    for_memory: Sequence[Once] = ()
+    """The values that are sent in each trip of loops because a device has no memory to hold them in all trips."""
     nearly: Elsewhere | None = None
     """The ops that could run elsewhere, which would save too little time; None if not all were tried."""
 
@@ -226,11 +228,12 @@ def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gath
     return _Mover(placements, carried, gathered).decisions()
 
 
-def sent_in_trips(found: Decisions, values: Iterable[ValueId]) -> Decisions:
+def sent_in_trips(found: Decisions, values: Sequence[Once]) -> Decisions:
     """The same decisions, but these values too are sent in each trip of loops."""
-    placements = replace(found.placements, each_trip=found.placements.each_trip.union(values))
-    made = moved(placements, found.carried, found.gathered)
-    return replace(found, placements=placements, moves=made.moves, at_use=made.at_use, homes=made.homes)
+    each_trip = found.placements.each_trip.union(each.value for each in values)
+    made = moved(replace(found.placements, each_trip=each_trip), found.carried, found.gathered)
+    placements, moves, at_use, homes = made.placements, made.moves, made.at_use, made.homes
+    return replace(found, placements=placements, moves=moves, at_use=at_use, homes=homes, for_memory=values)
 
 
 def moved_so(

@@ -1,6 +1,5 @@
 """From decisions to IR.
 
-    walk                    the one walk along decisions, with what stands for each value
     materialise             the decisions as calls of a constructor, which writes them
       bit_exact_lookups     lookups whose elements arrive bit by bit
       constructors          placed builders and slicers: as written, or fused by the builder rules
@@ -19,7 +18,6 @@
       loop_schedule         in which loop an op runs
       trip_ops              what is over a loop, in one of its trips
     to_flow                 constructors of graphs of kernels
-    live_ranges             the arrays of one device, and from when to when each is stored
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.
 """

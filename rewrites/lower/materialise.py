@@ -23,11 +23,11 @@ from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
 from ..decide.placements import Unreduced, boundary
+from ..decide.walk import Walk
 from ..program.program import Control, Node, ValueId
 from .bit_exact_lookups import picked
 from .constructors import Constructor, Fusing, Global, Globals, Types, placed_axes, returned, type_of, with_regions
 from .device_local_op import localise, on_first, same_op
-from .walk import Walk
 
 Start = Callable[[Types], Constructor]
 """Makes the constructor of a function with arguments of these types."""

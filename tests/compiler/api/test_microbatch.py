@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from lowered import executions, interpreted, lowers_from_its_decisions, lowers_from_its_text
 
 import partita as pt
 from partita.compiler.cost.loops import loops, main_loops
@@ -69,8 +70,44 @@ def test_a_step_in_parts_is_the_step_before_and_after_other_tactics(name: str) -
     same(last.compile()(*ARGS), WANTED)
     whole = planned(*STRATEGIES[name])
     assert last.counts()["all_reduce"] <= whole.counts()["all_reduce"] + 2 * (4 - 1), "only what is in the trips is more"
-    if "model" not in name and name != "both" and name != "megatron":
-        assert last.counts() == whole.counts() and last.bytes_per_device() == whole.bytes_per_device()
+    if name not in ("both", "megatron"):
+        # A parameter is gathered once for all trips, forward and backward.
+        gathers = {"all_gather": 2} if name in ("zero 3", "fsdp") else {}
+        assert last.counts() == whole.counts() | gathers and last.bytes_per_device() <= whole.bytes_per_device()
+
+
+@pytest.mark.parametrize(("name", "gathers"), [("zero 2", 2), ("zero 3", 2 * 4 + 4), ("fsdp", 2 * 4 + 4)])
+def test_what_a_device_cannot_hold_is_sent_in_each_trip(name: str, gathers: int) -> None:
+    once = planned(*STRATEGIES[name], MICRO)
+    first, last = (
+        pt.plan(step, pt.Mesh(data=4, model=2, memory="1kB"), *ARGS).apply(*tactics)
+        for tactics in ((MICRO, *STRATEGIES[name]), (*STRATEGIES[name], MICRO))
+    )
+    assert str(first.spmd()) == str(last.spmd())
+    assert last.counts() == once.counts() | {"reduce_scatter": 2 * 4, "all_gather": gathers}
+    assert last.counts() == executions(last.spmd())[0] | dict.fromkeys(("all_to_all", "permute"), 0)
+    assert last.memory().temporaries < once.memory().temporaries
+    assert len(loops(last)) == 2 and main_loops(last, "micro:4") == 1
+    same(last.compile()(*ARGS), WANTED)
+    same(interpreted(last, [np.asarray(each) for each in jax.tree.leaves(ARGS)]), jax.tree.leaves(WANTED))
+    lowers_from_its_text(last)
+    lowers_from_its_decisions(last)
+    chosen = once.apply(pt.EachTrip("params"))
+    assert chosen.counts() == last.counts() and str(chosen.spmd()) == str(last.spmd()).replace(", memory=1kB", "")
+
+
+def test_no_more_is_sent_in_each_trip_than_there_is_no_memory_for() -> None:
+    once = planned(*STRATEGIES["zero 3"], MICRO)
+    most, least = once.memory().bytes, once.apply(pt.EachTrip("params")).memory().bytes
+    before = None
+    for limit in range(most + 1, least, -2048):
+        plan = pt.plan(step, pt.Mesh(data=4, model=2, memory=f"{limit}B"), *ARGS).apply(*STRATEGIES["zero 3"], MICRO)
+        assert plan.memory().bytes <= limit, "it is less than is stored in any case only at the end"
+        assert before is None or plan.bytes_per_device() >= before
+        before = plan.bytes_per_device()
+    assert "sent once: a device holds" in str(once) and "sent in each trip, for a memory of" in str(plan)
+    said = [str(once.explain(each)) for each in once.collectives() if each.kind in ("all_gather", "reduce_scatter")]
+    assert "gathered once, before the loop" in said[0] and "scattered once, after the loop" in said[-1]
 
 
 def test_a_masked_mean_is_one_main_loop_behind_the_sum_of_the_mask() -> None:

@@ -15,7 +15,7 @@ from jax import lax
 
 import partita as pt
 from partita.dialects.definitions.registry import definitions
-from partita.rewrites.lower.live_ranges import traits
+from partita.rewrites.decide.live_ranges import traits
 
 X = np.ones((32, 32), np.float32)
 WIDE = np.ones((32, 64), np.float32)

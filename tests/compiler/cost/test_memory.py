@@ -19,7 +19,7 @@ import partita as pt
 from partita.compiler.cost.alike_ends import bytes_of_arguments
 from partita.dialects.ground.amounts import of_bytes
 from partita.examples import gpt
-from partita.rewrites.lower.live_ranges import live_ranges
+from partita.rewrites.decide.live_ranges import live_ranges
 
 
 @cache

@@ -3,18 +3,22 @@
 %w {data*8, 64}, read by a loop   -->   gathered once, before the loop; in each trip if a device cannot hold all such values
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left
+from collections.abc import Callable
 
-from ...rewrites.decide.decide import Decisions, sent_in_trips
-from ...rewrites.decide.in_trips import once
-from ...rewrites.decide.placements import boundary
-from ...rewrites.lower.live_ranges import live_ranges
-from ..trace.trace import Traced
-from .donation import donated_bytes
+from .decide import Decisions, sent_in_trips
+from .in_trips import once
+from .live_ranges import live_ranges
+from .placements import Placements, boundary
 
 
-def within_memory(traced: Traced, found: Decisions) -> Decisions:
-    """The decisions in which no more is sent in each trip than has to be, for a device's memory to suffice if it can."""
+def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
+    """The decisions in which no more is sent in each trip than has to be, for a device's memory to suffice if it can.
+
+    `donated` says how many bytes of results take the buffers of donated arguments.
+    """
     if not found.placements.table.has_loops or not (held := once(found)):
         return found
     limit, known = found.placements.program.mesh.chip.memory, {0: found}
@@ -22,17 +26,18 @@ def within_memory(traced: Traced, found: Decisions) -> Decisions:
     def sent(count: int) -> Decisions:
         """The decisions in which so many values are sent in each trip."""
         if count not in known:
-            known[count] = sent_in_trips(found, [each.value for each in held[:count]])
+            known[count] = sent_in_trips(found, held[:count])
         return known[count]
 
-    counts = range(len(held) + 1)
-    return sent(min(bisect_left(counts, True, key=lambda count: peak(traced, sent(count)) <= limit), len(held)))
+    def fits(count: int) -> bool:
+        return _peak(sent(count)) - donated(found.placements) <= limit
+
+    return sent(min(bisect_left(range(len(held) + 1), True, key=fits), len(held)))
 
 
-def peak(traced: Traced, found: Decisions) -> int:
+def _peak(found: Decisions) -> int:
     """The most bytes that a device stores at one time, but for what one loop stores for a later one."""
     placements, program = found.placements, found.placements.program
     ends = ((value, boundary(placements, value)) for value in (*program.arguments, *program.returned))
     sizes = [placements.local_bytes(value, layout) for value, layout in ends]
-    inside = live_ranges(found, sizes[: len(program.arguments)]).peak.bytes
-    return sum(sizes) + inside - donated_bytes(traced, placements)
+    return sum(sizes) + live_ranges(found, sizes[: len(program.arguments)]).peak.bytes

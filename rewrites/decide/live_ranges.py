@@ -20,10 +20,10 @@ from typing import NamedTuple
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop, Place
-from ..decide.decide import Decisions, Move
 from ..program.program import Control, Node, ValueId
 from ..redistribute.kinds.folds import Fold
 from ..redistribute.kinds.local import EachTrip
+from .decide import Decisions, Move
 from .walk import Walk
 
 
